@@ -6,6 +6,7 @@
 //!   api ---> docs/api: the public interface of each library, a record that tidy compares
 //!   counts > instructions of the hot paths, compared with xtask/data/counts.txt
 //!   growth > instructions of each kind of message in three sizes: no faster than n log n
+//!   attack > the daemon against hostile peers, files and pipes, with a table; ci makes a part of it
 //!   bench -> docs/benchmarks.md: Chancery beside other servers, measured; ci does not run it
 //!   deny --> bans, licences and sources of dependencies, as deny.toml has them
 //!   fetch -> target/real: Envoy, gRPC and other real clients and servers, at pinned versions
@@ -19,6 +20,7 @@
 #![expect(clippy::print_stderr, reason = "and says what went wrong on stderr")]
 
 mod api;
+mod attack;
 mod bench;
 mod ci;
 mod counts;
@@ -54,6 +56,7 @@ cargo xtask VERB
                  (`counts --record`: make what is counted the record)
   growth         count the instructions of each kind of message in three sizes, and fail if
                  what one costs grows faster than n log n
+  attack ...     attack the daemon, with an innocent client beside (`attack --help`)
   bench ...      measure Chancery beside other servers (`bench --help`); not part of ci
   help           print this
 
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         ["api"] => api::write(&root()),
         ["ci"] => ci::ci(&root()),
         ["fetch"] => fetch::fetch(&root()),
+        ["attack", words @ ..] => attack::attack(&root(), words),
         ["bench", "--help" | "-h"] => {
             println!("{}", bench::HELP);
             return ExitCode::SUCCESS;

@@ -1,24 +1,12 @@
 //! Mutations of what others write: bootstraps, names, targets, templates, and all that servers say.
 //! Nothing of it may panic, and some things hold whatever it is.
 //!
-//! The corpus lies beside this file, as text. A test makes so many mutations of it, always the same:
-//!
-//! | variable | meaning |
-//! |---|---|
-//! | `CHANCERY_FUZZ_RUNS` | mutations for each target, 2000 by default |
-//! | `CHANCERY_FUZZ_SEED` | the first seed, 0 by default; a failure says which one to begin with |
-//!
-//! Not here: the files of the server (`chancery-sources`), and requests of clients.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test fails by a panic, and says why"
-)]
+//! The corpus lies beside this file, as text. The mutations are those of `chancery_testkit::fuzz`.
+//! Not here: the files of the server and requests of clients (`chancery-proto`, `tests/fuzz.rs`).
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 mod message;
-mod mutate;
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,36 +23,12 @@ use chancery_proto::frames::Messages;
 use chancery_proto::reply::Reader;
 use chancery_proto::schema::Schema;
 
-use mutate::Mutator;
-
 const LISTENER: &str = "envoy.config.listener.v3.Listener";
 const CLUSTER: &str = "envoy.config.cluster.v3.Cluster";
 
 /// Tries a target with its corpus as it is, and with mutations of it.
-fn fuzz(target: &str, mut attempt: impl FnMut(&[u8])) {
-    let corpus = corpus(target);
-    assert!(!corpus.is_empty(), "there is a corpus for `{target}`");
-    let mut attempt = |what: &str, input: &[u8]| {
-        let outcome = catch_unwind(AssertUnwindSafe(|| attempt(input)));
-        if let Err(panic) = outcome {
-            eprintln!("{target}: {what} breaks it:\n{}", input.escape_ascii());
-            eprintln!(
-                "again: CHANCERY_FUZZ_RUNS=1 CHANCERY_FUZZ_SEED={what} cargo test -p chancery-client \
-                 --test fuzz {target}"
-            );
-            resume_unwind(panic);
-        }
-    };
-    corpus.iter().for_each(|input| attempt("0", input));
-    let (first, runs) = (number("CHANCERY_FUZZ_SEED", 0), number("CHANCERY_FUZZ_RUNS", 2000));
-    for seed in first..first.saturating_add(runs) {
-        attempt(&seed.to_string(), &Mutator::new(seed, &corpus).mutate());
-    }
-    eprintln!("{target}: {runs} mutations of {} texts", corpus.len());
-}
-
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
+fn fuzz(target: &str, attempt: impl FnMut(&[u8])) {
+    chancery_testkit::fuzz::fuzz("chancery-client", target, &corpus(target), attempt);
 }
 
 /// The files in the folder of a target, in the order of their names. What is said to be a message is

@@ -273,6 +273,36 @@ mod tests {
         assert_eq!(config.descriptor_sets, [dir.path().join("more.bin")]);
     }
 
+    /// A configuration that was read can be printed by `--print-config`, and read again.
+    #[test]
+    fn mutations_are_read_or_refused_and_what_is_read_is_the_same_when_it_is_read_again() {
+        let corpus = [
+            "listen: [\"127.0.0.1:1\", \"unix:/a\"]\nadmin: off\ntls: {cert: a, key: b, client-ca: c}\n",
+            "groups:\n- name: edge\n  match:\n    id: [a, b-*]\n    user-agent-version: \">=1.36, <1.40\"\n    \
+             metadata:\n      labels.team: pay\nunmatched: {group: edge}\nanonymous: refuse\n",
+            "limits:\n  ack-wait: 1h30m\n  max-names: 10\n  max-response-bytes: 4MiB\n  age-jitter: 0.5\n  \
+             tcp-keepalive: never\n  wildcard-types: [eds]\nlog: {format: json, level: debug}\n",
+            "ignore: [a/b, c]\nwatch: sweeps\ncontrol-plane: x\nsecrets-anywhere: true\n",
+        ];
+        for text in corpus {
+            syntax::from_yaml::<Config>(text).unwrap();
+        }
+        let corpus = corpus.map(|text| text.as_bytes().to_vec());
+        chancery_testkit::fuzz::fuzz("chancery", "config", &corpus, |input| {
+            let text = String::from_utf8_lossy(input);
+            match syntax::from_yaml::<Config>(&text) {
+                Ok(config) => {
+                    let printed = serde_json::to_string_pretty(&config).unwrap();
+                    assert_eq!(syntax::from_yaml::<Config>(&printed).unwrap(), config);
+                }
+                Err(fault) => {
+                    let finding = Finding::of_config(Path::new(FILE), &fault, &text);
+                    assert!(!finding.to_string().is_empty());
+                }
+            }
+        });
+    }
+
     #[test]
     fn one_file_or_name_needs_no_list() {
         let text = "tls: {cert: c, key: k, client-ca: a, client-crl: crl.pem}\nadmin-hosts: xds\n\

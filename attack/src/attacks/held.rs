@@ -1,0 +1,460 @@
+//! Attacks on the protocols below the discovery service, and on the process as a whole.
+//!
+//! They are old and known, and stay here so that they go on being held.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use bytes::Bytes;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::attack::Attack;
+use crate::numbers::Numbers;
+use crate::setup::Setup;
+use crate::stage::{PATIENCE, Stage};
+use crate::wire::frame::{
+    CONTINUATION, DATA, END_HEADERS, HEADERS, PING, RST_STREAM, SETTINGS, WINDOW_UPDATE, field,
+    frame, indexed_field, repeated_index, request_block, with_length,
+};
+use crate::wire::grpc::READS;
+use crate::wire::http1::exchange;
+use crate::wire::message::{Fields, Sotw, framed};
+use crate::wire::raw::{Raw, Write};
+use crate::wire::{ADS_SOTW, ATTACKER, CDS, POLL};
+
+/// The attacks of this file.
+pub(super) const ATTACKS: &[Attack] = &[
+    Attack {
+        name: "rapid-reset",
+        about: "streams are opened and reset at once, without end",
+        setup: |_| {},
+        run: |stage| Box::pin(rapid_reset(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "continuation-flood",
+        about: "a block of headers goes on without end",
+        setup: |_| {},
+        run: |stage| Box::pin(continuation_flood(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "ping-flood",
+        about: "pings are sent without end, and their answers are not read",
+        setup: |_| {},
+        run: |stage| Box::pin(flood(stage, frame(PING, 0, 0, &[7; 8]))),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "settings-flood",
+        about: "settings are sent without end, and their acknowledgements are not read",
+        setup: |_| {},
+        run: |stage| Box::pin(flood(stage, frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]))),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "empty-frames",
+        about: "frames of data without data, and updates of windows by one, without end",
+        setup: |_| {},
+        run: |stage| Box::pin(empty_frames(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "header-bomb",
+        about: "a field of 4 kB in the table of HPACK is named 4,000 times by one byte each",
+        setup: |_| {},
+        run: |stage| Box::pin(header_bomb(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "smuggling",
+        about: "requests over HTTP/1.1 state two lengths, so that a part is another request",
+        setup: |_| {},
+        run: |stage| Box::pin(smuggling(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "slowloris",
+        about: "400 connections send one byte a second of a request or of the preface",
+        setup: |setup| setup.limit("handshake-timeout: 2s"),
+        run: |stage| Box::pin(slowloris(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "frame-nonsense",
+        about: "2,000 connections send frames of random kinds, flags, streams and lengths",
+        setup: |_| {},
+        run: |stage| Box::pin(nonsense(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "grpc-lies",
+        about: "messages state a wrong length, or that they are compressed, or are no messages",
+        setup: |_| {},
+        run: |stage| Box::pin(grpc_lies(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "depth-protobuf",
+        about: "metadata of a node nest 100,000 deep",
+        setup: |_| {},
+        run: |stage| Box::pin(depth_protobuf(stage)),
+        growth: 200,
+        in_ci: true,
+    },
+    Attack {
+        name: "depth-json",
+        about: "a poll has 1,000,000 open brackets",
+        setup: |_| {},
+        run: |stage| Box::pin(depth_json(stage)),
+        growth: 200,
+        in_ci: true,
+    },
+    Attack {
+        name: "depth-files",
+        about: "files nest 100,000 deep, or name an alias of an alias of an alias",
+        setup: |setup| setup.file("groups/other/good.json", "[]"),
+        run: |stage| Box::pin(depth_files(stage)),
+        growth: 200,
+        in_ci: true,
+    },
+    Attack {
+        name: "crash-under-load",
+        about: "the process is killed under load, and started again",
+        setup: crash_setup,
+        run: |stage| Box::pin(crash(stage)),
+        growth: 300,
+        in_ci: true,
+    },
+    Attack {
+        name: "idle-streams",
+        about: "1,000 streams that have what they want say nothing, and are told nothing",
+        setup: |_| {},
+        run: |stage| Box::pin(idle_streams(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+];
+
+/// Writes bytes again and again until the server closes or takes no more, or the time is over.
+async fn repeat(stage: &Stage, raw: &mut Raw, bytes: &[u8]) -> String {
+    let begin = Instant::now();
+    let most = stage.scale(1 << 30, 16 << 20) as u64;
+    while begin.elapsed() < stage.seconds() && raw.written < most {
+        match raw.write(bytes).await {
+            Write::Taken => {}
+            Write::Stalled => return format!("it reads no more after {} KB", raw.written >> 10),
+            Write::Closed => return format!("closed after {} KB", raw.written >> 10),
+        }
+    }
+    format!("{} KB were taken", raw.written >> 10)
+}
+
+async fn flood(stage: &Stage, one: Vec<u8>) -> Result<String> {
+    let mut raw = Raw::http2(stage.xds(), 65_535).await?;
+    Ok(repeat(stage, &mut raw, &one.repeat(1_000)).await)
+}
+
+async fn empty_frames(stage: &Stage) -> Result<String> {
+    let mut raw = Raw::http2(stage.xds(), 65_535).await?;
+    raw.write(&frame(HEADERS, END_HEADERS, 1, &request_block(ADS_SOTW))).await;
+    let update = frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]);
+    let both = [frame(DATA, 0, 1, &[]), update].concat();
+    Ok(repeat(stage, &mut raw, &both.repeat(1_000)).await)
+}
+
+async fn rapid_reset(stage: &Stage) -> Result<String> {
+    let mut raw = Raw::http2(stage.xds(), 65_535).await?;
+    let begin = Instant::now();
+    let block = request_block(ADS_SOTW);
+    let most = u32::try_from(stage.scale(10_000_000, 100_000))?;
+    let mut id = 1;
+    while begin.elapsed() < stage.seconds() && id < most {
+        let mut bytes = Vec::new();
+        for _ in 0..100 {
+            bytes.extend(frame(HEADERS, END_HEADERS, id, &block));
+            bytes.extend(frame(RST_STREAM, 0, id, &[0, 0, 0, 8]));
+            id += 2;
+        }
+        if raw.write(&bytes).await != Write::Taken {
+            break;
+        }
+    }
+    let answer = raw.read_to_end(Duration::from_secs(1)).await;
+    Ok(format!("{} streams, GOAWAY {:?}, closed: {}", id / 2, answer.goaway(), answer.closed))
+}
+
+async fn continuation_flood(stage: &Stage) -> Result<String> {
+    let mut raw = Raw::http2(stage.xds(), 65_535).await?;
+    raw.write(&frame(HEADERS, 0, 1, &request_block(ADS_SOTW))).await;
+    let more = frame(CONTINUATION, 0, 1, &field("x-filler", &"y".repeat(8_000)));
+    Ok(repeat(stage, &mut raw, &more).await)
+}
+
+async fn header_bomb(stage: &Stage) -> Result<String> {
+    let mut raw = Raw::http2(stage.xds(), 65_535).await?;
+    let big = indexed_field("x-big", &"y".repeat(4_000));
+    let first = [request_block(ADS_SOTW), big].concat();
+    raw.write(&frame(HEADERS, END_HEADERS, 1, &first)).await;
+    let bomb = [request_block(ADS_SOTW), repeated_index(4_000)].concat();
+    let mut id = 3;
+    let begin = Instant::now();
+    while begin.elapsed() < stage.seconds() && id < 2_000 {
+        if raw.write(&frame(HEADERS, END_HEADERS, id, &bomb)).await != Write::Taken {
+            break;
+        }
+        id += 2;
+    }
+    let answer = raw.read_to_end(Duration::from_secs(1)).await;
+    Ok(format!("{} bombs, GOAWAY {:?}, closed: {}", id / 2, answer.goaway(), answer.closed))
+}
+
+/// Heads that state the length of a body in two ways.
+const LENGTHS: [&str; 6] = [
+    "content-length: 2\r\ntransfer-encoding: chunked",
+    "content-length: 2\r\ncontent-length: 40",
+    "transfer-encoding: chunked\r\ntransfer-encoding: identity",
+    "transfer-encoding : chunked\r\ncontent-length: 2",
+    "transfer-encoding: xchunked\r\ncontent-length: 2",
+    "content-length: +2",
+];
+
+async fn smuggling(stage: &Stage) -> Result<String> {
+    let mut told = Vec::new();
+    for lengths in LENGTHS {
+        let mut raw = stage.raw().await?;
+        let head = format!("POST {POLL} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n");
+        // A reader of the first length takes the rest as a request of its own.
+        let bytes =
+            format!("{head}{lengths}\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nhost: x\r\n\r\n");
+        raw.write(bytes.as_bytes()).await;
+        let answer = raw.read_to_end(Duration::from_secs(2)).await;
+        let statuses = answer.statuses();
+        ensure!(
+            statuses.len() <= 1 || statuses[0] == "400",
+            "{lengths:?} is answered {statuses:?}: two requests of one"
+        );
+        told.push(statuses.join("+"));
+    }
+    Ok(format!("answered {}", told.join(", ")))
+}
+
+async fn slowloris(stage: &Stage) -> Result<String> {
+    let texts = ["POST /v3/discovery:clusters HTTP/1.1\r\nhost: x\r\n", "PRI * HTTP/2.0\r\n\r\nSM"];
+    let mut open = Vec::new();
+    for at in 0..400 {
+        open.push((stage.raw().await?, texts[at % 2].as_bytes()));
+    }
+    let (mut closed, begin) = (0, Instant::now());
+    for step in 0.. {
+        if begin.elapsed() > Duration::from_secs(30) || closed == open.len() {
+            break;
+        }
+        closed = 0;
+        for (raw, text) in &mut open {
+            let at = step % text.len();
+            if raw.write(&text[at..=at]).await == Write::Closed {
+                closed += 1;
+            }
+        }
+        sleep(Duration::from_millis(500)).await;
+    }
+    ensure!(closed == open.len(), "{} of {} are open after 30 s", open.len() - closed, open.len());
+    Ok(format!("all are closed after {:.0} s", begin.elapsed().as_secs_f64()))
+}
+
+async fn nonsense(stage: &Stage) -> Result<String> {
+    let mut numbers = Numbers::new(1);
+    let connections = stage.scale(2_000, 200);
+    for _ in 0..connections {
+        let mut raw = Raw::http2(stage.xds(), 65_535).await?;
+        raw.write(&frame(HEADERS, END_HEADERS, 1, &request_block(ADS_SOTW))).await;
+        for _ in 0..numbers.next() % 8 {
+            let size = usize::from(numbers.byte());
+            let payload: Vec<u8> = (0..size).map(|_| numbers.byte()).collect();
+            let stated = if numbers.byte() < 32 { size / 2 } else { size };
+            let (kind, flags) = (numbers.byte() % 12, numbers.byte());
+            let stream = u32::from(numbers.byte() % 6);
+            if raw.write(&with_length(stated, kind, flags, stream, &payload)).await != Write::Taken
+            {
+                break;
+            }
+        }
+    }
+    for _ in 0..connections / 10 {
+        let mut raw = stage.raw().await?;
+        let noise: Vec<u8> = (0..1_000).map(|_| numbers.byte()).collect();
+        raw.write(&noise).await;
+    }
+    Ok(format!("{connections} connections"))
+}
+
+async fn grpc_lies(stage: &Stage) -> Result<String> {
+    let good = framed(&Sotw::first("attacker", CDS, ["innocent"]).encode());
+    let mut compressed = good.to_vec();
+    compressed[0] = 1;
+    let mut flag = good.to_vec();
+    flag[0] = 0xff;
+    let lies: [(&str, Vec<u8>); 6] = [
+        ("a compressed message", compressed),
+        ("an unknown flag", flag),
+        ("4 GB", vec![0, 0xff, 0xff, 0xff, 0xff, 1]),
+        ("65 MB", [&[0, 4, 0x10, 0, 0][..], &[1; 10]].concat()),
+        ("a length that ends in the field", vec![0, 0, 0, 0, 3, 0x0a, 0x7f, 1]),
+        ("no protobuf", framed(&[0xff; 40]).to_vec()),
+    ];
+    let mut told = Vec::new();
+    for (what, bytes) in lies {
+        let connection = stage.http2(READS).await?;
+        let mut call = connection.stream(ADS_SOTW).await?;
+        call.send_bytes(Bytes::from(bytes))?;
+        let end = call.end(Duration::from_secs(5)).await;
+        ensure!(end != "open", "{what} leaves the stream open");
+        told.push(end.split(':').next().unwrap_or_default().to_owned());
+    }
+    told.dedup();
+    Ok(told.join(", "))
+}
+
+async fn depth_protobuf(stage: &Stage) -> Result<String> {
+    let mut value = Fields::of(|value| value.text(3, "deep"));
+    for _ in 0..stage.scale(20_000, 2_000) {
+        // A value that is a struct with one field, which is the value before.
+        let inner = Fields::of(|entry| {
+            entry.text(1, "k");
+            entry.bytes(2, &value);
+        });
+        let fields = Fields::of(|fields| fields.bytes(1, &inner));
+        value = Fields::of(|value| value.bytes(5, &fields));
+    }
+    let node = Fields::of(|node| {
+        node.text(1, "attacker");
+        node.message(3, |metadata| {
+            metadata.message(1, |entry| {
+                entry.text(1, "k");
+                entry.bytes(2, &value);
+            });
+        });
+    });
+    let connection = stage.http2(READS).await?;
+    let mut call = connection.stream(ADS_SOTW).await?;
+    let request = Sotw { node: Some(node), ..Sotw::first("", CDS, ["innocent"]) };
+    call.send(&request.encode())?;
+    Ok(match call.message_within(PATIENCE).await {
+        Ok(_) => "answered".to_owned(),
+        Err(refusal) => refusal.to_string(),
+    })
+}
+
+async fn depth_json(stage: &Stage) -> Result<String> {
+    let mut told = Vec::new();
+    for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+        let depth = stage.scale(1_000_000, 100_000);
+        let body = format!(
+            "{{\"node\": {{\"metadata\": {{\"k\": {}1{}}}}}}}",
+            open.repeat(depth),
+            close.repeat(depth)
+        );
+        let line = format!("POST {POLL}");
+        let answer = exchange(ATTACKER, stage.xds(), &line, &[], &body, PATIENCE).await?;
+        ensure!(answer.status >= 400, "answered {}", answer.status);
+        told.push(answer.status.to_string());
+    }
+    Ok(told.join(", "))
+}
+
+async fn depth_files(stage: &Stage) -> Result<String> {
+    let mut aliases = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..10 {
+        let names = vec![format!("*a{}", level - 1); 9].join(", ");
+        aliases += &format!("a{level}: &a{level} [{names}]\n");
+    }
+    let depth = stage.scale(100_000, 20_000);
+    let files = [
+        ("deep.json", "[".repeat(depth)),
+        ("deep.yaml", "[".repeat(depth)),
+        ("steps.yaml", (0..1_000).map(|at| format!("{}a:\n", " ".repeat(at))).collect()),
+        ("aliases.yaml", aliases),
+        ("deep.pb_text", "resources { ".repeat(depth)),
+    ];
+    for ((name, text), count) in files.iter().zip(1_u32..) {
+        stage.write(&format!("groups/other/{name}"), text)?;
+        stage.metric_reaches("chancery_faults", f64::from(count), PATIENCE).await?;
+    }
+    Ok(format!("{} faults", files.len()))
+}
+
+fn crash_setup(setup: &mut Setup) {
+    setup.is_alone = true;
+    setup.clusters(1_000, 1_000);
+}
+
+async fn crash(stage: &Stage) -> Result<String> {
+    stage.is_ready()?;
+    let version = async || {
+        let connection = stage.http2(READS).await?;
+        let mut call = connection.stream(ADS_SOTW).await?;
+        call.send(&Sotw::first("attacker", CDS, [""; 0]).encode())?;
+        let response = call.message_within(PATIENCE).await?;
+        anyhow::Ok(crate::wire::message::text(&response, 1))
+    };
+    let first = version().await?;
+    for _ in 0..3 {
+        let to = stage.xds();
+        let mut load = JoinSet::new();
+        for _ in 0..20 {
+            load.spawn(async move {
+                while let Ok(connection) =
+                    crate::wire::grpc::Http2::connect(ATTACKER, to, READS).await
+                {
+                    let Ok(mut call) = connection.stream(ADS_SOTW).await else { break };
+                    let request = Sotw::first("attacker", CDS, [""; 0]).encode();
+                    if call.send(&request).is_err() || call.message().await.is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        sleep(Duration::from_millis(300)).await;
+        stage.crash_and_restart()?;
+        ensure!(version().await? == first, "another version after the restart");
+    }
+    Ok("three times the same version again".to_owned())
+}
+
+async fn idle_streams(stage: &Stage) -> Result<String> {
+    let connection = stage.http2(READS).await?;
+    let mut calls = Vec::new();
+    for _ in 0..1_000 {
+        let mut call = connection.stream(ADS_SOTW).await?;
+        let request = Sotw::first("attacker", CDS, ["innocent"]);
+        call.send(&request.encode())?;
+        calls.push((call, request));
+    }
+    for (call, request) in &mut calls {
+        let response = call.message_within(PATIENCE).await?;
+        call.send(&request.answer(&response, None).encode())?;
+    }
+    // Innocent editors change another cluster meanwhile.
+    sleep(stage.seconds()).await;
+    for (call, _) in &mut calls {
+        let next = call.message_within(Duration::from_millis(1)).await;
+        ensure!(
+            next.as_ref().is_err_and(|fault| fault.to_string().starts_with("nothing in")),
+            "an idle stream was told something: {:?}",
+            next.map(|message| message.len())
+        );
+    }
+    Ok("all silent".to_owned())
+}

@@ -1,0 +1,244 @@
+//! Attacks by the log: pipes that nobody reads, and texts of peers that get into it.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use tokio::time::sleep;
+
+use crate::attack::Attack;
+use crate::setup::Setup;
+use crate::stage::{PATIENCE, Stage};
+use crate::wire::grpc::{Call, Http2, READS};
+use crate::wire::message::{Delta, Fields, Sotw, node, rejection, text};
+use crate::wire::{ADS_DELTA, ADS_SOTW, CDS, EDS};
+
+/// The attacks of this file.
+pub(super) const ATTACKS: &[Attack] = &[
+    Attack {
+        name: "log-unread",
+        about: "2,000 short streams while nobody reads the log",
+        setup: |setup| setup.is_log_unread = true,
+        run: |stage| Box::pin(log_unread(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "nack-2mb",
+        about: "four rejections have a text of 2 MB",
+        setup: |_| {},
+        run: |stage| Box::pin(long_nacks(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "nack-loop",
+        about: "a stream rejects what it was sent, again and again",
+        setup: |_| {},
+        run: |stage| Box::pin(nack_loop(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "nack-private-key",
+        about: "a rejection quotes the private key of the cluster that it rejects",
+        setup: private_key,
+        run: |stage| Box::pin(nack_private_key(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "nack-escapes",
+        about: "rejections and node ids hold escapes for terminals, C1 bytes and bidi overrides",
+        setup: |_| {},
+        run: |stage| Box::pin(escapes(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "nack-escapes-json",
+        about: "the same, where the log is JSON",
+        setup: |setup| setup.flags.extend(["--log-format".into(), "json".into()]),
+        run: |stage| Box::pin(escapes(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "name-escapes",
+        about: "names of files, keys and resources in faults hold escapes and bidi overrides",
+        setup: |setup| setup.file("groups/other/a.json", "[]"),
+        run: |stage| Box::pin(name_escapes(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+];
+
+/// A stream, its connection, its first request, and the first response to it.
+struct Answered {
+    call: Call,
+    request: Sotw,
+    response: bytes::Bytes,
+    _connection: Http2,
+}
+
+async fn answered(stage: &Stage, request: Sotw) -> Result<Answered> {
+    let connection = stage.http2(READS).await?;
+    let mut call = connection.stream(ADS_SOTW).await?;
+    call.send(&request.encode())?;
+    let response = call.message_within(PATIENCE).await?;
+    Ok(Answered { call, request, response, _connection: connection })
+}
+
+impl Answered {
+    fn reject(&mut self, error: &str) -> Result<()> {
+        self.call.send(&self.request.answer(&self.response, Some(error)).encode())
+    }
+
+    /// Asks for another type. The answer shows that all before it was handled.
+    async fn is_handled(&mut self) -> Result<()> {
+        let request = Sotw { node: None, ..Sotw::first("", EDS, ["innocent"]) };
+        self.call.send(&request.encode())?;
+        // There may be none of this name, and then the rejections are counted at least.
+        self.call.message_within(Duration::from_secs(1)).await.ok();
+        Ok(())
+    }
+}
+
+async fn log_unread(stage: &Stage) -> Result<String> {
+    let streams = stage.scale(2_000, 800);
+    let connection = stage.http2(READS).await?;
+    for _ in 0..streams {
+        let mut call = connection.stream(ADS_SOTW).await?;
+        let request = Sotw::first("attacker", CDS, ["innocent"]);
+        call.send(&request.encode())?;
+        let response = call.message_within(Duration::from_secs(15)).await?;
+        call.send(&request.answer(&response, Some("no")).encode())?;
+        call.reset();
+    }
+    Ok(format!("{streams} streams were answered"))
+}
+
+/// The longest line of a log, whatever a peer says.
+const LINE: usize = 32 * 1024;
+
+async fn long_nacks(stage: &Stage) -> Result<String> {
+    let mut streams = Vec::new();
+    for _ in 0..4 {
+        streams.push(answered(stage, Sotw::first("attacker", CDS, ["innocent"])).await?);
+    }
+    for stream in &mut streams {
+        stream.reject(&"x".repeat(2_000_000))?;
+    }
+    stage.metric_reaches("chancery_nacks_total", 4.0, PATIENCE).await?;
+    sleep(Duration::from_millis(300)).await;
+    let log = stage.log();
+    let longest = log.split(|byte| *byte == b'\n').map(<[u8]>::len).max().unwrap_or(0);
+    ensure!(longest <= LINE, "a line of the log has {longest} bytes");
+    Ok(format!("the longest line has {longest} bytes"))
+}
+
+/// The lines that repeated rejections by one node may make.
+const LINES: usize = 200;
+
+async fn nack_loop(stage: &Stage) -> Result<String> {
+    let connection = stage.http2(READS).await?;
+    let mut call = connection.stream(ADS_DELTA).await?;
+    let mut request = Delta::first("attacker", CDS, ["innocent"]);
+    let (rejections, begin) = (stage.scale(20_000, 2_000), Instant::now());
+    let mut made = 0;
+    while made < rejections && begin.elapsed() < 4 * stage.seconds() {
+        call.send(&request.encode())?;
+        let response = call.message_within(PATIENCE).await?;
+        // A name that is subscribed to once more is sent once more, and so on without end.
+        let (nonce, error) = (text(&response, 5), Some(rejection("no")));
+        request = Delta { node: None, nonce, error, ..request };
+        made += 1;
+    }
+    sleep(Duration::from_millis(300)).await;
+    let log = String::from_utf8_lossy(&stage.log()).into_owned();
+    let lines = log.lines().filter(|line| line.contains("attacker")).count();
+    ensure!(lines <= LINES, "{made} rejections made {lines} lines");
+    Ok(format!("{made} rejections, {lines} lines"))
+}
+
+/// A text that stands for a private key.
+pub(super) const KEY: &str = "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49";
+
+/// A cluster with a private key in it.
+pub(super) fn private_key(setup: &mut Setup) {
+    let kind = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3";
+    let key = format!("-----BEGIN PRIVATE KEY-----\\n{KEY}\\n-----END PRIVATE KEY-----\\n");
+    let cluster = format!(
+        "{{\"@type\": \"{CDS}\", \"name\": \"keyed\", \"transportSocket\": {{\"name\": \"tls\", \
+         \"typedConfig\": {{\"@type\": \"{kind}.UpstreamTlsContext\", \"commonTlsContext\": \
+         {{\"tlsCertificates\": [{{\"certificateChain\": {{\"inlineString\": \"none\"}}, \
+         \"privateKey\": {{\"inlineString\": \"{key}\"}}}}]}}}}}}}}"
+    );
+    setup.file("keyed.json", cluster);
+}
+
+async fn nack_private_key(stage: &Stage) -> Result<String> {
+    let quotes = [
+        format!("keyed: private_key {{ inline_string: \"-----BEGIN PRIVATE KEY-----\n{KEY}\n"),
+        format!("keyed: \\\"-----BEGIN PRIVATE KEY-----\\\\n{KEY}\\\\n"),
+        format!("{} keyed: {KEY}", "x".repeat(300)),
+        KEY.chars().map(|char| format!("\\{:03o}", u32::from(char))).collect(),
+        format!("half of it: {}", &KEY[..20]),
+    ];
+    for quote in &quotes {
+        let mut stream = answered(stage, Sotw::first("attacker", CDS, ["keyed"])).await?;
+        stream.reject(quote)?;
+        stream.is_handled().await?;
+    }
+    stage.metric_reaches("chancery_nacks_total", quotes.len() as f64, PATIENCE).await?;
+    sleep(Duration::from_millis(300)).await;
+    let log = String::from_utf8_lossy(&stage.log()).into_owned();
+    let octal: String =
+        KEY[..12].chars().map(|char| format!("\\{:03o}", u32::from(char))).collect();
+    for part in [&KEY[..12], &KEY[KEY.len() - 12..], &octal] {
+        ensure!(!log.contains(part), "`{part}` of the key is in the log");
+    }
+    Ok(format!("{} quotes of the key, none in the log", quotes.len()))
+}
+
+/// Texts that no line of a log may hold as they are.
+const ESCAPES: [&str; 5] = ["\u{1b}[2J", "\u{202e}", "\u{9b}31m", "\r", "\u{2066}"];
+
+async fn escapes(stage: &Stage) -> Result<String> {
+    let mut streams = Vec::new();
+    for escape in ESCAPES {
+        let named = Sotw {
+            node: Some(Fields::of(|fields| {
+                fields.text(1, format!("id{escape}"));
+                fields.text(2, format!("group{escape}"));
+            })),
+            ..Sotw::first("", CDS, ["innocent".to_owned(), format!("name{escape}")])
+        };
+        let mut stream = answered(stage, named).await?;
+        stream.reject(&format!("text{escape}"))?;
+        let typed = Sotw { node: Some(node("n")), ..Sotw::first("", &format!("t{escape}"), ["a"]) };
+        stream.call.send(&typed.encode())?;
+        streams.push(stream);
+    }
+    stage.metric_reaches("chancery_nacks_total", ESCAPES.len() as f64, PATIENCE).await?;
+    none_is_logged(stage).await
+}
+
+async fn name_escapes(stage: &Stage) -> Result<String> {
+    for (escape, at) in ESCAPES.iter().zip(1_u32..) {
+        let fault = format!(
+            "- {{\"@type\": \"{CDS}\", \"name\": \"n{escape}\", \"key{escape}\": 1}}\n- \"text{escape}\"\n"
+        );
+        stage.write(&format!("groups/other/file{escape}.yaml"), fault)?;
+        stage.metric_reaches("chancery_faults", f64::from(at), PATIENCE).await?;
+    }
+    none_is_logged(stage).await
+}
+
+async fn none_is_logged(stage: &Stage) -> Result<String> {
+    sleep(Duration::from_millis(300)).await;
+    let log = String::from_utf8_lossy(&stage.log()).into_owned();
+    for escape in ESCAPES {
+        ensure!(!log.contains(escape), "{escape:?} is in the log as it is");
+    }
+    Ok("none is in the log".to_owned())
+}

@@ -1,0 +1,25 @@
+//! The attacks, by what they are after.
+
+mod files;
+mod held;
+mod logs;
+mod memory;
+mod secrets;
+mod time;
+mod turns;
+
+use crate::attack::Attack;
+
+/// All attacks, in the order in which they are made.
+pub(crate) fn all() -> impl Iterator<Item = Attack> {
+    let parts = [
+        memory::ATTACKS,
+        time::ATTACKS,
+        turns::ATTACKS,
+        logs::ATTACKS,
+        secrets::ATTACKS,
+        files::ATTACKS,
+        held::ATTACKS,
+    ];
+    parts.concat().into_iter()
+}

@@ -1,0 +1,230 @@
+//! Attacks on time: messages that cost far more to handle than to send.
+//!
+//! The innocent clients are the judges: a message that holds a worker for long makes them wait.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+use bytes::Bytes;
+use tokio::task::JoinSet;
+
+use crate::attack::Attack;
+use crate::setup::{Setup, cluster};
+use crate::stage::{PATIENCE, Stage};
+use crate::wire::grpc::{Call, Http2, READS, STALLS};
+use crate::wire::message::{Delta, Fields, Sotw, fields, node_with_metadata, text};
+use crate::wire::{ADS_DELTA, ADS_SOTW, CDS, POLL, VHDS};
+
+/// The attacks of this file.
+pub(super) const ATTACKS: &[Attack] = &[
+    Attack {
+        name: "vhds-host",
+        about: "four streams ask for a virtual host whose name has 500 kB of labels",
+        setup: |_| {},
+        run: |stage| Box::pin(vhds_host(stage)),
+        growth: 200,
+        in_ci: true,
+    },
+    Attack {
+        name: "xdstp-unsubscribe",
+        about: "four streams drop 60,000 of 120,000 xdstp names, in another spelling of them",
+        setup: |_| {},
+        run: |stage| Box::pin(xdstp_unsubscribe(stage)),
+        growth: 400,
+        in_ci: true,
+    },
+    Attack {
+        name: "dynamic-parameters",
+        about: "a node with metadata of 31 MB changes its dynamic parameters again and again",
+        setup: |_| {},
+        run: |stage| Box::pin(dynamic_parameters(stage)),
+        growth: 300,
+        in_ci: true,
+    },
+    Attack {
+        name: "rest-pollers",
+        about: "20 pollers take 10 MB each, again and again",
+        setup: |setup| setup.clusters(1_000, 10_000),
+        run: |stage| Box::pin(pollers(stage, false)),
+        growth: 300,
+        in_ci: true,
+    },
+    Attack {
+        name: "rest-pollers-cancelled",
+        about: "20 pollers ask for 10 MB and cancel at once, again and again",
+        setup: |setup| setup.clusters(1_000, 10_000),
+        run: |stage| Box::pin(pollers(stage, true)),
+        growth: 300,
+        in_ci: true,
+    },
+    Attack {
+        name: "glob-unsubscribe",
+        about: "four streams that take nothing drop 1,000 globs beside a collection of 20,000",
+        setup: collection,
+        run: |stage| Box::pin(glob_unsubscribe(stage)),
+        growth: 200,
+        in_ci: true,
+    },
+];
+
+/// Waits for the answer to one call of each of four connections, which are made at the same time.
+async fn four<F>(stage: &Stage, one: impl Fn(Http2) -> F) -> Result<String>
+where
+    F: Future<Output = Result<String>> + Send + 'static,
+{
+    let mut tasks = JoinSet::new();
+    for _ in 0..4 {
+        tasks.spawn(one(stage.http2(READS).await?));
+    }
+    let mut answers = Vec::new();
+    while let Some(answer) = tasks.join_next().await {
+        answers.push(answer?.unwrap_or_else(|fault| fault.to_string()));
+    }
+    answers.sort();
+    answers.dedup();
+    Ok(answers.join("; "))
+}
+
+async fn vhds_host(stage: &Stage) -> Result<String> {
+    let host = "a.".repeat(stage.scale(250_000, 10_000));
+    four(stage, move |connection| {
+        let request = Delta::first("attacker", VHDS, [format!("routes/{host}")]).encode();
+        async move {
+            let mut call = connection.stream(ADS_DELTA).await?;
+            call.send(&request)?;
+            call.message_within(PATIENCE).await.map(|_| "answered".to_owned())
+        }
+    })
+    .await
+}
+
+/// A name of a cluster under an authority, in one of two spellings of the same name.
+fn xdstp(at: usize, parameters: &str) -> String {
+    format!("xdstp://authority/envoy.config.cluster.v3.Cluster/name-{at}?{parameters}")
+}
+
+async fn xdstp_unsubscribe(stage: &Stage) -> Result<String> {
+    let count = stage.scale(120_000, 12_000);
+    four(stage, move |connection| async move {
+        let mut call = connection.stream(ADS_DELTA).await?;
+        let names = (0..count).map(|at| xdstp(at, "b=1&a=2"));
+        call.send(&Delta::first("attacker", CDS, names).encode())?;
+        call.message_within(PATIENCE).await?;
+        let unsubscribe = (0..count / 2).map(|at| xdstp(at, "a=2&b=1")).collect();
+        let drop = Delta { type_url: CDS.to_owned(), unsubscribe, ..Delta::default() };
+        call.send(&drop.encode())?;
+        is_answered(&mut call, CDS).await
+    })
+    .await
+}
+
+/// Subscribes to one more name, whose answer shows that all before it was handled.
+async fn is_answered(call: &mut Call, type_url: &str) -> Result<String> {
+    let request = Delta {
+        type_url: type_url.to_owned(),
+        subscribe: vec!["innocent".to_owned()],
+        ..Delta::default()
+    };
+    call.send(&request.encode())?;
+    let begin = Instant::now();
+    while begin.elapsed() < PATIENCE {
+        let response = call.message_within(PATIENCE).await?;
+        if fields(&response, 2).iter().any(|resource| text(resource, 3) == "innocent") {
+            return Ok("handled".to_owned());
+        }
+        let nonce = text(&response, 5);
+        call.send(&Delta { type_url: type_url.to_owned(), nonce, ..Delta::default() }.encode())?;
+    }
+    Err(anyhow!("no answer in {PATIENCE:?}"))
+}
+
+async fn dynamic_parameters(stage: &Stage) -> Result<String> {
+    let connection = stage.http2(READS).await?;
+    let mut call = connection.stream(ADS_SOTW).await?;
+    let node = node_with_metadata("attacker", stage.scale(super::memory::KEYS, 50_000));
+    let first = Sotw { node: Some(node), ..Sotw::first("attacker", CDS, ["innocent"]) };
+    call.send(&first.encode())?;
+    let response = call.message_within(PATIENCE).await?;
+    let begin = Instant::now();
+    let mut sent = 0_u32;
+    while begin.elapsed() < stage.seconds() {
+        let node = Fields::of(|node| {
+            node.message(12, |entry| {
+                entry.text(1, CDS);
+                entry.message(2, |parameters| {
+                    parameters.message(1, |pair| {
+                        pair.text(1, "key");
+                        pair.text(2, sent.to_string());
+                    });
+                });
+            });
+        });
+        let next = Sotw { node: Some(node), ..first.answer(&response, None) };
+        if call.send(&next.encode()).is_err() {
+            break;
+        }
+        sent += 1;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(format!("{sent} changes: {}", call.end(Duration::from_millis(1)).await))
+}
+
+async fn pollers(stage: &Stage, cancels: bool) -> Result<String> {
+    let mut tasks = JoinSet::new();
+    let deadline = Instant::now() + stage.seconds();
+    for _ in 0..20 {
+        let connection = stage.http2(READS).await?;
+        tasks.spawn(async move {
+            let (mut polls, mut last) = (0, String::new());
+            while Instant::now() < deadline {
+                let body = Bytes::from_static(b"{\"node\": {\"id\": \"attacker\"}}");
+                let Ok(mut call) = connection.poll(POLL, body).await else { break };
+                polls += 1;
+                if cancels {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    call.reset();
+                    continue;
+                }
+                match tokio::time::timeout(PATIENCE, call.whole()).await {
+                    Ok(Ok((status, _))) => last = status.to_string(),
+                    Ok(Err(fault)) => last = fault.to_string(),
+                    Err(_) => break,
+                }
+            }
+            (polls, last)
+        });
+    }
+    let done = tasks.join_all().await;
+    let polls: usize = done.iter().map(|(polls, _)| polls).sum();
+    Ok(format!("{polls} polls, the last: {}", done[0].1))
+}
+
+/// The names before the last part, which is the collection and the member of it.
+const COLLECTION: &str = "xdstp://authority/envoy.config.cluster.v3.Cluster";
+
+/// A collection of 20,000 clusters.
+fn collection(setup: &mut Setup) {
+    let name = |at| format!("{COLLECTION}/all/c-{at}");
+    let all: Vec<_> = (0..20_000).map(|at| cluster(&name(at), 1, 0)).collect();
+    setup.file("collection.json", format!("[{}]", all.join(",\n")));
+}
+
+async fn glob_unsubscribe(stage: &Stage) -> Result<String> {
+    let globs = stage.scale(1_000, 50);
+    let glob = |at| format!("{COLLECTION}/{at}/*");
+    let (mut calls, mut connections) = (Vec::new(), Vec::new());
+    for _ in 0..4 {
+        // Nothing is sent to a client without a window, so the whole collection stays owed.
+        let connection = stage.http2(STALLS).await?;
+        let mut call = connection.stream(ADS_DELTA).await?;
+        let all = (0..globs).map(glob).chain([format!("{COLLECTION}/all/*")]);
+        call.send(&Delta::first("attacker", CDS, all).encode())?;
+        let unsubscribe = (0..globs).map(glob).collect();
+        let drop = Delta { type_url: CDS.to_owned(), unsubscribe, ..Delta::default() };
+        call.send(&drop.encode())?;
+        calls.push(call);
+        connections.push(connection);
+    }
+    tokio::time::sleep(2 * stage.seconds()).await;
+    Ok(super::memory::ends(&mut calls).await)
+}

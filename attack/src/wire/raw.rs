@@ -1,0 +1,118 @@
+//! A connection whose bytes are the attack's own.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::frame::{PREFACE, frame, setting};
+use super::{ATTACKER, dial};
+
+/// The time that a peer which takes nothing may hold up a write of the attack.
+const STALL: Duration = Duration::from_secs(2);
+
+/// A connection, and the bytes that were written to it.
+pub(crate) struct Raw {
+    io: TcpStream,
+    pub(crate) written: u64,
+}
+
+/// The end of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Write {
+    Taken,
+    /// The server reads no more, so the attack holds nothing of it.
+    Stalled,
+    Closed,
+}
+
+impl Raw {
+    pub(crate) async fn dial(to: SocketAddr) -> io::Result<Self> {
+        Self::dial_from(ATTACKER, to, true).await
+    }
+
+    pub(crate) async fn dial_from(from: Ipv4Addr, to: SocketAddr, reads: bool) -> io::Result<Self> {
+        Ok(Self { io: dial(from, to, reads).await?, written: 0 })
+    }
+
+    /// Connects and says the preface of HTTP/2, with a window of this size for each stream.
+    pub(crate) async fn http2(to: SocketAddr, window: u32) -> io::Result<Self> {
+        let mut raw = Self::dial(to).await?;
+        raw.write(&[PREFACE, &setting(4, window), &frame(4, 1, 0, &[])].concat()).await;
+        Ok(raw)
+    }
+
+    pub(crate) async fn write(&mut self, bytes: &[u8]) -> Write {
+        match timeout(STALL, self.io.write_all(bytes)).await {
+            Ok(Ok(())) => {
+                self.written += bytes.len() as u64;
+                Write::Taken
+            }
+            Ok(Err(_)) => Write::Closed,
+            Err(_) => Write::Stalled,
+        }
+    }
+
+    /// Reads until the server closes, or for this time at most.
+    pub(crate) async fn read_to_end(&mut self, most: Duration) -> Answer {
+        let mut answer = Answer { bytes: Vec::new(), closed: false };
+        let read = async {
+            let mut buffer = vec![0; 16 * 1024];
+            loop {
+                match self.io.read(&mut buffer).await {
+                    Ok(0) | Err(_) => return true,
+                    Ok(size) if answer.bytes.len() < MOST => {
+                        answer.bytes.extend_from_slice(&buffer[..size]);
+                    }
+                    Ok(_) => {}
+                }
+            }
+        };
+        answer.closed = timeout(most, read).await.unwrap_or(false);
+        answer
+    }
+
+    /// The bytes that wait to be read, without waiting for more.
+    pub(crate) fn waiting(&self) -> usize {
+        let mut buffer = vec![0; 16 * 1024];
+        self.io.try_read(&mut buffer).unwrap_or(0)
+    }
+}
+
+/// The number of bytes of an answer that are kept.
+const MOST: usize = 1 << 20;
+
+/// The answer to bytes of an attack.
+pub(crate) struct Answer {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) closed: bool,
+}
+
+impl Answer {
+    /// The statuses of the answers over HTTP/1.1.
+    pub(crate) fn statuses(&self) -> Vec<String> {
+        let text = String::from_utf8_lossy(&self.bytes);
+        let heads = text.split("HTTP/1.1 ").skip(1);
+        heads.map(|head| head.chars().take(3).collect()).collect()
+    }
+
+    /// The error code of a GOAWAY, if there was one.
+    pub(crate) fn goaway(&self) -> Option<u32> {
+        let mut bytes = &self.bytes[..];
+        let mut found = None;
+        while let Some((head, rest)) = bytes.split_at_checked(9) {
+            let size = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+            let (payload, rest) = rest.split_at_checked(size)?;
+            if head[3] == super::frame::GOAWAY {
+                found = payload
+                    .get(4..8)
+                    .and_then(|code| Some(u32::from_be_bytes(code.try_into().ok()?)));
+            }
+            bytes = rest;
+        }
+        found
+    }
+}
