@@ -9,6 +9,7 @@ use http_body::{Body, Frame, SizeHint};
 use tonic::Status;
 
 use crate::activity::{ActiveRequest, ConnectionActivity};
+use crate::budget::MemoryCharge;
 use crate::grpc::{self, StreamBody};
 use crate::rest::PollBody;
 use crate::server_state::StreamPermit;
@@ -37,6 +38,7 @@ struct ServiceBody {
     activity: Arc<ConnectionActivity>,
     #[expect(dead_code, reason = "the call counts as a stream until it is dropped")]
     permit: Option<StreamPermit>,
+    charge: MemoryCharge,
 }
 
 impl ServerBody {
@@ -57,10 +59,10 @@ impl ServerBody {
     pub(crate) fn service(
         body: tonic::body::Body,
         activity: Arc<ConnectionActivity>,
-        permit: Option<StreamPermit>,
+        (permit, charge): (Option<StreamPermit>, MemoryCharge),
         active: ActiveRequest,
     ) -> Self {
-        let kind = BodyKind::Service(Box::new(ServiceBody { body, activity, permit }));
+        let kind = BodyKind::Service(Box::new(ServiceBody { body, activity, permit, charge }));
         Self { kind, active: Some(active) }
     }
 
@@ -78,7 +80,8 @@ impl ServerBody {
         match &self.kind {
             BodyKind::Stream(body) => body.is_asked_back(waker),
             BodyKind::Poll(body) => body.is_asked_back(waker),
-            BodyKind::Empty | BodyKind::Full(_) | BodyKind::Service(_) => false,
+            BodyKind::Service(body) => body.charge.is_asked_back(waker),
+            BodyKind::Empty | BodyKind::Full(_) => false,
         }
     }
 }

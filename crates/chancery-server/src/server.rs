@@ -160,6 +160,9 @@ impl Server {
     }
 }
 
+/// The number of bytes of a question to health and reflection, which is a name.
+const MAX_QUESTION: usize = 16 * 1024;
+
 fn services(
     shared: &Arc<ServerState>,
     health: &HealthReporter,
@@ -175,10 +178,12 @@ fn services(
     let unusable = |error: tonic_reflection::server::Error| ServeError::Reflection(Box::new(error));
     let health = HealthService::from_health_reporter(health.clone());
     let health = tonic_health::pb::health_server::HealthServer::new(health);
+    let health = health.max_decoding_message_size(MAX_QUESTION);
     others.push(TowerService::new(health, Admission::Always));
-    let v1 = reflection().build_v1().map_err(unusable)?;
+    let v1 = reflection().build_v1().map_err(unusable)?.max_decoding_message_size(MAX_QUESTION);
     others.push(TowerService::new(v1, Admission::Always));
     let v1alpha = reflection().build_v1alpha().map_err(unusable)?;
+    let v1alpha = v1alpha.max_decoding_message_size(MAX_QUESTION);
     others.push(TowerService::new(v1alpha, Admission::Always));
     Ok(Services::new(shared, others))
 }

@@ -16,13 +16,17 @@ use tracing::debug;
 
 use crate::activity::{ActiveRequest, RequestContext};
 use crate::body::ServerBody;
-use crate::grpc::{StreamService, from_a_page, no_such_method, status_response};
+use crate::budget::MemoryCharge;
+use crate::grpc::{StreamService, from_a_page, no_such_method, out_of_memory, status_response};
 use crate::http_error::{FROM_A_PAGE, http_error};
 use crate::request_body::RequestBody;
 use crate::rest::PollService;
 use crate::routes::{Route, Routes};
 use crate::server_state::ServerState;
 use crate::tower_service::{Admission, TowerService};
+
+/// The number of bytes that a call of a service holds, whatever it does with its messages.
+const CALL_BYTES: usize = 12 * 1024;
 
 /// Everything that answers requests.
 pub(crate) struct Services {
@@ -109,7 +113,7 @@ impl Services {
         }))
     }
 
-    /// Calls a tower service. The body and the permit of a call end together.
+    /// Calls a tower service. The body, the permit and the charge of a call end together.
     fn call(
         &self,
         service: &TowerService,
@@ -118,6 +122,13 @@ impl Services {
         request: Request<RequestBody>,
     ) -> ServiceResponse {
         let activity = Arc::clone(&context.activity);
+        let charge = match MemoryCharge::new(&context.share, CALL_BYTES) {
+            Ok(charge) => charge,
+            Err(shortage) => {
+                self.shared.metrics.out_of_memory(shortage);
+                return ready(status_response(&out_of_memory(shortage)));
+            }
+        };
         let permit = match service.admission {
             Admission::Always => None,
             Admission::Limited => match self.streams.admit(context) {
@@ -129,7 +140,8 @@ impl Services {
         request.extensions_mut().insert(Arc::clone(&context.peer));
         let response = service.call(request);
         ServiceResponse::Pending(Box::pin(async move {
-            response.await.map(|body| ServerBody::service(body, activity, permit, active))
+            let counted = (permit, charge);
+            response.await.map(|body| ServerBody::service(body, activity, counted, active))
         }))
     }
 }

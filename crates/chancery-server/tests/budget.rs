@@ -271,6 +271,27 @@ async fn polls_that_are_not_read_hold_little_and_all_that_they_hold_counts() {
     assert!(answer.body().len() > MIB, "{} bytes", answer.body().len());
 }
 
+#[tokio::test]
+async fn calls_of_health_that_say_nothing_count() {
+    let mut registry = Registry::default();
+    let metrics = Metrics::registered(&mut registry);
+    let (config, policy) = (with_memory(9 * MIB), OneAudience("all".into()));
+    let server = Running::with(config, policy, None, metrics).await;
+    let metrics = Scraped(registry);
+    let client = Http2Client::connect(server.address).await;
+    let mut open = Vec::new();
+    for _ in 0..600 {
+        open.push(client.begin("/grpc.health.v1.Health/Watch").await);
+    }
+    metrics.has_at_least("chancery_cut_off_total{reason=\"share\"}", 200).await;
+    assert!(metrics.value("chancery_memory_held_bytes").unwrap() <= 5 * MIB);
+    let other = Http2Client::connect_from([127, 0, 0, 2], server.address).await;
+    let mut stream = other.open(ADS_SOTW).await.unwrap();
+    server.publish(&[("a", "1")]);
+    stream.send(&SotwRequest::first(CDS, &[]));
+    stream.next::<SotwResponse>().await.unwrap();
+}
+
 /// The status of the first of these streams that ends.
 async fn first_to_end(streams: &mut [GrpcStream]) -> (i32, String) {
     let mut ends: Vec<_> =

@@ -19,5 +19,7 @@ mod status;
 mod stream_service;
 
 pub(crate) use body::StreamBody;
-pub(crate) use status::{draining_trailers, from_a_page, no_such_method, status_response};
+pub(crate) use status::{
+    draining_trailers, from_a_page, no_such_method, out_of_memory, status_response,
+};
 pub(crate) use stream_service::StreamService;

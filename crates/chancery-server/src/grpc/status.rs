@@ -44,7 +44,7 @@ pub(super) fn too_many_streams(limit: usize) -> Status {
 }
 
 /// The status of a stream whose client may hold no more of the server's memory.
-pub(super) fn out_of_memory(shortage: MemoryShortage) -> Status {
+pub(crate) fn out_of_memory(shortage: MemoryShortage) -> Status {
     Status::resource_exhausted(shortage.to_string())
 }
 

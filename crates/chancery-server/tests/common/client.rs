@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use bytes::{Buf, Bytes, BytesMut};
 use chancery_proto::frames::framed;
-use h2::client::{Builder, SendRequest};
+use h2::client::{Builder, ResponseFuture, SendRequest};
 use h2::{Ping, PingPong, RecvStream, SendStream};
 use http::{HeaderMap, Method, Request, Response};
 use prost::Message;
@@ -93,6 +93,13 @@ impl Http2Client {
             Some(_) => Err(status(&head.headers)),
             None => Ok(GrpcStream { send, receive, read: BytesMut::new() }),
         }
+    }
+
+    /// Calls a service and sends it nothing. The call is open until the answer is dropped.
+    pub(crate) async fn begin(&self, path: &str) -> (ResponseFuture, SendStream<Bytes>) {
+        let request = Request::post(path).header("content-type", "application/grpc");
+        let mut sender = within(self.send.clone().ready()).await.unwrap();
+        sender.send_request(request.body(()).unwrap(), false).unwrap()
     }
 
     /// Sends a request with a body, and reads the answer.
