@@ -89,7 +89,9 @@ pub enum StreamEventKind<'a> {
         type_url: &'a TypeUrl,
         /// The version of the response.
         version: &'a str,
-        /// The reason, in the client's words.
+        /// The reason, in the client's words: its first kilobyte, without the values of the response
+        /// that must not be seen, as keys and passwords (S-138). A reason that may quote a secret of
+        /// SDS is withheld.
         error: &'a ErrorDetail,
     },
     /// The client answered a later response and not this one. It has read this one; whether it

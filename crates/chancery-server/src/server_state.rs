@@ -82,6 +82,11 @@ impl ServerState {
         self.observers.iter().for_each(|observer| observer.observe(event));
     }
 
+    /// Returns true if somebody hears of events.
+    pub(crate) fn is_observed(&self) -> bool {
+        !self.observers.is_empty()
+    }
+
     /// A number that no other stream has.
     pub(crate) fn next_stream(&self) -> u64 {
         self.last_stream.fetch_add(1, Ordering::Relaxed) + 1

@@ -135,6 +135,63 @@ async fn a_client_that_rejects_in_a_loop_writes_a_line_and_hides_nobody() {
     assert!(summary.contains("more=50"), "{summary}");
 }
 
+/// S-138: a client quotes the cluster that it rejects, and the key in it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_in_a_rejected_cluster_is_in_no_line() {
+    let dir = directory(&[("a.yaml", &cluster("a", 1)), ("key.yaml", &with_key())]);
+    let mut server = Server::start(&dir, &["-vv"]);
+    let json = serde_json::to_string(KEY).unwrap();
+    let octal: String = KEY.bytes().map(|byte| format!("\\{byte:03o}")).collect();
+    let reasons = [
+        format!("cluster `key` has {KEY} in it"),
+        format!("cluster `key` has {json} in it"),
+        format!("cluster `key` has {} in it", serde_json::to_string(&json).unwrap()),
+        format!("cluster `key` has {octal} in it"),
+        format!("{}{KEY} in it", "cluster `key` has ".repeat(50)),
+    ];
+    for (number, reason) in reasons.iter().enumerate() {
+        let mut client = Rejecting::open(&server, &format!("node-{number}")).await;
+        client.reject(reason).await;
+        client.is_heard().await;
+    }
+    // The cluster is in the whole state, and was accepted before.
+    let mut later = Rejecting::open(&server, "later").await;
+    later.acknowledge();
+    daemon::dir_write(&dir, "a.yaml", &cluster("a", 2));
+    later.response().await;
+    later.reject(&reasons[0]).await;
+    later.is_heard().await;
+    server.signal("TERM");
+    server.ends_well();
+    let log = server.log();
+    let rejected: Vec<_> = log.lines().filter(|line| line.contains(" rejected ")).collect();
+    assert_eq!(rejected.len(), reasons.len() + 1, "{log}");
+    for line in rejected {
+        assert!(line.contains("[redacted]") || line.contains("bytes)"), "{line}");
+    }
+    for part in ["BEGIN EC PRIVATE", "MHcCAQEEIIrYSSNQ", "FnrZ", &octal[..48]] {
+        assert!(!log.contains(part), "{part} in {log}");
+    }
+}
+
+/// No key of anybody: random digits in the form of one.
+const KEY: &str = "-----BEGIN EC PRIVATE KEY-----\n\
+                   MHcCAQEEIIrYSSNQFaA2HwfFnrZ5nQv2xkYH6Q0mB4Jb1uYzVd3oAoGCCqGSM49\n\
+                   -----END EC PRIVATE KEY-----\n";
+
+/// The cluster `key`, with a private key in it.
+fn with_key() -> String {
+    let context =
+        "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext";
+    let key = serde_json::to_string(KEY).unwrap();
+    cluster("key", 1)
+        + &format!(
+            "transport_socket:\n  name: tls\n  typed_config:\n    \"@type\": {context}\n    \
+             common_tls_context:\n      tls_certificates:\n      - private_key: \
+             {{inline_string: {key}}}\n"
+        )
+}
+
 /// A stream of a client that rejects the clusters it is sent.
 struct Rejecting {
     send: SendStream<Bytes>,
@@ -155,14 +212,23 @@ impl Rejecting {
         let first = [node, field(4, CLUSTER.as_bytes())].concat();
         send.send_data(framed(&first), false).unwrap();
         let receive = response.await.unwrap().into_body();
-        let (messages, answer) = (Messages::new(usize::MAX), field(4, CLUSTER.as_bytes()));
-        let mut stream = Self { send, receive, messages, answer };
-        let response = stream.next().await;
+        let mut stream =
+            Self { send, receive, messages: Messages::new(usize::MAX), answer: Vec::new() };
+        stream.response().await;
+        stream
+    }
+
+    /// Waits for a response, which is answered from now on.
+    async fn response(&mut self) {
+        let response = self.next().await;
         // The nonce, which is short, follows its tag.
         let at = response.windows(2).position(|two| two[0] == 5 << 3 | 2).unwrap();
         let nonce = &response[at + 2..][..usize::from(response[at + 1])];
-        stream.answer.extend(field(5, nonce));
-        stream
+        self.answer = [field(4, CLUSTER.as_bytes()), field(5, nonce)].concat();
+    }
+
+    fn acknowledge(&mut self) {
+        self.send.send_data(framed(&self.answer), false).unwrap();
     }
 
     async fn reject(&mut self, why: &str) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::DemandEdit;
+use super::{DemandEdit, RejectedResources};
 use crate::{ErrorDetail, Node, TypeUrl};
 
 /// An event on a stream, for logs, metrics and library users. The core itself never logs.
@@ -62,8 +62,10 @@ pub enum Event {
         version: Arc<str>,
         /// The nonce of the response.
         nonce: Arc<str>,
-        /// The client's reason, in its own words.
+        /// The client's reason, in its own words, which may quote the resources.
         error: ErrorDetail,
+        /// The resources that the reason may quote.
+        resources: RejectedResources,
     },
     /// The client answered a later response and never this one. It has read this one, and its
     /// verdict is unknown (S-037).

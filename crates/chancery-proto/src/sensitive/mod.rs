@@ -28,12 +28,15 @@ use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage, Value};
 use crate::schema::Schema;
 use crate::walk::walk;
 
+mod escapes;
 mod fields;
 mod names;
+mod quotes;
 mod values;
 
 pub(crate) use fields::{hides, hides_entry};
 pub(crate) use names::{has_private_key, is_sensitive_json};
+pub use quotes::{WINDOW, without_values};
 
 /// The path of the first value in a body that must be withheld from strangers. The path is empty
 /// for a body that is a `Secret`, or cannot be read.

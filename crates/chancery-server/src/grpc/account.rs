@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_core::server::{Event, Response};
-use chancery_core::{Api, ErrorDetail, Node, TypeUrl, Variant};
+use chancery_core::{ErrorDetail, Node, TypeUrl, Variant};
 use tokio::time::Instant;
-use tracing::{debug, info, warn};
+use tracing::{Level, debug, enabled, info, warn};
 
+use super::rejection;
 use crate::event::{StreamEvent, StreamEventKind};
 use crate::log_limiter::{LineOrigin, PeerLine, message, name};
 use crate::metrics::{Metrics, StreamLabels, TypeCounters, TypeLabels, observe};
@@ -128,8 +129,10 @@ impl Account {
             Event::Acked { type_url, version, nonce, after } => {
                 self.acked(type_url, version, nonce, *after, now);
             }
-            Event::Nacked { type_url, version, nonce, error } => {
-                self.nacked(type_url, version, nonce, error);
+            Event::Nacked { type_url, version, nonce, error, resources } => {
+                self.nacked(type_url, version, nonce, &|| {
+                    rejection::reason(&self.shared().schema, type_url, error, resources)
+                });
             }
             Event::Landed => self.landed(),
             Event::Skipped { type_url, nonce } => self.skipped(type_url, nonce),
@@ -225,20 +228,28 @@ impl Account {
         self.observe(StreamEventKind::Acknowledged { type_url, version, after });
     }
 
-    fn nacked(&self, type_url: &TypeUrl, version: &str, nonce: &str, error: &ErrorDetail) {
+    /// Notes a rejection. The reason costs something to find, so it is asked for if somebody wants it.
+    fn nacked(
+        &self,
+        type_url: &TypeUrl,
+        version: &str,
+        nonce: &str,
+        reason: &dyn Fn() -> ErrorDetail,
+    ) {
+        let labels = TypeLabels::new(self.variant, type_url);
+        self.metrics().nacks.get_or_create(&labels).inc();
+        let is_first = self.admits(PeerLine::Rejected, type_url.short(), version);
+        if !is_first && !enabled!(Level::DEBUG) && !self.shared().is_observed() {
+            return;
+        }
+        let error = &reason();
         let (stream, node, of) = (self.id, self.node_id(), name(type_url.short()));
-        let (node, of) = (&*node, &*of);
-        // The client's words about a secret may quote it (S-138).
-        let secret = type_url.api() == Api::Sds;
-        let (code, text) = (error.code, if secret { "[withheld]" } else { &*error.message });
-        let text = &*message(text);
-        if self.admits(PeerLine::Rejected, type_url.short(), version) {
+        let (node, of, code, text) = (&*node, &*of, error.code, &*error.message);
+        if is_first {
             warn!(stream, node, r#type = of, version, nonce, code, text, "rejected");
         } else {
             debug!(stream, node, r#type = of, version, nonce, code, text, "rejected once more");
         }
-        let labels = TypeLabels::new(self.variant, type_url);
-        self.metrics().nacks.get_or_create(&labels).inc();
         self.observe(StreamEventKind::Rejected { type_url, version, error });
     }
 

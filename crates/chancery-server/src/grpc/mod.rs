@@ -13,6 +13,7 @@
 mod account;
 mod body;
 mod framing;
+mod rejection;
 mod send_permits;
 mod session;
 mod status;

@@ -54,7 +54,7 @@ pub(super) fn event(event: &Event, labels: &mut impl Labels) -> (&'static str, S
             ("acked", format!("{of}{after}"))
         }
         Event::Landed => ("landed", String::new()),
-        Event::Nacked { type_url, version, nonce, error } => {
+        Event::Nacked { type_url, version, nonce, error, .. } => {
             let of = answered(type_url, version, nonce, labels);
             ("nacked", format!("{of} error={}", error.message))
         }

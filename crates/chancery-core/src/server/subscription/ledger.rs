@@ -112,6 +112,12 @@ impl Ledger {
         &self.sent
     }
 
+    /// The resources that the client may have been sent; none of the others holds a secret.
+    pub(crate) fn may_have_sent(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        let sets = [&self.sent, &self.target].into_iter().filter(|set| set.may_be_sensitive());
+        sets.flat_map(|set| set.iter()).chain(self.kept.values().map(|kept| &kept.resource))
+    }
+
     /// Changes what the client should see. Nothing is owed before the next
     /// [`advance`](Self::advance).
     pub(crate) fn set_target(&mut self, target: &Arc<ResourceSet>) {

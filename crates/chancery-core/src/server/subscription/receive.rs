@@ -12,8 +12,7 @@ use std::sync::Arc;
 
 use super::Subscription;
 use super::flight::{Contents, SentResponse};
-use crate::server::Event;
-use crate::server::Rejection;
+use crate::server::{Event, RejectedResources, Rejection};
 use crate::{ErrorDetail, Time};
 
 /// The nonce of a request, and its error if it is a NACK.
@@ -89,10 +88,11 @@ impl Subscription {
                 Event::Acked { type_url, version, nonce, after }
             }
             Some(error) => {
+                let resources = self.rejected_resources(&answered.contents);
                 self.refuse(&answered.contents);
                 let rejection = Rejection::new(Arc::clone(&version), &error);
                 self.rejection = Some(Box::new(rejection));
-                Event::Nacked { type_url, version, nonce, error }
+                Event::Nacked { type_url, version, nonce, error, resources }
             }
         });
         answered
@@ -121,6 +121,20 @@ impl Subscription {
         } else {
             self.ledger.accept(contents);
         }
+    }
+
+    /// The resources of a rejected response. One with the whole state has also those that it does
+    /// not mention because the client had them.
+    fn rejected_resources(&self, contents: &Contents) -> RejectedResources {
+        let mut rejected = RejectedResources::default();
+        for mention in contents.iter() {
+            mention.resource.iter().for_each(|resource| rejected.add(resource));
+        }
+        if self.is_full_state() {
+            let sensitive = self.ledger.may_have_sent().filter(|it| it.facts().sensitive);
+            sensitive.for_each(|resource| rejected.add(resource));
+        }
+        rejected.sorted()
     }
 
     /// Takes in that the client rejected a response. A newer response with the whole state has all

@@ -1,0 +1,91 @@
+//! The reason for which a client rejects a response, as logs and observers may have it.
+//!
+//! Clients quote what they reject, keys and passwords with it. What the sensitive fields of the
+//! response hold is left out, however the client writes it (S-138). The work has a bound: where there
+//! is more to look for, the reason is withheld as a whole. Not here: the finding of such values
+//! (`chancery_proto::sensitive`), and which resources the client may quote (the core).
+
+use std::borrow::Cow;
+
+use chancery_core::printable::{MAX_MESSAGE_BYTES, cut};
+use chancery_core::server::RejectedResources;
+use chancery_core::{Api, ErrorDetail, TypeUrl};
+use chancery_proto::schema::Schema;
+use chancery_proto::sensitive;
+
+/// The bytes of a reason that are read. It is shorter when secrets are left out, and is cut then.
+const MAX_READ_BYTES: usize = 4 * MAX_MESSAGE_BYTES;
+
+/// The text in place of a reason that may quote a secret of SDS.
+const WITHHELD: &str = "[withheld]";
+
+/// The text in place of a reason that may quote more than is looked for.
+const TOO_MANY: &str = "[withheld: the rejected response has too many secrets to find them in it]";
+
+/// The reason without the secrets of the response, cut to the length of a message in a log.
+pub(super) fn reason(
+    schema: &Schema,
+    type_url: &TypeUrl,
+    error: &ErrorDetail,
+    rejected: &RejectedResources,
+) -> ErrorDetail {
+    let message = match type_url.api() {
+        Api::Sds => WITHHELD.to_owned(),
+        _ => text_without(schema, type_url, &error.message, rejected)
+            .unwrap_or_else(|| TOO_MANY.to_owned()),
+    };
+    ErrorDetail { code: error.code, message }
+}
+
+fn text_without(
+    schema: &Schema,
+    type_url: &TypeUrl,
+    text: &str,
+    rejected: &RejectedResources,
+) -> Option<String> {
+    if rejected.is_cut {
+        return None;
+    }
+    let bodies = rejected.resources.iter().map(|resource| resource.body());
+    let values: Vec<_> =
+        bodies.flat_map(|body| sensitive::values(schema, type_url, body)).collect();
+    let read = &text[..text.floor_char_boundary(MAX_READ_BYTES)];
+    let shown = sensitive::without_values(read, &values)?;
+    Some(match cut(&shown, MAX_MESSAGE_BYTES) {
+        Cow::Borrowed(whole) if read.len() == text.len() => whole.to_owned(),
+        _ => {
+            let shown = &shown[..shown.floor_char_boundary(MAX_MESSAGE_BYTES)];
+            format!("{shown}… ({} bytes)", text.len())
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLUSTER: &str = "envoy.config.cluster.v3.Cluster";
+
+    fn reason_for(text: &str, rejected: &RejectedResources) -> String {
+        let error = ErrorDetail { code: 3, message: text.to_owned() };
+        reason(&Schema::bundled(), &TypeUrl::new(CLUSTER), &error, rejected).message
+    }
+
+    #[test]
+    fn a_reason_is_cut_and_says_how_long_it_was() {
+        let rejected = RejectedResources::default();
+        assert_eq!(reason_for("no", &rejected), "no");
+        for length in [MAX_MESSAGE_BYTES + 1, MAX_READ_BYTES + 1] {
+            let reason = reason_for(&"x".repeat(length), &rejected);
+            assert!(reason.starts_with("xxx") && reason.ends_with(&format!("… ({length} bytes)")));
+            assert!(reason.len() < MAX_MESSAGE_BYTES + 30, "{}", reason.len());
+        }
+    }
+
+    #[test]
+    fn a_reason_is_withheld_if_not_all_secrets_are_known() {
+        let mut rejected = RejectedResources::default();
+        rejected.is_cut = true;
+        assert_eq!(reason_for("no", &rejected), TOO_MANY);
+    }
+}
