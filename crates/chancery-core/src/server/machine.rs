@@ -293,18 +293,20 @@ impl Machine {
             self.receive(now, at, request, events);
         }
         let Some(subscription) = self.subscriptions.at_mut(at) else { return Ok(()) };
-        events.extend(match request {
+        let subscribed = match request {
             Request::Sotw(request) => {
                 subscription.request_sotw(request, is_first, &self.settings)?
             }
             Request::Delta(request) => {
                 subscription.request_delta(request, is_first, &self.settings)?
             }
-        });
+        };
+        let is_changed = subscribed.is_some();
+        events.extend(subscribed);
         if is_first {
             events.extend(subscription.take_unnamed_event());
         }
-        self.check_names(at)
+        if is_changed { self.check_names(at) } else { Ok(()) }
     }
 
     /// Compares the names of all types with the limits of the stream. A product of limits is none:

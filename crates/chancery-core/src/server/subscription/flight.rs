@@ -88,6 +88,16 @@ impl Flight {
     pub(crate) fn push(&mut self, sent: SentResponse) -> Vec<SentResponse> {
         self.released = false;
         self.sent_version = Some(Arc::clone(&sent.version));
+        let given_up = if self.responses.is_empty() { Vec::new() } else { self.give_up() };
+        if self.responses.is_empty() {
+            self.responses.reserve_exact(1); // There is rarely a second.
+        }
+        self.responses.push_back(sent);
+        given_up
+    }
+
+    /// Takes out the oldest responses until another one may be added.
+    fn give_up(&mut self) -> Vec<SentResponse> {
         let mut mentions: usize = self.responses.iter().map(|sent| sent.contents.own_len()).sum();
         let mut given_up = Vec::new();
         while (self.responses.len() >= MOST_UNANSWERED || mentions > MOST_MENTIONS)
@@ -96,10 +106,6 @@ impl Flight {
             mentions -= oldest.contents.own_len();
             given_up.push(oldest);
         }
-        if self.responses.is_empty() {
-            self.responses.reserve_exact(1); // There is rarely a second.
-        }
-        self.responses.push_back(sent);
         given_up
     }
 
@@ -143,8 +149,8 @@ impl Flight {
 
     /// Takes out the responses that are older than the one with that nonce, if there is one.
     pub(crate) fn take_older_than(&mut self, nonce: &str) -> Vec<SentResponse> {
-        let at = self.responses.iter().position(|sent| *sent.nonce == *nonce);
-        self.responses.drain(..at.unwrap_or(0)).collect()
+        let at = self.responses.iter().skip(1).position(|sent| *sent.nonce == *nonce);
+        at.map_or_else(Vec::new, |at| self.responses.drain(..=at).collect())
     }
 
     /// Takes out the oldest response if it has that nonce: the client has answered it.

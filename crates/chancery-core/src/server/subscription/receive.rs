@@ -50,9 +50,8 @@ impl Subscription {
     ) -> (Vec<ReadResponse>, Option<ReadResponse>) {
         let AckOrNack { nonce, error } = ack_or_nack;
         let skipped = self.flight.take_older_than(nonce);
-        self.set_verdict_unknown(skipped.iter().map(|sent| &sent.contents));
-        let skipped = skipped.into_iter().map(|sent| self.record_unanswered(sent, events));
-        let skipped: Vec<_> = skipped.collect();
+        let skipped =
+            if skipped.is_empty() { Vec::new() } else { self.record_unanswered(skipped, events) };
         let Some(sent) = self.flight.take(nonce, error.is_none()) else {
             events.extend(self.stale_event(nonce));
             return (skipped, None);
@@ -98,12 +97,19 @@ impl Subscription {
         answered
     }
 
-    /// Takes in that the client read a response and did not answer it.
-    fn record_unanswered(&self, sent: SentResponse, events: &mut Vec<Event>) -> ReadResponse {
-        let SentResponse { nonce, contents, .. } = sent;
-        let type_url = self.type_url.clone();
-        events.push(Event::Skipped { type_url, nonce: Arc::clone(&nonce) });
-        ReadResponse { nonce, verdict: ResponseVerdict::Unknown, contents }
+    /// Takes in that the client read responses, the oldest first, and did not answer them.
+    fn record_unanswered(
+        &mut self,
+        skipped: Vec<SentResponse>,
+        events: &mut Vec<Event>,
+    ) -> Vec<ReadResponse> {
+        self.set_verdict_unknown(skipped.iter().map(|sent| &sent.contents));
+        let skipped = skipped.into_iter().map(|SentResponse { nonce, contents, .. }| {
+            let type_url = self.type_url.clone();
+            events.push(Event::Skipped { type_url, nonce: Arc::clone(&nonce) });
+            ReadResponse { nonce, verdict: ResponseVerdict::Unknown, contents }
+        });
+        skipped.collect()
     }
 
     /// The event of a nonce that answers no response under way. A request that only changes names
@@ -149,11 +155,9 @@ impl Subscription {
     /// the answer to a newer response with the whole state counts for all.
     pub(super) fn set_verdict_unknown<'a>(
         &mut self,
-        responses: impl DoubleEndedIterator<Item = &'a Contents> + ExactSizeIterator + Clone,
+        responses: impl DoubleEndedIterator<Item = &'a Contents> + Clone,
     ) {
-        if responses.len() == 0
-            || self.is_full_state() && self.flight.merge_into_next(responses.clone())
-        {
+        if self.is_full_state() && self.flight.merge_into_next(responses.clone()) {
             return;
         }
         for contents in responses {

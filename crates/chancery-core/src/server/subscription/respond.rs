@@ -111,7 +111,9 @@ impl Subscription {
             contents,
         };
         let given_up = self.flight.push(sent);
-        self.set_verdict_unknown(given_up.iter().map(|sent| &sent.contents));
+        if !given_up.is_empty() {
+            self.set_verdict_unknown(given_up.iter().map(|sent| &sent.contents));
+        }
         Response {
             variant: self.variant,
             type_url: self.type_url.clone(),
