@@ -64,8 +64,8 @@ pub enum Event {
         nonce: Arc<str>,
         /// The client's reason, in its own words, which may quote the resources.
         error: ErrorDetail,
-        /// The resources that the reason may quote.
-        resources: RejectedResources,
+        /// The resources that the reason may quote. They are boxed, so that other events stay small.
+        resources: Box<RejectedResources>,
     },
     /// The client answered a later response and never this one. It has read this one, and its
     /// verdict is unknown (S-037).

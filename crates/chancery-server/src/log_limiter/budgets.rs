@@ -17,10 +17,10 @@ use super::recent::Recent;
 const CONNECTION: RateLimit = RateLimit { burst: 2000, interval: Duration::from_secs(1) };
 
 /// The lines of one address; of IPv6, of one network of 64 bits.
-const ADDRESS: RateLimit = RateLimit { burst: 8000, interval: Duration::from_millis(100) };
+const ADDRESS: RateLimit = RateLimit { burst: 16_000, interval: Duration::from_millis(100) };
 
 /// The lines of all peers.
-const TOTAL: RateLimit = RateLimit { burst: 32_000, interval: Duration::from_millis(25) };
+const TOTAL: RateLimit = RateLimit { burst: 64_000, interval: Duration::from_millis(25) };
 
 /// The number of connections and of addresses that are remembered, twice as many at most. One that
 /// is forgotten has its burst again, within that of all.
@@ -94,12 +94,12 @@ mod tests {
         let mut budgets = Budgets::new();
         let one: usize =
             (0..50).map(|port| taken(&mut budgets, peer("192.0.2.1", port), true)).sum();
-        assert_eq!(one, 8000);
+        assert_eq!(one, 16_000);
         assert_eq!(taken(&mut budgets, peer("192.0.2.2", 1), true), 2000);
         let all: usize = (0..250)
             .map(|host| taken(&mut budgets, peer(&format!("192.0.3.{host}"), 1), true))
             .sum();
-        assert_eq!(one + 2000 + all, 32_000);
+        assert_eq!(one + 2000 + all, 64_000);
     }
 
     #[test]

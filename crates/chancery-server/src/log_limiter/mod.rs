@@ -266,14 +266,14 @@ pub(crate) fn message(text: &str) -> Cow<'_, str> {
 /// The lines that are counted together, in words.
 fn describe(line: PeerLine, origin: &LineOrigin<'_>) -> String {
     let LineOrigin { peer, node, of, detail, .. } = *origin;
-    let peer = peer.map_or_else(|| "unix".to_owned(), |peer| peer.to_string());
-    let mut text = match node {
-        "" => format!("{line}, peer {peer}"),
-        node => format!("{line}, node {}, peer {peer}", name(node)),
-    };
-    for part in [of, detail].into_iter().filter(|part| !part.is_empty()) {
+    let peer = peer.map(|peer| format!("peer {peer}"));
+    let node =
+        Some(node).filter(|node| !node.is_empty()).map(|node| format!("node {}", name(node)));
+    let rest = [of, detail].into_iter().filter(|part| !part.is_empty());
+    let mut text = line.to_string();
+    for part in node.into_iter().chain(peer).chain(rest.map(|part| name(part).into_owned())) {
         text += ", ";
-        text += &name(part);
+        text += &part;
     }
     text
 }

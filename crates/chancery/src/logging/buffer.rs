@@ -36,6 +36,9 @@ struct BufferState {
     full: bool,
     /// True after a write failed, until one succeeds.
     failing: bool,
+    /// True while the writer has nothing to do. Waking it is a call of the system, which most lines
+    /// do not need.
+    idle: bool,
     /// True when no more lines come.
     closed: bool,
     /// True when the writer has ended.
@@ -62,13 +65,15 @@ impl LineBuffer {
             state.full = true;
             state.dropped += 1;
             self.dropped.inc();
-            return;
+        } else {
+            state.full = false;
+            self.tell_dropped(&mut state);
+            state.waiting.extend_from_slice(line);
         }
-        state.full = false;
-        self.tell_dropped(&mut state);
-        state.waiting.extend_from_slice(line);
-        drop(state);
-        self.changed.notify_all();
+        if std::mem::take(&mut state.idle) {
+            drop(state);
+            self.changed.notify_all();
+        }
     }
 
     /// Adds the last text of the process, whether or not there is room.
@@ -97,6 +102,7 @@ impl LineBuffer {
                 self.changed.notify_all();
                 return None;
             }
+            state.idle = true;
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -171,6 +177,16 @@ mod tests {
         let buffer = buffer(8);
         buffer.push(b"longer than the buffer\n");
         assert_eq!(taken(&buffer), "dropped 1\n");
+    }
+
+    #[test]
+    fn without_a_buffer_the_log_says_that_lines_are_dropped() {
+        let buffer = std::sync::Arc::new(buffer(0));
+        let (writer, (sender, receiver)) = (buffer.clone(), std::sync::mpsc::channel());
+        let writing = std::thread::spawn(move || sender.send(taken(&writer)));
+        buffer.push(b"line\n");
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(60)).unwrap(), "dropped 1\n");
+        writing.join().unwrap().unwrap();
     }
 
     #[test]

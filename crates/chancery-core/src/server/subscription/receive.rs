@@ -87,7 +87,7 @@ impl Subscription {
                 Event::Acked { type_url, version, nonce, after }
             }
             Some(error) => {
-                let resources = self.rejected_resources(&answered.contents);
+                let resources = Box::new(self.rejected_resources(&answered.contents));
                 self.refuse(&answered.contents);
                 let rejection = Rejection::new(Arc::clone(&version), &error);
                 self.rejection = Some(Box::new(rejection));
