@@ -21,7 +21,7 @@ const MUCH: usize = 400 * 1024;
 /// A daemon whose log nobody reads, until the test does.
 struct Unread {
     child: Running,
-    log: Pipe,
+    log: Option<Pipe>,
     port: Port,
     admin: Port,
 }
@@ -32,7 +32,7 @@ impl Unread {
         let mut command = chancery(&["serve", dir.path().to_str().unwrap()]);
         command.args(["--listen", &port.address(), "--admin", &admin.address()]);
         let mut child = Running::start(command.args(flags).stderr(Stdio::piped()));
-        let log = child.stderr.take().unwrap();
+        let log = child.stderr.take();
         let unread = Self { child, log, port, admin };
         eventually(|| dial(&unread.admin).is_some_and(|mut io| get(&mut io, "/ready").0 == 200));
         unread
@@ -76,6 +76,17 @@ fn a_log_that_nobody_reads_stops_neither_answers_nor_the_end() {
 }
 
 #[test]
+fn a_log_whose_reader_has_gone_stops_nothing_either() {
+    let dir = directory(&[("a.yaml", &cluster("a", 1))]);
+    let mut daemon = Unread::start(&dir, &["--log-level", "debug"]);
+    daemon.log = None;
+    daemon.logs(10_000);
+    eventually(|| daemon.metric("chancery_log_lines_dropped_total") > 50);
+    daemon.child.signal("TERM");
+    assert!(daemon.child.wait().unwrap().success());
+}
+
+#[test]
 fn lines_without_room_are_counted_and_the_log_says_how_many() {
     let files =
         [("a.yaml", cluster("a", 1)), ("chancery.yaml", "log: {buffer: 64KiB}\n".to_owned())];
@@ -86,7 +97,7 @@ fn lines_without_room_are_counted_and_the_log_says_how_many() {
     assert!(dropped > 100, "{dropped}");
     daemon.child.signal("TERM");
     let mut log = String::new();
-    daemon.log.read_to_string(&mut log).unwrap();
+    daemon.log.take().unwrap().read_to_string(&mut log).unwrap();
     assert!(daemon.child.wait().unwrap().success());
     let told: u64 = log
         .lines()

@@ -38,7 +38,7 @@ pub struct Rejection {
     /// The version of the response.
     pub version: Arc<str>,
     /// The client's reason in its own words, of which at most [`Rejection::MAX_MESSAGE`] bytes are
-    /// kept.
+    /// kept. It may quote the resource with its secrets, so it is not for logs or dumps (S-138).
     pub error: ErrorDetail,
 }
 

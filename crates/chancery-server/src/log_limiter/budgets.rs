@@ -1,7 +1,9 @@
 //! The lines that peers may write: each connection, each address and all together have a bucket.
 //!
 //! A connection fills a part of what its address may write, so that one noisy client behind a
-//! balancer leaves room for the others there. A client that has acknowledged something may use all
+//! balancer leaves room for the others there. An address has one bucket for the first lines of its
+//! connections and one for all others: however noisy some connections are, a client that has said
+//! nothing yet is heard. A client that has acknowledged something may use all
 //! of a bucket, and any other the first half: connections that come and go never use up what is
 //! left for clients that stay.
 
@@ -16,7 +18,8 @@ use super::recent::Recent;
 /// The lines of one connection: the half of it is as many as it can have streams by default.
 const CONNECTION: RateLimit = RateLimit { burst: 2000, interval: Duration::from_secs(1) };
 
-/// The lines of one address; of IPv6, of one network of 64 bits.
+/// The lines of one address, those that are the first of their connection and those that are not; of
+/// IPv6, the lines of one network of 64 bits.
 const ADDRESS: RateLimit = RateLimit { burst: 16_000, interval: Duration::from_millis(100) };
 
 /// The lines of all peers.
@@ -33,7 +36,7 @@ pub(super) type PeerAddress = Option<IpAddr>;
 #[derive(Debug)]
 pub(super) struct Budgets {
     connections: Recent<Option<SocketAddr>, TokenBucket>,
-    addresses: Recent<PeerAddress, TokenBucket>,
+    addresses: Recent<PeerAddress, [TokenBucket; 2]>,
     total: TokenBucket,
 }
 
@@ -45,8 +48,9 @@ impl Budgets {
 
     /// Takes a line out of the budgets of a peer. Returns false if one of them has none left.
     pub(super) fn take(&mut self, peer: Option<SocketAddr>, proven: bool, now: Time) -> bool {
-        let connection = self.connections.entry(&peer, drop).0;
-        let address = self.addresses.entry(&address_of(peer), drop).0;
+        let (connection, is_first) = self.connections.entry(&peer, drop);
+        let (addresses, _) = self.addresses.entry(&address_of(peer), drop);
+        let address = &mut addresses[usize::from(is_first)];
         let mut buckets = [(connection, CONNECTION), (address, ADDRESS), (&mut self.total, TOTAL)];
         // A bucket that is used to a half for some is as one of half the size.
         let share = |limit: RateLimit| match proven {
@@ -94,12 +98,22 @@ mod tests {
         let mut budgets = Budgets::new();
         let one: usize =
             (0..50).map(|port| taken(&mut budgets, peer("192.0.2.1", port), true)).sum();
-        assert_eq!(one, 16_000);
+        assert_eq!(one, 16_000 + 50, "the first line of each connection, and others");
         assert_eq!(taken(&mut budgets, peer("192.0.2.2", 1), true), 2000);
         let all: usize = (0..250)
             .map(|host| taken(&mut budgets, peer(&format!("192.0.3.{host}"), 1), true))
             .sum();
         assert_eq!(one + 2000 + all, 64_000);
+    }
+
+    #[test]
+    fn a_client_that_has_said_nothing_yet_is_heard() {
+        let mut budgets = Budgets::new();
+        for port in 0..100 {
+            taken(&mut budgets, peer("192.0.2.1", port), true);
+        }
+        assert!(!budgets.take(peer("192.0.2.1", 1), true, START));
+        assert!(budgets.take(peer("192.0.2.1", 101), false, START));
     }
 
     #[test]
@@ -109,7 +123,7 @@ mod tests {
             budgets.take(peer("192.0.2.1", port), false, START);
         }
         assert!(!budgets.take(peer("192.0.2.1", 60_001), false, START));
-        assert_eq!(taken(&mut budgets, peer("192.0.2.1", 60_002), true), 2000);
+        assert_eq!(taken(&mut budgets, peer("192.0.2.1", 60_002), true), 2000, "all it may");
     }
 
     #[test]
