@@ -55,7 +55,7 @@ pub fn answer(
     let named = if everything { Vec::new() } else { named(set, request) };
     let secret = if everything { sensitive(set) } else { named.iter().find(|it| is_sensitive(it)) };
     if let Some(resource) = secret.filter(|_| !settings.secrets_allowed) {
-        let (type_url, name) = (type_url.clone(), resource.name().clone());
+        let (type_url, name) = (type_url.clone(), resource.name().shared());
         return Answer::Withheld(Violation::Withheld { type_url, name });
     }
     let version = version_of(set, &named, everything);

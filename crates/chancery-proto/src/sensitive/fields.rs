@@ -4,6 +4,7 @@
 //! Marks are read from the descriptors, so that messages of users count like Envoy's. Not here: the
 //! walk over a body (`walk`), and names that authors chose (`names`).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -126,22 +127,24 @@ fn mark_of(message: &MessageDescriptor) -> Option<ExtensionDescriptor> {
     message.parent_pool().get_extension_by_name("udpa.annotations.sensitive")
 }
 
-fn rule_of(message: &MessageDescriptor, field: &FieldDescriptor) -> Option<Rule> {
-    let find = |rules: &[(u32, Rule)]| {
-        rules.iter().find(|(number, _)| *number == field.number()).map(|(_, rule)| *rule)
-    };
+/// The rules for the fields of a message, by their numbers.
+fn rules_of(message: &MessageDescriptor) -> Cow<'static, [(u32, Rule)]> {
     match BUNDLED.get(message.full_name()) {
-        Some(rules) => find(rules),
-        None if message.parent_pool() == Schema::bundled().pool() => None,
+        Some(rules) => Cow::Borrowed(rules),
+        None if message.parent_pool() == Schema::bundled().pool() => Cow::Borrowed(&[]),
         // A message of the user's: few have marks, so that is looked up each time.
-        None => find(&rules(message)),
+        None => Cow::Owned(rules(message)),
     }
+}
+
+fn rule_of(rules: &[(u32, Rule)], field: &FieldDescriptor) -> Option<Rule> {
+    rules.iter().find(|(number, _)| *number == field.number()).map(|(_, rule)| *rule)
 }
 
 /// Returns true for a field whose value is left out where people read.
 pub(crate) fn hides(message: &DynamicMessage, field: &FieldDescriptor, value: &Value) -> bool {
     let descriptor = message.descriptor();
-    rule_of(&descriptor, field).is_some()
+    rule_of(&rules_of(&descriptor), field).is_some()
         || is_named_value(message, &descriptor, field)
         || is_private_key(value)
         || is_typed_secret(message, &descriptor, field)
@@ -170,10 +173,13 @@ pub(super) fn withheld(message: &DynamicMessage) -> Option<String> {
         return is_closed_secret(message).then(String::new);
     }
     let is_struct = descriptor.full_name() == "google.protobuf.Struct";
+    let is_typed_struct = is_typed_struct(&descriptor);
+    let rules = rules_of(&descriptor);
     message.fields().find_map(|(field, value)| {
-        let is_withheld = match rule_of(&descriptor, &field) {
+        let is_withheld = match rule_of(&rules, &field) {
             Some(Rule::Withheld) => has_value(value, 0),
-            _ => has_private_key(value) || is_typed_withheld(message, &descriptor, &field),
+            _ if is_typed_struct => is_typed_withheld(message, &descriptor, &field),
+            _ => has_private_key(value),
         };
         if is_withheld {
             return Some(field.name().to_owned());
@@ -302,15 +308,17 @@ fn is_typed_secret(
     typed.is_some_and(|typed| !values::of(&typed).is_empty())
 }
 
+fn is_typed_struct(descriptor: &MessageDescriptor) -> bool {
+    matches!(descriptor.full_name(), "xds.type.v3.TypedStruct" | "udpa.type.v1.TypedStruct")
+}
+
 /// The message that the `value` of a `TypedStruct` stands for, if its type is known.
 pub(super) fn typed_form(
     message: &DynamicMessage,
     descriptor: &MessageDescriptor,
     field: &FieldDescriptor,
 ) -> Option<DynamicMessage> {
-    if !matches!(descriptor.full_name(), "xds.type.v3.TypedStruct" | "udpa.type.v1.TypedStruct")
-        || !matches!(field.kind(), Kind::Message(_))
-    {
+    if !is_typed_struct(descriptor) || !matches!(field.kind(), Kind::Message(_)) {
         return None;
     }
     let url = text_in(message, "type_url");
