@@ -65,9 +65,16 @@ impl PollBody {
         let mut slice = Slice::begin();
         for segment in resources.segments() {
             for resource in segment.resources() {
-                let write = || resource_to_json(&shared.schema, &type_url, resource);
-                let is_long = resource.body().len() >= LONG_REQUEST;
-                left += if is_long { beside_workers(write)? } else { write()? }.len();
+                if resource.body().len() >= LONG_REQUEST {
+                    // The text is kept with the resource, so it is there the next time.
+                    let (shared, type_url) = (Arc::clone(&shared), type_url.clone());
+                    let resource = Arc::clone(resource);
+                    let write = move || {
+                        drop(resource_to_json(&shared.schema, &type_url, &resource));
+                    };
+                    beside_workers(write).await;
+                }
+                left += resource_to_json(&shared.schema, &type_url, resource)?.len();
                 slice.share().await;
             }
         }

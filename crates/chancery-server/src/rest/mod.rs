@@ -84,18 +84,14 @@ impl RestPoll<'_> {
     async fn answer(&self, request: Request<RequestBody>) -> Result<PollBody, ErrorResponse> {
         let until = Instant::now() + self.hold_time(request.headers());
         let (request, is_long) = self.read(request).await?;
-        let decide = |snapshot: &Snapshot| {
-            let settings = self.shared.settings(&self.context.peer);
-            let decide = || decide(snapshot, self.type_url, &request, &settings);
-            if is_long { beside_workers(decide) } else { decide() }
-        };
+        let request = Arc::new(request);
         let node = request.node.as_deref().filter(|node| !node.id.is_empty());
         let client = Client { node, peer: &self.context.peer };
         let mut watch = self.watch(&client)?;
         let mut may_wait = true;
         let mut next = self.next_snapshot(&mut watch, until).await;
         while let Some(snapshot) = next {
-            next = match decide(&snapshot) {
+            next = match self.decide(&snapshot, &request, is_long).await {
                 Answer::Unchanged => self.next_snapshot(&mut watch, until).await,
                 Answer::Pending(then) => {
                     let newer = self.next_snapshot(&mut watch, until).await;
@@ -118,6 +114,23 @@ impl RestPoll<'_> {
             };
         }
         Err(Box::new(not_modified()))
+    }
+
+    /// The answer to the request as of a snapshot.
+    async fn decide(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        request: &Arc<SotwRequest>,
+        is_long: bool,
+    ) -> Answer {
+        let settings = self.shared.settings(&self.context.peer);
+        if !is_long {
+            return decide(snapshot, self.type_url, request, &settings);
+        }
+        let (snapshot, request) = (Arc::clone(snapshot), Arc::clone(request));
+        let type_url = self.type_url.clone();
+        let decide = move || decide(&snapshot, &type_url, &request, &settings);
+        beside_workers(decide).await.unwrap_or(Answer::Unchanged)
     }
 
     /// Follows the audience of the client. A reassignment while the policy is asked makes its answer
@@ -169,9 +182,13 @@ impl RestPoll<'_> {
         let limits = self.shared.config.protocol.request_limits();
         let body = body.to_bytes();
         let is_long = body.len() >= LONG_REQUEST;
-        let read = || request_from_json_within(&body, &limits);
-        let read = if is_long { beside_workers(read) } else { read() };
-        read.map(|request| (request, is_long)).map_err(|error| {
+        let read = move || request_from_json_within(&body, &limits);
+        let read = match is_long {
+            true => beside_workers(read).await,
+            false => Some(read()),
+        };
+        let ends = || refused(StatusCode::SERVICE_UNAVAILABLE, "the server ends");
+        read.ok_or_else(ends)?.map(|request| (request, is_long)).map_err(|error| {
             if let JsonError::TooLarge(limit) = &error {
                 return refused(StatusCode::PAYLOAD_TOO_LARGE, &limit.to_string());
             }
