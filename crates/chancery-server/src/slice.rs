@@ -12,10 +12,9 @@
 //! The cost of a piece grows with its size (`cargo xtask growth`), so its size tells whether it is long.
 //! Not here: limits of size, which refuse what nobody needs (`config`, `chancery_core::server`).
 
-use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Arc, LazyLock};
-use std::task::{Context, Poll};
+use std::task::Context;
 use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
@@ -32,6 +31,8 @@ pub(crate) const MANY_RESOURCES: usize = 10_000;
 
 /// The time that one unit of the budget of a task stands for. Tokio gives a task 128 of them at a time.
 const UNIT: Duration = Duration::from_micros(100);
+/// The time after which a task that can wait anywhere lets others run.
+const SHARE: Duration = Duration::from_millis(2);
 /// The most units that are spent at once.
 const MOST_UNITS: u128 = 128;
 
@@ -56,10 +57,9 @@ impl Slice {
         has_budget_remaining()
     }
 
-    /// Spends the budget as [`spend`](Self::spend) does, and lets others run when it is used up.
+    /// Lets others run if this task has worked for a while.
     pub(crate) async fn share(&mut self) {
-        let has_budget = poll_fn(|cx| Poll::Ready(self.spend(cx))).await;
-        if !has_budget {
+        if self.since.elapsed() >= SHARE {
             yield_now().await;
             self.since = Instant::now();
         }
@@ -95,7 +95,9 @@ pub(crate) async fn beside_workers<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
     use std::sync::mpsc;
+    use std::task::Poll;
 
     use super::*;
 
