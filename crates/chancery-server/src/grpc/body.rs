@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame};
+use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep};
 use tonic::Status;
 
@@ -305,6 +306,17 @@ impl StreamBody {
                 }
                 Ok(_) => {}
             }
+        }
+    }
+}
+
+impl Drop for StreamBody {
+    /// Frees what a large stream kept on another thread, because it may be a million pieces.
+    fn drop(&mut self) {
+        if let Some(session) = self.session.take().filter(StreamSession::is_large)
+            && let Ok(runtime) = Handle::try_current()
+        {
+            drop(runtime.spawn_blocking(move || drop(session)));
         }
     }
 }

@@ -81,7 +81,7 @@ impl StreamSession {
         message: &Bytes,
         now: Instant,
     ) -> Result<Option<LongWork>, Status> {
-        if message.len() >= LONG_REQUEST || self.machine.held_bytes() >= LARGE_STREAM {
+        if message.len() >= LONG_REQUEST || self.is_large() {
             let message = message.clone();
             return Ok(Some(Box::new(move |session, _| {
                 let request = session.decode(&message)?;
@@ -131,7 +131,7 @@ impl StreamSession {
 
     /// Adds the next response, if there is one and that is not long work.
     pub(crate) fn respond(&mut self, out: &mut Frames, now: Instant) -> Responded {
-        if self.machine.held_bytes() < LARGE_STREAM {
+        if !self.is_large() {
             let Some(response) = self.next_response(now) else { return Responded::Nothing };
             if !is_long(&response) {
                 self.add(&response, out);
@@ -171,6 +171,11 @@ impl StreamSession {
         let bytes = frame(&entries, &tail, out);
         self.answered = true;
         self.account.sent(response, bytes);
+    }
+
+    /// Returns true if so much is kept for the client that work on all of it is long.
+    pub(crate) fn is_large(&self) -> bool {
+        self.machine.held_bytes() >= LARGE_STREAM
     }
 
     /// The time at which to ask for responses again, if nothing happens before.
