@@ -12,7 +12,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
@@ -67,6 +67,8 @@ pub struct Run {
 pub(crate) struct ResourceList {
     resources: Box<[Arc<Resource>]>,
     encodings: PerForm<EncodedList>,
+    /// The bytes of the JSON of the resources up to each of them, and with it.
+    json_ends: OnceLock<Box<[u64]>>,
 }
 
 /// The encoding of a list, and where each of its resources ends.
@@ -105,7 +107,7 @@ impl Entries {
     /// A list of resources as a whole.
     pub(crate) fn of_list(resources: Box<[Arc<Resource>]>) -> Self {
         let range = 0..resources.len();
-        let list = Arc::new(ResourceList { resources, encodings: PerForm::default() });
+        let list = Arc::new(ResourceList { resources, ..ResourceList::default() });
         Self::from(vec![Segment::Run(Run { list, range })])
     }
 }
@@ -197,6 +199,32 @@ impl Run {
         encoded.slice(&self.range)
     }
 
+    /// All resources of the list that this is a run of.
+    pub fn whole_list(&self) -> &[Arc<Resource>] {
+        &self.list.resources
+    }
+
+    /// The bytes of the JSON of the run, if those of the list are known.
+    pub fn json_size(&self) -> Option<u64> {
+        let ends = self.list.json_ends.get()?;
+        let end_of = |count: usize| match count.checked_sub(1) {
+            Some(last) => ends.get(last).copied(),
+            None => Some(0),
+        };
+        Some(end_of(self.range.end)? - end_of(self.range.start)?)
+    }
+
+    /// States the bytes of the JSON of each resource of the whole list, for all runs of it.
+    pub fn keep_json_sizes(&self, sizes: &[u64]) {
+        if sizes.len() == self.list.resources.len() {
+            let sum = |sum: &mut u64, size: &u64| {
+                *sum += size;
+                Some(*sum)
+            };
+            self.list.json_ends.get_or_init(|| sizes.iter().scan(0, sum).collect());
+        }
+    }
+
     /// Returns true if the run is encoded in a form already, by this response or another.
     pub fn is_encoded(&self, form: Form) -> bool {
         self.list.encodings.place(form).get().is_some()
@@ -257,5 +285,24 @@ impl fmt::Debug for Entries {
 impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.resources()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_knows_the_size_of_its_part_of_the_list() {
+        let resource = |name: &str| Arc::new(Resource::new(name.parse().unwrap(), Bytes::new()));
+        let entries = Entries::of_list(["a", "b", "c", "d"].map(resource).into());
+        let [Segment::Run(whole)] = entries.segments() else { panic!("{entries:?} is no run") };
+        let parts = [0..4, 0..1, 1..3, 3..4].map(|range| whole.part(range).unwrap());
+        assert!(parts.iter().all(|part| part.json_size().is_none()));
+        whole.keep_json_sizes(&[1, 2, 3]);
+        assert_eq!(whole.json_size(), None, "a size is missing");
+        parts[2].keep_json_sizes(&[1, 2, 4, 8]);
+        let sizes = parts.iter().map(|part| part.json_size().unwrap());
+        assert_eq!(sizes.collect::<Vec<_>>(), [15, 1, 6, 8]);
     }
 }

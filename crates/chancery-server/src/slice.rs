@@ -6,21 +6,20 @@
 //! ```text
 //!   many short pieces   [Slice] spends the budget of the task by the time that they take; when it is
 //!                       used up, the task is polled again after the others
-//!   one long piece      [beside_workers]: other tasks of the thread run meanwhile, on another thread
+//!   one long piece      [beside_workers] does it on one of a few other threads, and the task waits
 //! ```
 //!
 //! The cost of a piece grows with its size (`cargo xtask growth`), so its size tells whether it is long.
 //! Not here: limits of size, which refuse what nobody needs (`config`, `chancery_core::server`).
 
-use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::sync::{Arc, LazyLock};
+use std::task::Context;
 use std::time::{Duration, Instant};
 
-use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::Semaphore;
 use tokio::task::coop::{consume_budget, has_budget_remaining};
-use tokio::task::yield_now;
+use tokio::task::{spawn_blocking, yield_now};
 
 /// The size in bytes of a request, from which on its work is long. The shortest names in it cost most,
 /// some 10 ms.
@@ -32,10 +31,10 @@ pub(crate) const MANY_RESOURCES: usize = 10_000;
 
 /// The time that one unit of the budget of a task stands for. Tokio gives a task 128 of them at a time.
 const UNIT: Duration = Duration::from_micros(100);
+/// The time after which a task that can wait anywhere lets others run.
+const SHARE: Duration = Duration::from_millis(2);
 /// The most units that are spent at once.
 const MOST_UNITS: u128 = 128;
-/// The most long pieces of work at the same time, each of which needs a thread.
-const MOST_LONG: usize = 64;
 
 /// The work of a task since it was polled.
 pub(crate) struct Slice {
@@ -58,10 +57,9 @@ impl Slice {
         has_budget_remaining()
     }
 
-    /// Spends the budget as [`spend`](Self::spend) does, and lets others run when it is used up.
+    /// Lets others run if this task has worked for a while.
     pub(crate) async fn share(&mut self) {
-        let has_budget = poll_fn(|cx| Poll::Ready(self.spend(cx))).await;
-        if !has_budget {
+        if self.since.elapsed() >= SHARE {
             yield_now().await;
             self.since = Instant::now();
         }
@@ -77,41 +75,29 @@ fn spend(took: Duration, cx: &mut Context<'_>) {
     }
 }
 
-/// Does a long piece of work. The other tasks of this thread run on another one meanwhile, unless the
-/// runtime has one thread, or too many pieces are long already.
-pub(crate) fn beside_workers<T>(work: impl FnOnce() -> T) -> T {
-    static LONG: AtomicUsize = AtomicUsize::new(0);
-    let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
-    if !matches!(flavor, Ok(RuntimeFlavor::MultiThread)) {
-        return work();
-    }
-    let _one = OneOf::add(&LONG);
-    if LONG.load(Ordering::Relaxed) > MOST_LONG {
+/// Does a long piece of work on another thread; `None` if it panics or the runtime ends. There are few
+/// of these threads, because each keeps for the next piece what the allocator gave it for the last.
+pub(crate) async fn beside_workers<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    static PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Arc::new(Semaphore::new(cores.div_ceil(2)))
+    });
+    let place = Arc::clone(&PLACES).acquire_owned().await.ok()?;
+    let work = move || {
+        // The place is taken until the work is done, even if nobody waits for it any more.
+        let _place = place;
         work()
-    } else {
-        tokio::task::block_in_place(work)
-    }
-}
-
-/// One of a number, until it is dropped.
-struct OneOf(&'static AtomicUsize);
-
-impl OneOf {
-    fn add(number: &'static AtomicUsize) -> Self {
-        number.fetch_add(1, Ordering::Relaxed);
-        Self(number)
-    }
-}
-
-impl Drop for OneOf {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
+    };
+    spawn_blocking(work).await.ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
     use std::sync::mpsc;
+    use std::task::Poll;
 
     use super::*;
 
@@ -129,18 +115,12 @@ mod tests {
         assert!(has_budget_remaining(), "each poll has a budget of its own");
     }
 
-    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    #[tokio::test]
     async fn other_tasks_run_during_a_long_piece_of_work() {
         let (said, heard) = mpsc::channel();
-        let long = tokio::spawn(async move {
-            tokio::spawn(async move { said.send(()) });
-            beside_workers(|| heard.recv_timeout(Duration::from_secs(20)))
-        });
-        assert_eq!(long.await.unwrap(), Ok(()));
-    }
-
-    #[tokio::test]
-    async fn a_runtime_of_one_thread_works_in_place() {
-        assert_eq!(beside_workers(|| 1), 1);
+        let other = tokio::spawn(async move { said.send(()) });
+        let long = beside_workers(move || heard.recv_timeout(Duration::from_secs(20)));
+        assert_eq!(long.await, Some(Ok(())));
+        other.await.unwrap().unwrap();
     }
 }

@@ -8,23 +8,25 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame};
+use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep};
 use tonic::Status;
 
 use super::framing::{Frames, NextMessage, RequestMessages};
 use super::send_permits::{PermitRequest, PermitTimeout, SendPermit, SendPermits};
-use super::session::StreamSession;
+use super::session::{LongWork, Responded, StreamSession};
 use super::status::{asked_back, draining, out_of_memory, too_many_big_responses, trailers};
 use crate::activity::ConnectionActivity;
 use crate::budget::MemoryCharge;
 use crate::config::Limits;
 use crate::request_body::RequestBody;
-use crate::slice::Slice;
+use crate::server_state::ServerState;
+use crate::slice::{Slice, beside_workers};
 
 /// The number of requests that are taken before other streams get the thread.
 const REQUESTS_AT_ONCE: usize = 64;
@@ -37,9 +39,12 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// The response body of one stream.
 pub(crate) struct StreamBody {
+    shared: Arc<ServerState>,
     permits: Arc<SendPermits>,
     messages: RequestMessages<RequestBody>,
-    session: StreamSession,
+    /// The session, unless it is away.
+    session: Option<StreamSession>,
+    away: Option<AwaySession>,
     out: Frames,
     charge: MemoryCharge,
     permit: Option<PermitState>,
@@ -51,6 +56,12 @@ pub(crate) struct StreamBody {
     drain: DrainState,
     stage: StreamBodyStage,
 }
+
+/// A session that does long work on another thread.
+type AwaySession = Pin<Box<dyn Future<Output = Option<ReturnedSession>> + Send>>;
+
+/// A session that is back, with the responses it made and the outcome of its work.
+type ReturnedSession = (StreamSession, Frames, Result<(), Status>);
 
 /// The permit to send a large response.
 enum PermitState {
@@ -85,11 +96,14 @@ impl StreamBody {
         activity: Arc<ConnectionActivity>,
         charge: MemoryCharge,
     ) -> Self {
-        let limit = session.shared().config.limits.max_request_bytes;
+        let shared = Arc::clone(session.shared());
+        let limit = shared.config.limits.max_request_bytes;
         Self {
+            shared,
             permits,
             messages: RequestMessages::new(requests, limit),
-            session,
+            session: Some(session),
+            away: None,
             out: Frames::default(),
             charge,
             permit: None,
@@ -141,12 +155,22 @@ impl StreamBody {
         let now = Instant::now();
         if self.is_asked_back(cx.waker()) {
             self.out = Frames::default();
-            self.session.shared().metrics.asked_back();
+            self.shared.metrics.asked_back();
             return Err(asked_back());
         }
         let more = self.take_requests(cx, now, slice)?;
-        self.session.poll_audience(cx, now)?;
-        while self.out.len() < BYTES_AT_ONCE && self.session.respond(&mut self.out, now)? {}
+        let Some(session) = &mut self.session else { return Ok(true) };
+        session.poll_audience(cx, now)?;
+        while self.out.len() < BYTES_AT_ONCE {
+            match session.respond(&mut self.out, now)? {
+                Responded::Added => {}
+                Responded::Nothing => break,
+                Responded::Later(work) => {
+                    self.leave(work);
+                    return Ok(true);
+                }
+            }
+        }
         if self.out.len() > 0 {
             self.check_memory()?;
             self.would_pend =
@@ -163,18 +187,14 @@ impl StreamBody {
     /// Has the budget know what is held for the client. A client that may not hold so much is not
     /// sent what waits for it.
     fn check_memory(&mut self) -> Result<(), Status> {
-        let held = self.held_bytes();
+        let Some(session) = &self.session else { return Ok(()) };
+        let requests = self.messages.held_bytes();
+        let held = Self::BYTES + requests + session.held_bytes() + self.out.held_bytes();
         self.charge.set(held).map_err(|shortage| {
             self.out = Frames::default();
-            self.session.shared().metrics.out_of_memory(shortage);
+            self.shared.metrics.out_of_memory(shortage);
             out_of_memory(shortage)
         })
-    }
-
-    /// The number of bytes that are held for the client.
-    fn held_bytes(&self) -> usize {
-        let requests = self.messages.held_bytes();
-        Self::BYTES + requests + self.session.held_bytes() + self.out.held_bytes()
     }
 
     /// Returns true if the stream stays open, and will be woken for whatever comes next.
@@ -194,7 +214,11 @@ impl StreamBody {
             let StreamBodyStage::Open = self.stage else { return Ok(false) };
             match self.messages.poll_next(cx)? {
                 Poll::Ready(NextMessage::Message(message)) => {
-                    self.session.receive(&message, now)?;
+                    let Some(session) = &mut self.session else { return Ok(true) };
+                    if let Some(work) = session.receive(&message, now)? {
+                        self.leave(work);
+                        return Ok(true);
+                    }
                     self.check_memory()?;
                     if !slice.spend(cx) {
                         return Ok(true);
@@ -214,7 +238,7 @@ impl StreamBody {
 
     /// Returns true if a deadline of the machine has passed.
     fn is_due(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
-        let Some(deadline) = self.session.deadline() else {
+        let Some(deadline) = self.session.as_ref().and_then(StreamSession::deadline) else {
             self.timer = None;
             return false;
         };
@@ -233,20 +257,48 @@ impl StreamBody {
     /// Ends the stream when the connection drains. It waits for the first answer, within a bound,
     /// because clients take a stream that ends without an answer for an outage (S-112).
     fn check_drain(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
+        let Some(session) = &self.session else { return Ok(()) };
         if let DrainState::No(activity) = &self.drain {
             if !activity.is_draining() {
                 return Ok(());
             }
-            let grace = self.session.shared().config.times.grace;
-            let grace =
-                if self.session.awaits_first_request() { grace.min(FIRST_WORD) } else { grace };
+            let grace = session.shared().config.times.grace;
+            let grace = if session.awaits_first_request() { grace.min(FIRST_WORD) } else { grace };
             self.drain = DrainState::Until(Box::pin(tokio::time::sleep(grace)));
         }
         let DrainState::Until(over) = &mut self.drain else { return Ok(()) };
-        if self.session.is_answered() || over.as_mut().poll(cx).is_ready() {
+        if session.is_answered() || over.as_mut().poll(cx).is_ready() {
             return Err(draining());
         }
         Ok(())
+    }
+
+    /// Sends the session away to do long work.
+    fn leave(&mut self, work: LongWork) {
+        let Some(mut session) = self.session.take() else { return };
+        self.away = Some(Box::pin(beside_workers(move || {
+            let mut out = Frames::default();
+            let outcome = work(&mut session, &mut out);
+            (session, out, outcome)
+        })));
+    }
+
+    /// Takes the session back, if it is away and its work is done.
+    fn poll_away(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(away) = &mut self.away else { return Poll::Ready(()) };
+        let returned = ready!(away.as_mut().poll(cx));
+        self.away = None;
+        let Some((session, out, outcome)) = returned else {
+            // The server ends.
+            self.stage = StreamBodyStage::Ended;
+            return Poll::Ready(());
+        };
+        self.session = Some(session);
+        self.out.append(out);
+        if let Err(status) = outcome.and_then(|()| self.check_memory()) {
+            self.end_with(status);
+        }
+        Poll::Ready(())
     }
 
     /// Refuses the client: no answer is better than one that comes too late (S-111).
@@ -257,7 +309,9 @@ impl StreamBody {
     }
 
     fn end_with(&mut self, status: Status) {
-        self.session.ends(&status);
+        if let Some(session) = &mut self.session {
+            session.ends(&status);
+        }
         self.stage = StreamBodyStage::Ending(status);
     }
 
@@ -270,6 +324,10 @@ impl StreamBody {
                 Poll::Ready(Some(chunk)) => return Poll::Ready(Some(Frame::data(chunk))),
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(None) => {}
+            }
+            if self.away.is_some() {
+                ready!(self.poll_away(cx));
+                continue;
             }
             match std::mem::replace(&mut self.stage, StreamBodyStage::Ended) {
                 StreamBodyStage::Ended => return Poll::Ready(None),
@@ -289,6 +347,17 @@ impl StreamBody {
                 }
                 Ok(_) => {}
             }
+        }
+    }
+}
+
+impl Drop for StreamBody {
+    /// Frees what a large stream kept on another thread, because it may be a million pieces.
+    fn drop(&mut self) {
+        if let Some(session) = self.session.take().filter(StreamSession::is_large)
+            && let Ok(runtime) = Handle::try_current()
+        {
+            drop(runtime.spawn_blocking(move || drop(session)));
         }
     }
 }

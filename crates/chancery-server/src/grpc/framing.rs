@@ -167,6 +167,15 @@ impl Frames {
         Some(part)
     }
 
+    /// Adds the frames of others behind these.
+    pub(crate) fn append(&mut self, mut others: Self) {
+        self.close();
+        self.parts.append(&mut others.parts);
+        self.open = others.open;
+        self.bytes += others.bytes;
+        self.own += others.own;
+    }
+
     /// Ends the open part.
     fn close(&mut self) {
         if let Some(closed) = self.take_open() {
@@ -255,6 +264,20 @@ mod tests {
     fn compression_is_refused_by_name() {
         let status = read(vec![b"\x01\0\0\0\x01x".to_vec()], 100).unwrap_err();
         assert_eq!(status.code(), tonic::Code::Unimplemented);
+    }
+
+    #[test]
+    fn frames_are_put_together_in_order() {
+        let large = Bytes::from(vec![1; COPIED + 1]);
+        let (mut all, mut others) = (Frames::default(), Frames::default());
+        frame(Vec::new(), b"a", &mut all);
+        frame(vec![large.clone()], b"b", &mut others);
+        all.append(others);
+        frame(Vec::new(), b"c", &mut all);
+        let chunks: Vec<_> = std::iter::from_fn(|| all.pop()).collect();
+        let expected = [&framed(&[b"a"])[..], &[0, 0, 0, 32, 2], &large, b"b", &framed(&[b"c"])];
+        assert_eq!(chunks.concat(), expected.concat());
+        assert_eq!(all.len(), 0);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use chancery_core::server::{Event, Input, Segment};
+use chancery_core::server::{Event, Input, Response, Segment};
 use chancery_core::{Request, Scope, Time, TypeUrl, Variant, server};
 use chancery_proto::wire;
 use tokio::time::Instant;
@@ -18,7 +18,7 @@ use super::framing::{Frames, frame};
 use super::status;
 use crate::policy::Peer;
 use crate::server_state::{ServerState, StreamPermit};
-use crate::slice::{LARGE_STREAM, LONG_REQUEST, MANY_RESOURCES, beside_workers};
+use crate::slice::{LARGE_STREAM, LONG_REQUEST, MANY_RESOURCES};
 use crate::store::{AudienceState, Watch};
 
 /// One stream.
@@ -32,6 +32,22 @@ pub(crate) struct StreamSession {
     shown: bool,
     /// The number of resources in the snapshot.
     resources: usize,
+    /// True if there was no response since the last input.
+    is_quiet: bool,
+}
+
+/// Work for which the session leaves its connection for a while. Responses are added to the frames.
+pub(crate) type LongWork =
+    Box<dyn FnOnce(&mut StreamSession, &mut Frames) -> Result<(), Status> + Send>;
+
+/// The outcome of a look for the next response.
+pub(crate) enum Responded {
+    /// There is none.
+    Nothing,
+    /// It was added.
+    Added,
+    /// It is long work to look for it, or to encode it.
+    Later(LongWork),
 }
 
 impl StreamSession {
@@ -44,37 +60,56 @@ impl StreamSession {
         let scope = only.clone().map_or(Scope::Aggregated, Scope::Only);
         let machine = server::Machine::new(variant, scope, permit.shared().settings(&peer));
         let account = Account::open(permit, peer, variant, only);
-        Self { account, variant, machine, watch: None, answered: false, shown: false, resources: 0 }
+        Self {
+            account,
+            variant,
+            machine,
+            watch: None,
+            answered: false,
+            shown: false,
+            resources: 0,
+            is_quiet: false,
+        }
     }
 
-    /// Takes one message of the client.
+    /// Takes one message of the client. If that is long work, it is returned instead.
     ///
     /// # Errors
     /// With the status to end the stream with.
-    pub(crate) fn receive(&mut self, message: &Bytes, now: Instant) -> Result<(), Status> {
-        if message.len() < LONG_REQUEST && self.machine.held_bytes() < LARGE_STREAM {
-            return self.take_request(message, now);
+    pub(crate) fn receive(
+        &mut self,
+        message: &Bytes,
+        now: Instant,
+    ) -> Result<Option<LongWork>, Status> {
+        if message.len() >= LONG_REQUEST || self.is_large() {
+            let message = message.clone();
+            return Ok(Some(Box::new(move |session, _| {
+                let request = session.decode(&message)?;
+                session.take_request(request, now)
+            })));
         }
-        beside_workers(|| self.take_request(message, now))
+        let request = self.decode(message)?;
+        if self.resources >= MANY_RESOURCES && request.is_about_everything() {
+            return Ok(Some(Box::new(move |session, _| session.take_request(request, now))));
+        }
+        self.take_request(request, now)?;
+        Ok(None)
     }
 
-    fn take_request(&mut self, message: &[u8], now: Instant) -> Result<(), Status> {
+    fn decode(&self, message: &[u8]) -> Result<Request, Status> {
         let limits = self.shared().config.protocol.request_limits();
         let request = match self.variant {
             Variant::Sotw => wire::decode_sotw_within(message, &limits).map(Request::Sotw),
             Variant::Delta => wire::decode_delta_within(message, &limits).map(Request::Delta),
         };
-        let request = request.map_err(|error| {
+        request.map_err(|error| {
             self.account.client_fault(&error);
             status::of_decode_error(&error)
-        })?;
-        let is_broad = self.resources >= MANY_RESOURCES && request.is_about_everything();
-        let request = Input::Request(request);
-        let events = match is_broad {
-            true => beside_workers(|| self.handle(request, now)),
-            false => self.handle(request, now),
-        };
-        for event in events? {
+        })
+    }
+
+    fn take_request(&mut self, request: Request, now: Instant) -> Result<(), Status> {
+        for event in self.handle(Input::Request(request), now)? {
             if let (Event::Subscribed { demand, .. }, Some(watch)) = (event, &mut self.watch) {
                 watch.want(&demand);
             }
@@ -94,42 +129,60 @@ impl StreamSession {
         Ok(())
     }
 
-    /// Adds the next response. Returns false if there is none.
+    /// Adds the next response, if there is one and that is not long work.
     ///
     /// # Errors
     /// With the status to end the stream with.
-    pub(crate) fn respond(&mut self, out: &mut Frames, now: Instant) -> Result<bool, Status> {
-        if self.machine.held_bytes() < LARGE_STREAM {
-            return self.add_response(out, now);
+    pub(crate) fn respond(&mut self, out: &mut Frames, now: Instant) -> Result<Responded, Status> {
+        if !self.is_large() {
+            let Some(response) = self.next_response(now)? else { return Ok(Responded::Nothing) };
+            if !is_long(&response) {
+                self.add(&response, out);
+                return Ok(Responded::Added);
+            }
+            return Ok(Responded::Later(Box::new(move |session, out| {
+                session.add(&response, out);
+                Ok(())
+            })));
         }
-        beside_workers(|| self.add_response(out, now))
+        let is_due = || self.deadline().is_some_and(|deadline| deadline <= now);
+        if self.is_quiet && !is_due() {
+            return Ok(Responded::Nothing);
+        }
+        Ok(Responded::Later(Box::new(move |session, out| {
+            if let Some(response) = session.next_response(now)? {
+                session.add(&response, out);
+            }
+            Ok(())
+        })))
     }
 
-    fn add_response(&mut self, out: &mut Frames, now: Instant) -> Result<bool, Status> {
-        let Some(response) = self.machine.poll(self.time(now)) else {
-            if let Some(refusal) = self.machine.refusal() {
-                self.account.client_fault(refusal);
-                return Err(status::of_violation(refusal));
-            }
-            if let Some(event) = self.machine.landed() {
-                self.account.record(&event, now);
-            }
-            return Ok(false);
-        };
-        let shared = self.shared();
-        let encode = || -> Vec<Bytes> { wire::encode_entries(&response).collect() };
-        let is_long = response.entries.segments().iter().any(|segment| match segment {
-            Segment::Run(run) => {
-                run.resources().len() >= MANY_RESOURCES && !run.is_encoded(response.form())
-            }
-            Segment::Resource(_) | Segment::Own(_) => false,
-        });
-        let entries = if is_long { beside_workers(encode) } else { encode() };
-        let tail = wire::encode_tail(&response, &shared.config.control_plane);
+    fn next_response(&mut self, now: Instant) -> Result<Option<Response>, Status> {
+        let response = self.machine.poll(self.time(now));
+        self.is_quiet = response.is_none();
+        if let Some(refusal) = self.machine.refusal() {
+            self.account.client_fault(refusal);
+            return Err(status::of_violation(refusal));
+        }
+        if self.is_quiet
+            && let Some(event) = self.machine.landed()
+        {
+            self.account.record(&event, now);
+        }
+        Ok(response)
+    }
+
+    fn add(&mut self, response: &Response, out: &mut Frames) {
+        let entries: Vec<Bytes> = wire::encode_entries(response).collect();
+        let tail = wire::encode_tail(response, &self.shared().config.control_plane);
         let bytes = frame(entries, &tail, out);
         self.answered = true;
-        self.account.sent(&response, bytes);
-        Ok(true)
+        self.account.sent(response, bytes);
+    }
+
+    /// Returns true if so much is kept for the client that work on all of it is long.
+    pub(crate) fn is_large(&self) -> bool {
+        self.machine.held_bytes() >= LARGE_STREAM
     }
 
     /// The time at which to ask for responses again, if nothing happens before.
@@ -163,6 +216,7 @@ impl StreamSession {
     }
 
     fn handle(&mut self, input: Input, now: Instant) -> Result<Vec<Event>, Status> {
+        self.is_quiet = false;
         let events = self.machine.handle(self.time(now), input).map_err(|violation| {
             self.account.client_fault(&violation);
             status::of_violation(&violation)
@@ -223,4 +277,14 @@ impl StreamSession {
     fn time(&self, now: Instant) -> Time {
         Time(now.saturating_duration_since(self.account.started()))
     }
+}
+
+/// Returns true if a response has a long list that no stream was sent yet.
+fn is_long(response: &Response) -> bool {
+    response.entries.segments().iter().any(|segment| match segment {
+        Segment::Run(run) => {
+            run.resources().len() >= MANY_RESOURCES && !run.is_encoded(response.form())
+        }
+        Segment::Resource(_) | Segment::Own(_) => false,
+    })
 }

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use bytes::{Bytes, BytesMut};
-use chancery_core::TypeUrl;
-use chancery_core::server::Entries;
+use chancery_core::server::{Entries, Segment};
+use chancery_core::{Resource, TypeUrl};
 use chancery_proto::json::{JsonError, resource_to_json, response_head, response_tail};
 
 use crate::activity::ActiveRequest;
@@ -65,17 +65,13 @@ impl PollBody {
         let (shared, type_url) = (Arc::clone(shared), type_url.clone());
         let tail = response_tail(&type_url, version);
         let commas = resources.len().saturating_sub(1);
-        let mut left = response_head(&shared.config.control_plane).len() + commas + tail.len();
-        let mut slice = Slice::begin();
+        let left = response_head(&shared.config.control_plane).len() + commas + tail.len();
+        let mut writer = Writer { shared: &shared, type_url: &type_url, slice: Slice::begin() };
+        let mut left = left as u64;
         for segment in resources.segments() {
-            for resource in segment.resources() {
-                let write = || resource_to_json(&shared.schema, &type_url, resource);
-                let is_long = resource.body().len() >= LONG_REQUEST;
-                left += if is_long { beside_workers(write)? } else { write()? }.len();
-                slice.share().await;
-            }
+            left += writer.size_of(segment).await?;
         }
-        let (next, left) = (Place::Head, left as u64);
+        let next = Place::Head;
         Ok(Self {
             shared,
             type_url,
@@ -174,10 +170,56 @@ impl PollBody {
     }
 }
 
+/// Writes the texts of resources, and lets other tasks run in between.
+struct Writer<'a> {
+    shared: &'a Arc<ServerState>,
+    type_url: &'a TypeUrl,
+    slice: Slice,
+}
+
+impl Writer<'_> {
+    /// Writes the resources of a segment, and returns the bytes of their texts. The sizes of a list are
+    /// kept with it, so that later polls need not look at each resource.
+    async fn size_of(&mut self, segment: &Segment) -> Result<u64, JsonError> {
+        if let Segment::Run(run) = segment {
+            if run.json_size().is_none()
+                && let Ok(sizes) = self.sizes_of(run.whole_list()).await
+            {
+                run.keep_json_sizes(&sizes);
+            }
+            if let Some(size) = run.json_size() {
+                return Ok(size);
+            }
+        }
+        Ok(self.sizes_of(segment.resources()).await?.into_iter().sum())
+    }
+
+    async fn sizes_of(&mut self, resources: &[Arc<Resource>]) -> Result<Vec<u64>, JsonError> {
+        let mut sizes = Vec::with_capacity(resources.len());
+        for resource in resources {
+            if resource.body().len() >= LONG_REQUEST {
+                self.write_beside(resource).await;
+            }
+            let text = resource_to_json(&self.shared.schema, self.type_url, resource)?;
+            sizes.push(text.len() as u64);
+            self.slice.share().await;
+        }
+        Ok(sizes)
+    }
+
+    /// Writes a large resource. The text is kept with it, so it is there the next time.
+    async fn write_beside(&self, resource: &Arc<Resource>) {
+        let (shared, type_url) = (Arc::clone(self.shared), self.type_url.clone());
+        let resource = Arc::clone(resource);
+        let write = move || drop(resource_to_json(&shared.schema, &type_url, &resource));
+        beside_workers(write).await;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use chancery_core::server::{Settings, rest};
-    use chancery_core::{Resource, Snapshot, SotwRequest};
+    use chancery_core::{Snapshot, SotwRequest};
     use chancery_proto::schema::Schema;
 
     use super::*;

@@ -94,18 +94,14 @@ impl RestPoll<'_> {
         let charge = MemoryCharge::new(&self.context.share, POLL_BYTES);
         let charge = charge.map_err(|shortage| self.out_of_memory(shortage))?;
         let (request, is_long) = self.read(request, &charge).await?;
-        let decide = |snapshot: &Snapshot| {
-            let settings = self.shared.settings(&self.context.peer);
-            let decide = || decide(snapshot, self.type_url, &request, &settings);
-            if is_long { beside_workers(decide) } else { decide() }
-        };
+        let request = Arc::new(request);
         let node = request.node.as_deref().filter(|node| !node.id.is_empty());
         let client = Client { node, peer: &self.context.peer };
         let mut watch = self.watch(&client)?;
         let mut may_wait = true;
         let mut next = self.next_snapshot(&mut watch, until).await;
         while let Some(snapshot) = next {
-            next = match decide(&snapshot) {
+            next = match self.decide(&snapshot, &request, is_long).await {
                 Answer::Withheld(why) => return Err(self.withheld(&request, &why)),
                 Answer::Unchanged => self.next_snapshot(&mut watch, until).await,
                 Answer::Pending(then) => {
@@ -132,6 +128,23 @@ impl RestPoll<'_> {
             };
         }
         Err(Box::new(not_modified()))
+    }
+
+    /// The answer to the request as of a snapshot.
+    async fn decide(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        request: &Arc<SotwRequest>,
+        is_long: bool,
+    ) -> Answer {
+        let settings = self.shared.settings(&self.context.peer);
+        if !is_long {
+            return decide(snapshot, self.type_url, request, &settings);
+        }
+        let (snapshot, request) = (Arc::clone(snapshot), Arc::clone(request));
+        let type_url = self.type_url.clone();
+        let decide = move || decide(&snapshot, &type_url, &request, &settings);
+        beside_workers(decide).await.unwrap_or(Answer::Unchanged)
     }
 
     /// Follows the audience of the client. A reassignment while the policy is asked makes its answer
@@ -168,9 +181,13 @@ impl RestPoll<'_> {
         })?;
         let limits = self.shared.config.protocol.request_limits();
         let is_long = body.len() >= LONG_REQUEST;
-        let read = || request_from_json_within(&body, &limits);
-        let read = if is_long { beside_workers(read) } else { read() };
-        read.map(|request| (request, is_long)).map_err(|error| {
+        let read = move || request_from_json_within(&body, &limits);
+        let read = match is_long {
+            true => beside_workers(read).await,
+            false => Some(read()),
+        };
+        let ends = || Box::new(http_error(StatusCode::SERVICE_UNAVAILABLE, "the server ends"));
+        read.ok_or_else(ends)?.map(|request| (request, is_long)).map_err(|error| {
             if let JsonError::TooLarge(limit) = &error {
                 return Box::new(http_error(StatusCode::PAYLOAD_TOO_LARGE, &limit.to_string()));
             }
