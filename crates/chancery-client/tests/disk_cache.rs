@@ -185,6 +185,27 @@ async fn secrets_are_kept_only_if_asked() {
     }
 }
 
+/// S-138: a field decides what is a secret, and not the type.
+#[tokio::test]
+async fn a_secret_in_a_cluster_is_kept_only_if_asked() {
+    let key = "-----BEGIN PRIVATE KEY-----";
+    for wanted in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let server = TestServer::start(snapshot(&[("a", "1"), ("k", key)])).await.unwrap();
+        let mut options = keeping(&dir);
+        options.disk_cache.as_mut().unwrap().secrets = wanted;
+        let client = client(vec![self::server(server.address())], options);
+        let mut secret = client.watch_raw(&clusters(), "k");
+        assert_eq!(heard(&mut secret).await, format!("k={key}"));
+        let mut watch = client.watch_raw(&clusters(), "a");
+        assert_eq!(heard(&mut watch).await, "a=1");
+        let text = index(dir.path(), |text| text.contains("\"a\"")).await;
+        assert_eq!(text.contains("\"k\""), wanted, "{text}");
+        server.publish(snapshot(&[("a", "2"), ("k", key)]));
+        assert_eq!(heard(&mut watch).await, "a=2");
+    }
+}
+
 /// A resource that a program does not watch any more is kept: it drops its watches when it ends.
 #[tokio::test]
 async fn what_is_not_watched_any_more_is_kept_within_bounds() {

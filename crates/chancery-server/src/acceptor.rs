@@ -20,7 +20,7 @@ use crate::log_limiter::{LineOrigin, PeerLine};
 use crate::policy::Peer;
 use crate::server_state::ServerState;
 use crate::service::Services;
-use crate::tls::Tls;
+use crate::tls::{Tls, TlsState};
 
 /// Accepts the connections of one listener.
 pub(crate) struct Acceptor {
@@ -74,31 +74,51 @@ impl Acceptor {
     /// Waits for the first bytes of a client, after the handshake if there is one.
     async fn open(&self, accepted: AcceptedSocket) -> Option<ConnectionFuture> {
         let (begun, address) = (Instant::now(), accepted.address());
-        let mut peer = Peer { address, tls: false, certificates: Vec::new() };
+        let peer = Peer { address, tls: false, certificates: Vec::new() };
         let Self { services, stop, .. } = self;
         match (accepted, &self.tls) {
             (AcceptedSocket::Tcp(io, _), None) => {
-                connection::open(io, peer, services, stop, begun).await
+                connection::open(io, Arc::new(peer), services, stop, begun).await
             }
             (AcceptedSocket::Unix(io), None) => {
-                connection::open(io, peer, services, stop, begun).await
+                connection::open(io, Arc::new(peer), services, stop, begun).await
             }
-            (AcceptedSocket::Tcp(io, _), Some(tls)) => {
-                let io = self.shake_hands(io, tls, &mut peer).await?;
-                connection::open(io, peer, services, stop, begun).await
-            }
-            (AcceptedSocket::Unix(io), Some(tls)) => {
-                let io = self.shake_hands(io, tls, &mut peer).await?;
-                connection::open(io, peer, services, stop, begun).await
-            }
+            (AcceptedSocket::Tcp(io, _), Some(tls)) => self.open_tls(io, tls, peer, begun).await,
+            (AcceptedSocket::Unix(io), Some(tls)) => self.open_tls(io, tls, peer, begun).await,
         }
+    }
+
+    /// Opens a connection over TLS. One whose peer was verified ends when its certificate is
+    /// accepted no more.
+    async fn open_tls<I>(
+        &self,
+        io: I,
+        tls: &Tls,
+        mut peer: Peer,
+        begun: Instant,
+    ) -> Option<ConnectionFuture>
+    where
+        I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    {
+        let state = tls.state();
+        let io = self.shake_hands(io, &state, &mut peer).await?;
+        let (peer, stop) = (Arc::new(peer), self.stop.child_token());
+        let verified = tls.verified(&state, &peer, &stop);
+        let serving = connection::open(io, peer, &self.services, &stop, begun).await?;
+        Some(match verified {
+            None => serving,
+            Some(verified) => Box::pin(async move {
+                let _verified = verified;
+                serving.await;
+            }),
+        })
     }
 
     /// Does the TLS handshake within its time, and notes the certificates of the peer.
     async fn shake_hands<I>(
         &self,
         io: I,
-        tls: &Tls,
+        tls: &TlsState,
         peer: &mut Peer,
     ) -> Option<tokio_rustls::server::TlsStream<I>>
     where

@@ -63,6 +63,7 @@ mod service;
 mod store;
 mod tls;
 mod tower_service;
+mod unix_socket;
 
 // The public interface.
 pub use audiences::{Assign, Audiences};

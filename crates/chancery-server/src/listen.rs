@@ -1,19 +1,19 @@
 //! The sockets on which clients connect: TCP with or without TLS, or a Unix socket.
 //!
-//! The file of a Unix socket is removed with its listener, and one that a dead process left is
-//! replaced. Not here: the loop that accepts connections, and TLS handshakes (`acceptor`);
-//! certificates (`tls`).
+//! Not here: the files of Unix sockets (`unix_socket`); the loop that accepts connections, and TLS
+//! handshakes (`acceptor`); certificates (`tls`).
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use socket2::{SockRef, TcpKeepalive};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 
 use crate::config::Times;
 use crate::tls::Tls;
+use crate::unix_socket::UnixSocket;
 
 /// A socket on which clients connect. It serves both gRPC and REST.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Listener {
 #[derive(Debug)]
 enum ListenerSocket {
     Tcp(TcpListener),
-    Unix(UnixListener, PathBuf),
+    Unix(UnixSocket),
 }
 
 /// A connection that was just accepted.
@@ -43,15 +43,23 @@ impl Listener {
         Ok(Self { socket: ListenerSocket::Tcp(TcpListener::bind(address).await?), tls: None })
     }
 
-    /// Listens on a Unix socket. A socket file on which nobody listens any more is replaced.
+    /// Listens on a Unix socket for processes of the same user: its file has the mode 0600. A
+    /// socket file on which nobody listens any more is replaced, and nothing else is.
     ///
     /// # Errors
-    /// When the socket cannot be made at that path.
+    /// When the socket cannot be made at that path, or something else is there.
     pub fn unix(path: impl Into<PathBuf>) -> io::Result<Self> {
-        let path = path.into();
-        remove_abandoned(&path);
-        let socket = UnixListener::bind(&path)?;
-        Ok(Self { socket: ListenerSocket::Unix(socket, path), tls: None })
+        Self::unix_with_mode(path, 0o600)
+    }
+
+    /// Listens on a Unix socket whose file has this mode. At no time has it a wider one, whatever
+    /// the umask is.
+    ///
+    /// # Errors
+    /// When the socket cannot be made at that path, or something else is there.
+    pub fn unix_with_mode(path: impl Into<PathBuf>, mode: u32) -> io::Result<Self> {
+        let socket = ListenerSocket::Unix(UnixSocket::bind(path.into(), mode)?);
+        Ok(Self { socket, tls: None })
     }
 
     /// Serves TLS on this listener.
@@ -76,7 +84,7 @@ impl Listener {
                 let (stream, address) = socket.accept().await?;
                 Ok(AcceptedSocket::Tcp(stream, address))
             }
-            ListenerSocket::Unix(socket, _) => Ok(AcceptedSocket::Unix(socket.accept().await?.0)),
+            ListenerSocket::Unix(socket) => Ok(AcceptedSocket::Unix(socket.accept().await?)),
         }
     }
 }
@@ -88,15 +96,7 @@ impl std::fmt::Display for Listener {
                 Ok(address) => write!(f, "{address}"),
                 Err(_) => f.write_str("tcp"),
             },
-            ListenerSocket::Unix(_, path) => write!(f, "{}", path.display()),
-        }
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        if let ListenerSocket::Unix(_, path) = &self.socket {
-            std::fs::remove_file(path).ok();
+            ListenerSocket::Unix(socket) => write!(f, "{}", socket.path().display()),
         }
     }
 }
@@ -123,13 +123,5 @@ impl AcceptedSocket {
             Self::Tcp(_, address) => Some(*address),
             Self::Unix(_) => None,
         }
-    }
-}
-
-/// Removes a socket file whose process is gone: the file outlives it.
-fn remove_abandoned(path: &Path) {
-    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-    if std::os::unix::net::UnixStream::connect(path).is_err_and(refused) {
-        std::fs::remove_file(path).ok();
     }
 }

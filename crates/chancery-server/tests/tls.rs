@@ -9,17 +9,19 @@ use std::time::Duration;
 use chancery_core::Node;
 use chancery_server::{
     AudienceName, ByNode, Client as Asking, Config, Limits, Listener, Metrics, OneAudience, Peer,
-    Policy, Refusal, Server, Store, Times, Tls,
+    Policy, Refusal, Server, Store, Times, Tls, TlsFiles,
 };
-use common::authority::{CertificateAuthority, files, replace};
+use common::authority::{CertificateAuthority, connect_with, files, replace};
 use common::client::{Http2Client, http1};
 use common::message::{SotwRequest, SotwResponse};
 use common::{ADS_SOTW, CDS, Running, snapshot, within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::HandshakeKind;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_util::sync::CancellationToken;
 
 async fn serve(tls: Arc<Tls>, policy: impl Policy, times: Times) -> Running {
@@ -134,7 +136,127 @@ async fn certificates_are_replaced_while_the_server_runs() {
     tls.reload().unwrap();
     let io = new.connect(server.address, Some(new.sign()), "h2").await.unwrap();
     assert_eq!(subscribe(&Http2Client::over(io).await).await.resources.len(), 1);
-    assert_eq!(subscribe(&before).await.resources.len(), 1, "connections outlive this");
+    within(before.connection).await.unwrap().unwrap();
+}
+
+/// A directory with the files of an authority, and a server of it that ends connections at once.
+struct MutualTls {
+    directory: tempfile::TempDir,
+    authority: CertificateAuthority,
+    tls: Arc<Tls>,
+    server: Running,
+}
+
+impl MutualTls {
+    async fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let authority = CertificateAuthority::new();
+        authority.write_to(directory.path());
+        let crl = directory.path().join("crl.pem");
+        replace(&crl, &authority.revoke(&[]));
+        let files = TlsFiles { client_crl: vec![crl], ..files(directory.path(), true) };
+        let tls = Tls::load(files).unwrap();
+        let times = Times { drain: Duration::ZERO, ..Times::default() };
+        let server = serve(Arc::clone(&tls), OneAudience("all".into()), times).await;
+        Self { directory, authority, tls, server }
+    }
+
+    async fn connect(&self, identity: (String, String)) -> Http2Client {
+        let io = self.authority.connect(self.server.address, Some(identity), "h2").await;
+        Http2Client::over(io.unwrap()).await
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        replace(&self.directory.path().join(name), content);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_shows_a_certificate_shows_it_each_time() {
+    // S-137: a resumed session would outlive the certificate
+    let directory = tempfile::tempdir().unwrap();
+    let authority = CertificateAuthority::new();
+    authority.write_to(directory.path());
+    for with_ca in [true, false] {
+        let tls = Tls::load(files(directory.path(), with_ca)).unwrap();
+        let server = serve(tls, OneAudience("all".into()), Times::default()).await;
+        for version in [&TLS12, &TLS13] {
+            let identity = with_ca.then(|| authority.sign());
+            let client = authority.client_of(identity, "h2", &[version]);
+            let mut kinds = Vec::new();
+            for _ in 0..3 {
+                let io = connect_with(&client, server.address).await.unwrap();
+                let (kind, io) = (io.get_ref().1.handshake_kind().unwrap(), io);
+                kinds.push(kind);
+                // A ticket comes with the first bytes of the server.
+                subscribe(&Http2Client::over(io).await).await;
+            }
+            let resumed = kinds.contains(&HandshakeKind::Resumed);
+            assert_eq!(resumed, !with_ca, "{version:?} {kinds:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_certificate_is_refused_and_its_connections_end() {
+    // S-137
+    let mutual = MutualTls::start().await;
+    let (one, two) = (mutual.authority.sign_numbered(1), mutual.authority.sign_numbered(2));
+    let (first, second) = (mutual.connect(one.clone()).await, mutual.connect(two).await);
+    let mut stream = first.open(ADS_SOTW).await.unwrap();
+    stream.send(&SotwRequest::first(CDS, &[]));
+    stream.next::<SotwResponse>().await.unwrap();
+    mutual.write("crl.pem", &mutual.authority.revoke(&[1]));
+    mutual.tls.reload().unwrap();
+    let (code, text) = stream.next::<SotwResponse>().await.unwrap_err();
+    assert_eq!((code, text.as_str()), (14, "draining"), "as at a shutdown");
+    within(first.connection).await.unwrap().unwrap();
+    assert_eq!(subscribe(&second).await.resources.len(), 1, "the other one stays");
+    if let Ok(io) = mutual.authority.connect(mutual.server.address, Some(one), "h2").await {
+        assert!(http1_refused(io).await);
+    }
+    mutual.write("crl.pem", "nothing");
+    let error = mutual.tls.reload().unwrap_err().to_string();
+    assert!(error.contains("crl.pem"), "{error}");
+}
+
+#[tokio::test]
+async fn a_list_that_is_none_is_told_with_its_file() {
+    let mutual = MutualTls::start().await;
+    let list = mutual.authority.revoke(&[1]);
+    let cut: String = list.lines().filter(|line| line.len() < 64).collect::<Vec<_>>().join("\n");
+    mutual.write("crl.pem", &cut);
+    let error = mutual.tls.reload().unwrap_err().to_string();
+    assert!(error.contains("revocation list") && error.contains("crl.pem"), "{error}");
+}
+
+#[tokio::test]
+async fn connections_of_an_authority_that_is_gone_end() {
+    // S-137
+    let mutual = MutualTls::start().await;
+    let client = mutual.connect(mutual.authority.sign()).await;
+    let other = CertificateAuthority::new();
+    mutual.write("ca.pem", &format!("{}{}", mutual.authority.pem(), other.pem()));
+    mutual.tls.reload().unwrap();
+    assert_eq!(subscribe(&client).await.resources.len(), 1);
+    mutual.write("ca.pem", other.pem());
+    mutual.write("crl.pem", &other.revoke(&[]));
+    mutual.tls.reload().unwrap();
+    within(client.connection).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn an_expired_certificate_does_not_replace_a_valid_one() {
+    let mutual = MutualTls::start().await;
+    let (cert, key) = mutual.authority.sign_expired();
+    mutual.write("key.pem", &key);
+    mutual.write("cert.pem", &cert);
+    let error = mutual.tls.reload().unwrap_err().to_string();
+    assert!(error.contains("cert.pem") && error.contains("2020-02-29 00:00 UTC"), "{error}");
+    let client = mutual.connect(mutual.authority.sign()).await;
+    assert_eq!(subscribe(&client).await.resources.len(), 1);
+    // A server that has nothing better starts with it.
+    assert!(Tls::load(files(mutual.directory.path(), true)).is_ok());
 }
 
 #[tokio::test]

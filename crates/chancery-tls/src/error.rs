@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::path::PathBuf;
 
+use crate::Expiry;
+
 /// The reason of a [`TlsError`], from the library that found it.
 type Cause = Box<dyn Error + Send + Sync>;
 
@@ -49,6 +51,28 @@ pub enum TlsError {
         path: PathBuf,
         /// The reason.
         source: Cause,
+    },
+    /// A file has no revocation list in it.
+    #[error("`{}` has no revocation list", path.display())]
+    NoRevocationList {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A revocation list is unusable.
+    #[error("cannot use a revocation list in `{}`", path.display())]
+    RevocationList {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: Cause,
+    },
+    /// A certificate has expired, and the one in use has not.
+    #[error("the certificate in `{}` has expired at {expiry}", path.display())]
+    Expired {
+        /// The file.
+        path: PathBuf,
+        /// The end of its validity.
+        expiry: Expiry,
     },
     /// The system trusts no authority, and no file names one.
     #[error("the system has no certificates of authorities; name some in `ca_certificate_file`")]

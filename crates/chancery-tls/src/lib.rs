@@ -1,5 +1,5 @@
-//! TLS material from PEM files: certificates with their keys, authorities, and whether the files
-//! changed since they were read.
+//! TLS material from PEM files: certificates with their keys and their expiry, authorities, the
+//! certificates that they revoked, and whether the files changed since they were read.
 //!
 //! Server and client make their configurations of it, and decide when to read again. Nothing here
 //! keeps what was read, waits, or logs.
@@ -7,7 +7,9 @@
 mod error;
 mod material;
 mod stamps;
+mod validity;
 
 pub use error::TlsError;
-pub use material::{authorities, identity, provider, system_authorities};
+pub use material::{authorities, identity, provider, revocation_list, system_authorities};
 pub use stamps::FileStamps;
+pub use validity::Expiry;

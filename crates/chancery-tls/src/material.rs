@@ -1,4 +1,4 @@
-//! Certificates, keys and authorities, read and checked.
+//! Certificates, keys, authorities and revocation lists, read and checked.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustls::RootCertStore;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
 use crate::TlsError;
@@ -44,6 +44,21 @@ pub fn authorities(path: &Path) -> Result<Arc<RootCertStore>, TlsError> {
         roots.add(authority).map_err(unusable)?;
     }
     Ok(Arc::new(roots))
+}
+
+/// The revocation lists in a file, which may be of several authorities.
+///
+/// # Errors
+/// When the file cannot be read, or has no list.
+pub fn revocation_list(
+    path: &Path,
+) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+    let found = CertificateRevocationListDer::pem_file_iter(path).and_then(Iterator::collect);
+    let found: Vec<_> = found.map_err(unreadable(path))?;
+    if found.is_empty() {
+        return Err(TlsError::NoRevocationList { path: path.to_owned() });
+    }
+    Ok(found)
 }
 
 /// The authorities of the system, without those that are broken: nobody asked for them here.

@@ -117,7 +117,7 @@ impl Daemon {
 fn asked(admin: SocketAddr) -> std::io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&admin, Duration::from_secs(1))?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-    stream.write_all(b"GET /ready HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\r\n")?;
+    stream.write_all(b"GET /ready HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     Ok(answer)

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chancery_core::client::{AuthorityKey, CachedResource, Machine, ServerId, Setup};
 use chancery_core::{Api, ResourceName, TypeUrl, Version};
+use chancery_proto::{Schema, sensitive};
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -35,6 +36,8 @@ pub(super) struct CacheIndex {
     entries: BTreeMap<(TypeUrl, ResourceName), IndexEntry>,
     /// The bodies that are on disk, and were intact when they were read or written.
     written: BTreeSet<u128>,
+    /// The bodies that hold a secret and are not to be kept.
+    secret: BTreeSet<u128>,
     /// The index as it is on disk.
     index: Vec<u8>,
 }
@@ -120,6 +123,7 @@ impl CacheIndex {
             entry.is_watched = false;
             !machine.is_known_missing(type_url, name)
         });
+        let mut secret = BTreeSet::new();
         for status in machine.resources() {
             let Some(cached) = status.cached else { continue };
             let resource = &cached.resource;
@@ -132,13 +136,33 @@ impl CacheIndex {
                 continue;
             }
             let hash = xxh3_128(resource.body());
+            if self.secret.contains(&hash) {
+                secret.insert(hash);
+                self.entries.remove(&(status.type_url.clone(), status.name.clone()));
+                continue;
+            }
             let is_new = !self.written.contains(&hash);
             let mut entry = IndexEntry::new(cached, hash);
             entry.is_watched = true;
             entry.body = is_new.then(|| resource.body().clone());
             self.entries.insert((status.type_url.clone(), status.name.clone()), entry);
         }
+        self.secret = secret;
         self.fit(settings.max_bytes);
+    }
+
+    /// Removes the resources that hold a secret in a field, of those that are not on disk yet.
+    pub(super) fn remove_secrets(&mut self) {
+        let schema = Schema::bundled();
+        let Self { entries, secret, .. } = self;
+        entries.retain(|(type_url, _), entry| {
+            let Some(body) = &entry.body else { return true };
+            let is_secret = sensitive::withheld(&schema, type_url, body).is_some();
+            if is_secret {
+                secret.insert(entry.hash);
+            }
+            !is_secret
+        });
     }
 
     /// Removes resources until the rest is within the limit. Those that are not watched go first.

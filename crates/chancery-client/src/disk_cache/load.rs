@@ -6,6 +6,7 @@ use std::sync::Arc;
 use chancery_core::client::CachedResource;
 use chancery_core::{Api, ResourceName, Time, TypeUrl};
 use chancery_proto::reply::Reader;
+use chancery_proto::{Schema, sensitive};
 use serde_json::Value;
 
 use super::files::CacheFiles;
@@ -86,6 +87,9 @@ impl CacheLoader<'_> {
         let server = server.ok_or("it is of a server that is not asked for it any more")?;
         let hash = hash("body").map_err(shown)?;
         let body = self.disk.body(hash).map_err(|error| format!("its body: {error}"))?;
+        if !self.secrets && sensitive::withheld(&Schema::bundled(), type_url, &body).is_some() {
+            return Err("it holds a secret, and secrets are not to be kept".to_owned());
+        }
         let version: Arc<str> = text("version").into();
         let own = if json["own"] == true { &*version } else { "" };
         let read = self.reader.read_kept(type_url, name.as_str(), own, body).map_err(shown)?;

@@ -50,8 +50,9 @@ pub struct DiskCache {
     /// client with the same directory runs without a cache on disk. [`Clients`](crate::Clients)
     /// give each client a directory of its own in it.
     pub directory: PathBuf,
-    /// True if secrets (`sds`) are kept too. By default they are not. Only the owner of the files
-    /// can read them.
+    /// True if secrets are kept too: resources of `sds`, and others with a secret in a field
+    /// ([`chancery_proto::sensitive`]). By default they are not. Only the owner of the files can
+    /// read them.
     pub secrets: bool,
     /// The limit for all bodies together, in bytes. By default 256 MiB. Resources that are not
     /// watched are removed first.
@@ -150,6 +151,9 @@ impl OpenDiskCache {
             }
             engine.inspect(|machine| self.index.update(machine, &self.servers, &self.settings));
             let write = move || {
+                if !self.settings.secrets {
+                    self.index.remove_secrets();
+                }
                 let written = self.index.write(&self.disk, &self.servers);
                 (self, written)
             };

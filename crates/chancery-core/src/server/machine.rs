@@ -51,8 +51,8 @@ pub struct Machine {
     /// The number of the last nonce. No nonce is used twice on a stream (S-028, [basic
     /// protocol](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#basic-protocol-overview)).
     nonce: u64,
-    /// The reason why nothing more is sent, if there is one.
-    refusal: Option<Violation>,
+    /// The reason why nothing more is sent, if there is one. The machine holds nothing then.
+    refusal: Option<Box<Violation>>,
 }
 
 /// The identity of the client, which its first message states (S-023).
@@ -87,6 +87,9 @@ impl Machine {
     /// # Errors
     /// Fails if the client broke the protocol or a limit. The driver has to close the stream then.
     pub fn handle(&mut self, now: Time, input: Input) -> Result<Vec<Event>, Violation> {
+        if let Some(refusal) = &self.refusal {
+            return Err(Violation::clone(refusal));
+        }
         let mut events = Vec::new();
         match input {
             Input::Snapshot(snapshot) => {
@@ -109,45 +112,46 @@ impl Machine {
     /// replace it. If there is none, the driver looks whether there will never be one
     /// ([`refusal`](Self::refusal)).
     pub fn poll(&mut self, now: Time) -> Option<Response> {
-        let snapshot = self.snapshot.as_ref().filter(|_| self.refusal.is_none())?;
+        let snapshot = self.snapshot.as_ref()?;
         for subscription in self.subscriptions.iter_mut() {
             subscription.advance(now, &self.settings, snapshot);
         }
         self.owe_removals(now);
         self.remove_usable_clusters(now);
-        let (at, response) = (0..self.subscriptions.len())
-            .find_map(|at| self.poll_type(now, at).map(|response| (at, response)))?;
-        if !self.settings.secrets_allowed && self.is_withheld(at, &response) {
+        let response = (0..self.subscriptions.len()).find_map(|at| self.poll_type(now, at));
+        if !self.settings.secrets_allowed && response.as_ref().is_some_and(|it| self.is_secret(it))
+        {
             return None;
         }
-        Some(response)
+        response
     }
 
     /// The reason to close the stream, if the next response holds a secret and the client may have
     /// none (S-137). Nothing is sent from then on.
     pub fn refusal(&self) -> Option<&Violation> {
-        self.refusal.as_ref()
+        self.refusal.as_deref()
     }
 
-    /// Refuses the client if a response holds a secret. All responses come by here, so it does not
-    /// matter how the client asked for the resource.
-    fn is_withheld(&mut self, at: usize, response: &Response) -> bool {
-        let subscription = self.subscriptions.at(at);
-        self.refusal = subscription.and_then(|it| it.secret_in(response)).map(|name| {
-            Violation::Withheld { type_url: response.type_url.clone(), name: name.clone() }
-        });
-        self.refusal.is_some()
+    /// Refuses a client that may have no secrets if a response holds one. All responses come by
+    /// here, so it does not matter how the client asked for the resource.
+    #[cold]
+    fn is_secret(&mut self, response: &Response) -> bool {
+        let at = self.subscriptions.find(response.type_url.as_str());
+        let subscription = at.and_then(|at| self.subscriptions.at(at));
+        let Some(name) = subscription.and_then(|it| it.secret_in(response)) else { return false };
+        let (type_url, name) = (response.type_url.clone(), name.shared());
+        self.refusal = Some(Box::new(Violation::Withheld { type_url, name }));
+        self.snapshot = None;
+        self.subscriptions = Subscriptions::default();
+        self.warming = Warming::default();
+        true
     }
 
     /// Returns [`Event::Landed`] if the client has acknowledged all it is owed: once for each
     /// snapshot, and once after each change of a subscription. The driver calls this when
     /// [`poll`](Self::poll) has nothing to send.
     pub fn landed(&mut self) -> Option<Event> {
-        if self.landed
-            || self.refusal.is_some()
-            || self.snapshot.is_none()
-            || self.subscriptions.len() == 0
-        {
+        if self.landed || self.snapshot.is_none() || self.subscriptions.len() == 0 {
             return None;
         }
         self.landed = self.subscriptions.iter().all(Subscription::has_landed);
@@ -156,9 +160,6 @@ impl Machine {
 
     /// The time at which the driver calls [`poll`](Self::poll) again if nothing happens before.
     pub fn deadline(&self) -> Option<Time> {
-        if self.refusal.is_some() {
-            return None;
-        }
         let warm = self.warming.deadline(self.endpoints(), &self.settings);
         let routes_wait = self.routes_wait();
         let types = self.subscriptions.iter().filter_map(|subscription| {

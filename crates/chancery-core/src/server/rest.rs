@@ -54,7 +54,7 @@ pub fn answer(
     let resources = if everything { set.iter().cloned().collect() } else { named(set, request) };
     let secret = resources.iter().find(|resource| resource.facts().sensitive);
     if let Some(resource) = secret.filter(|_| !settings.secrets_allowed) {
-        let (type_url, name) = (type_url.clone(), resource.name().clone());
+        let (type_url, name) = (type_url.clone(), resource.name().shared());
         return Answer::Withheld(Violation::Withheld { type_url, name });
     }
     let version = version_of(set, &resources, everything);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{ResourceName, TypeUrl};
+use crate::TypeUrl;
 
 /// A reason to close a stream. A single bad resource is none (S-072, [xRFC
 /// TP3](https://github.com/cncf/xds/blob/main/proposals/TP3-xds-error-propagation.md)).
@@ -52,7 +52,7 @@ pub enum Violation {
         /// The type.
         type_url: TypeUrl,
         /// The name of the resource.
-        name: ResourceName,
+        name: Arc<str>,
     },
 }
 

@@ -139,8 +139,7 @@ pub fn resource_from_bytes(
     let Some(descriptor) = schema.message(type_name) else {
         let unnamed = || ResourceError::Unnamed { type_name: type_name.to_owned() };
         let name = checked_name(type_url, wrapper.name.as_deref().ok_or_else(unnamed)?)?;
-        let facts = Facts { sensitive: sensitive::has_private_key(bytes), ..Facts::default() };
-        return build(type_url, name, bytes.clone(), facts, wrapper);
+        return build(type_url, name, bytes.clone(), Facts::default(), wrapper);
     };
     let message = DynamicMessage::decode(descriptor, bytes.clone())
         .map_err(|source| ResourceError::Decode { type_name: type_name.to_owned(), source })?;
@@ -161,6 +160,9 @@ fn build(
     facts: Facts,
     wrapper: Wrapper,
 ) -> Result<Resource, ResourceError> {
+    // A field that no descriptor has may hold a key as well.
+    let sensitive = facts.sensitive || sensitive::has_private_key(&body);
+    let facts = Facts { sensitive, ..facts };
     let aliases = wrapper.aliases.iter().map(|alias| checked_name(type_url, alias));
     Ok(Resource::new(name, body)
         .with_ttl(wrapper.ttl)

@@ -132,3 +132,24 @@ fn the_deepest_body_there_can_be_does_not_exhaust_the_stack() {
     let resource = resource_from_bytes(&schema, &type_url, &bytes, named("a")).unwrap();
     assert_eq!(*resource.body(), bytes);
 }
+
+#[test]
+fn a_resource_keeps_its_secret_in_fields_that_a_descriptor_lacks() {
+    // S-137, S-010: v2 has no `pkcs12`, and an old Envoy reads it all the same
+    let tls = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext";
+    let json = format!(
+        r#"{{"name": "a", "transportSocket": {{"name": "t", "typedConfig": {{"@type": "{tls}",
+            "commonTlsContext": {{"tlsCertificates": [{{"pkcs12": {{"inlineBytes": "S0VZ"}}}}]}}}}}}}}"#
+    );
+    let new = from_json(CLUSTER, &json, Wrapper::default()).unwrap();
+    assert!(new.facts().sensitive);
+    let (_, old) = to_v2(&Schema::bundled(), &url(CLUSTER), &new).unwrap();
+    assert!(old.body().windows(3).any(|part| part == b"KEY") && old.facts().sensitive);
+    let later = b"\x0a\x01a\xfa\xff\x0f\x1b-----BEGIN PRIVATE KEY-----";
+    let body = Bytes::from_static(later);
+    let read = resource_from_bytes(&Schema::bundled(), &url(CLUSTER), &body, Wrapper::default());
+    assert!(read.unwrap().facts().sensitive);
+    let unknown = Bytes::from_static(b"-----BEGIN EC PRIVATE KEY-----");
+    let read = resource_from_bytes(&Schema::bundled(), &url("x.Y"), &unknown, named("a"));
+    assert!(read.unwrap().facts().sensitive);
+}

@@ -9,7 +9,7 @@
 //! its name. Fields that v2 did not have stay where they are, because old Envoys upgrade messages
 //! by the same rule.
 
-use chancery_core::{Resource, TypeUrl, Version};
+use chancery_core::{Facts, Resource, TypeUrl, Version};
 use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage, Value};
 
 use crate::schema::{Schema, text_option};
@@ -29,10 +29,13 @@ pub fn to_v2(
     downgrade(&mut message, 0);
     let body = canonical::encode(&message);
     let old = DynamicMessage::decode(schema.message(&old_name)?, &body[..]).ok()?;
+    // A field that v2 did not have stays where it is, and v2 has no rule for it.
+    let facts = facts::facts(&old_url, &old);
+    let facts = Facts { sensitive: facts.sensitive || resource.facts().sensitive, ..facts };
     let mut converted = Resource::new(resource.name().clone(), body.into())
         .with_ttl(resource.ttl())
         .with_aliases(resource.aliases().to_vec())
-        .with_facts(facts::facts(&old_url, &old));
+        .with_facts(facts);
     if let Version::Explicit(version) = resource.version() {
         converted = converted.with_version(version);
     }

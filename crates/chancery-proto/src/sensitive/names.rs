@@ -73,15 +73,20 @@ pub(super) const INLINE: [&str; 4] =
 
 /// Returns true for bytes that contain a private key in PEM.
 pub(crate) fn has_private_key(bytes: &[u8]) -> bool {
-    const MARK: &[u8] = b"PRIVATE KEY-----";
-    // The hyphens are rare, so most bytes are looked at once.
-    let mut from = 0;
-    while let Some(at) = bytes[from..].windows(5).position(|five| five == b"-----") {
-        let end = from + at + 5;
-        if bytes[..end].ends_with(MARK) {
-            return true;
+    // The end of its first line, `PRIVATE KEY-----`, has five hyphens, of which one is met in steps
+    // of five bytes.
+    let mut at = 4;
+    while let Some(&byte) = bytes.get(at) {
+        if byte == b'-' {
+            let hyphens = |byte: &&u8| **byte == b'-';
+            let before = bytes[..at].iter().rev().take_while(hyphens).count();
+            let from_here = bytes[at..].iter().take_while(hyphens).count();
+            if before + from_here >= 5 && bytes[..at - before].ends_with(b"PRIVATE KEY") {
+                return true;
+            }
+            at += from_here;
         }
-        from = end - 4;
+        at += 5;
     }
     false
 }
@@ -120,6 +125,12 @@ mod tests {
         }
         for other in ["-----BEGIN CERTIFICATE-----", "PRIVATE KEY", "-----------------", ""] {
             assert!(!has_private_key(other.as_bytes()), "{other}");
+        }
+        for shift in 0..20 {
+            for hyphens in 0..12 {
+                let text = format!("{}PRIVATE KEY{}x", "y".repeat(shift), "-".repeat(hyphens));
+                assert_eq!(has_private_key(text.as_bytes()), hyphens >= 5, "{text}");
+            }
         }
     }
 

@@ -43,7 +43,7 @@ pub(crate) type ConnectionFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// is there.
 pub(crate) async fn open<I>(
     mut io: I,
-    peer: Peer,
+    peer: Arc<Peer>,
     services: &Arc<Services>,
     stop: &CancellationToken,
     begun: Instant,

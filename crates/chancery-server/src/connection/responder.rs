@@ -14,8 +14,8 @@ pub(super) struct Responder {
 }
 
 impl Responder {
-    pub(super) fn new(services: &Arc<Services>, peer: Peer) -> Self {
-        let context = Arc::new(RequestContext { peer: Arc::new(peer), activity: Arc::default() });
+    pub(super) fn new(services: &Arc<Services>, peer: Arc<Peer>) -> Self {
+        let context = Arc::new(RequestContext { peer, activity: Arc::default() });
         Self { services: Arc::clone(services), context }
     }
 }

@@ -4,14 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chancery_server::TlsFiles;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, IsCa, Issuer,
+    KeyIdMethod, KeyPair, RevokedCertParams, SerialNumber, date_time_ymd,
+};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{ALL_VERSIONS, ClientConfig, RootCertStore, SupportedProtocolVersion};
 
 use super::within;
 
@@ -32,9 +35,48 @@ impl CertificateAuthority {
 
     /// A certificate and its key.
     pub(crate) fn sign(&self) -> (String, String) {
+        self.sign_with(|_| {})
+    }
+
+    /// A certificate with a number, under which it may be revoked.
+    pub(crate) fn sign_numbered(&self, number: u64) -> (String, String) {
+        self.sign_with(|params| params.serial_number = Some(SerialNumber::from(number)))
+    }
+
+    /// A certificate that has expired.
+    pub(crate) fn sign_expired(&self) -> (String, String) {
+        self.sign_with(|params| params.not_after = date_time_ymd(2020, 2, 29))
+    }
+
+    fn sign_with(&self, change: impl FnOnce(&mut CertificateParams)) -> (String, String) {
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        change(&mut params);
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
+    }
+
+    /// A list of the revoked numbers.
+    pub(crate) fn revoke(&self, numbers: &[u64]) -> String {
+        let revoked = |number: &u64| RevokedCertParams {
+            serial_number: SerialNumber::from(*number),
+            revocation_time: date_time_ymd(2024, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2024, 1, 1),
+            next_update: date_time_ymd(2024, 2, 1),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: numbers.iter().map(revoked).collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        list.signed_by(&self.issuer).unwrap().pem().unwrap()
+    }
+
+    /// The certificate of the authority.
+    pub(crate) fn pem(&self) -> &str {
+        &self.pem
     }
 
     pub(crate) fn write_to(&self, directory: &Path) {
@@ -51,11 +93,30 @@ impl CertificateAuthority {
         identity: Option<(String, String)>,
         protocol: &str,
     ) -> std::io::Result<TlsStream<TcpStream>> {
+        connect_with(&self.client(identity, protocol), to).await
+    }
+
+    /// The configuration of such a client, which keeps the sessions it may resume.
+    pub(crate) fn client(
+        &self,
+        identity: Option<(String, String)>,
+        protocol: &str,
+    ) -> Arc<ClientConfig> {
+        self.client_of(identity, protocol, ALL_VERSIONS)
+    }
+
+    /// The configuration of a client of these versions of TLS.
+    pub(crate) fn client_of(
+        &self,
+        identity: Option<(String, String)>,
+        protocol: &str,
+        versions: &[&'static SupportedProtocolVersion],
+    ) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.pem.as_bytes()).unwrap()).unwrap();
         let provider = Arc::new(aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
+            .with_protocol_versions(versions)
             .unwrap()
             .with_root_certificates(roots);
         let mut config = match identity {
@@ -68,10 +129,18 @@ impl CertificateAuthority {
             None => builder.with_no_client_auth(),
         };
         config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
-        let name = ServerName::try_from("localhost").unwrap();
-        let io = TcpStream::connect(to).await?;
-        within(TlsConnector::from(Arc::new(config)).connect(name, io)).await
+        Arc::new(config)
     }
+}
+
+/// Connects with a configuration.
+pub(crate) async fn connect_with(
+    config: &Arc<ClientConfig>,
+    to: std::net::SocketAddr,
+) -> std::io::Result<TlsStream<TcpStream>> {
+    let name = ServerName::try_from("localhost").unwrap();
+    let io = TcpStream::connect(to).await?;
+    within(TlsConnector::from(Arc::clone(config)).connect(name, io)).await
 }
 
 /// Replaces a file as a careful writer does.
@@ -86,5 +155,6 @@ pub(crate) fn files(directory: &Path, client_ca: bool) -> TlsFiles {
         cert: directory.join("cert.pem"),
         key: directory.join("key.pem"),
         client_ca: client_ca.then(|| directory.join("ca.pem")),
+        client_crl: Vec::new(),
     }
 }

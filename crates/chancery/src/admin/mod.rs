@@ -4,6 +4,7 @@
 //! no login, so it listens on loopback by default. It shows names, places and versions of resources
 //! and never a body (S-138).
 
+mod hosts;
 mod load_status;
 mod readiness;
 
@@ -24,6 +25,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+pub(crate) use hosts::AdminHosts;
 pub(crate) use load_status::LoadStatus;
 pub(crate) use readiness::{Readiness, ReadinessState};
 
@@ -35,6 +37,8 @@ pub(crate) struct Admin {
     pub(crate) loaded: LoadStatus,
     /// The metrics.
     pub(crate) registry: Registry,
+    /// The names under which it may be asked.
+    pub(crate) hosts: AdminHosts,
 }
 
 /// Answers requests until `stop` is cancelled.
@@ -93,6 +97,9 @@ fn answer<B: Body>(admin: &Admin, request: &Request<B>) -> Response<Full<Bytes>>
         let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
         refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return refused;
+    }
+    if let Err(foreign) = admin.hosts.check(request) {
+        return text(StatusCode::FORBIDDEN, format!("{foreign}\n"));
     }
     let mut response = match request.uri().path() {
         "/" => text(StatusCode::OK, INDEX),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args};
 
-use super::{AdminAddress, ListenAddress, LogFormat, LogLevel};
+use super::{AdminAddress, ListenAddress, LogFormat, LogLevel, SocketMode};
 
 /// Serve the xDS resources in a directory, and their changes
 ///
@@ -38,6 +38,17 @@ pub(crate) struct ServeFlags {
     #[arg(hide_env_values = true)]
     pub(crate) admin: Option<AdminAddress>,
 
+    /// Mode of the file of a Unix socket, in octal digits [default: 0600]
+    #[arg(long, value_name = "MODE", env = "CHANCERY_UNIX_MODE", help_heading = "Addresses")]
+    #[arg(hide_env_values = true)]
+    pub(crate) unix_mode: Option<SocketMode>,
+
+    /// Name under which the admin interface is asked, besides localhost and IP addresses; may be
+    /// given several times
+    #[arg(long = "admin-host", value_name = "NAME", env = "CHANCERY_ADMIN_HOSTS")]
+    #[arg(value_delimiter = ',', help_heading = "Addresses", hide_env_values = true)]
+    pub(crate) admin_hosts: Vec<String>,
+
     /// Certificate chain of the server, PEM; read again when it changes
     #[arg(long, value_name = "FILE", env = "CHANCERY_TLS_CERT", requires = "tls_key")]
     #[arg(help_heading = "TLS", hide_env_values = true)]
@@ -52,6 +63,11 @@ pub(crate) struct ServeFlags {
     #[arg(long, value_name = "FILE", env = "CHANCERY_TLS_CLIENT_CA", requires = "tls_cert")]
     #[arg(help_heading = "TLS", hide_env_values = true)]
     pub(crate) tls_client_ca: Option<PathBuf>,
+
+    /// Revocation lists of these authorities, PEM; may be given several times
+    #[arg(long, value_name = "FILE", env = "CHANCERY_TLS_CLIENT_CRL", requires = "tls_client_ca")]
+    #[arg(value_delimiter = ',', help_heading = "TLS", hide_env_values = true)]
+    pub(crate) tls_client_crl: Vec<PathBuf>,
 
     /// File with more message types, a FileDescriptorSet; may be given several times
     #[arg(long = "descriptor-set", value_name = "FILE", env = "CHANCERY_DESCRIPTOR_SET")]

@@ -83,6 +83,7 @@ fn resolved(mut config: Config, dir: &Path) -> Config {
         tls.cert = dir.join(&tls.cert);
         tls.key = dir.join(&tls.key);
         tls.client_ca = tls.client_ca.as_ref().map(|path| dir.join(path));
+        tls.client_crl = tls.client_crl.iter().map(|path| dir.join(path)).collect();
     }
     for path in &mut config.descriptor_sets {
         *path = dir.join(&path);
@@ -98,8 +99,13 @@ fn override_by(config: &mut Config, flags: &ServeFlags) {
         config.descriptor_sets.clone_from(&flags.descriptor_sets);
     }
     if let (Some(cert), Some(key)) = (&flags.tls_cert, &flags.tls_key) {
-        let client_ca = flags.tls_client_ca.clone();
-        config.tls = Some(TlsTable { cert: cert.clone(), key: key.clone(), client_ca });
+        let (client_ca, client_crl) = (flags.tls_client_ca.clone(), flags.tls_client_crl.clone());
+        let (cert, key) = (cert.clone(), key.clone());
+        config.tls = Some(TlsTable { cert, key, client_ca, client_crl });
+    }
+    config.unix_mode = flags.unix_mode.unwrap_or(config.unix_mode);
+    if !flags.admin_hosts.is_empty() {
+        config.admin_hosts.clone_from(&flags.admin_hosts);
     }
     config.admin = flags.admin.unwrap_or(config.admin);
     config.enable_v2 = flags.enable_v2.unwrap_or(config.enable_v2);
@@ -190,6 +196,21 @@ mod tests {
         assert_eq!(tls.cert, dir.path().join("tls/cert.pem"));
         assert_eq!(tls.key, Path::new("/etc/key.pem"));
         assert_eq!(config.descriptor_sets, [dir.path().join("more.bin")]);
+    }
+
+    #[test]
+    fn one_file_or_name_needs_no_list() {
+        let text = "tls: {cert: c, key: k, client-ca: a, client-crl: crl.pem}\nadmin-hosts: xds\n\
+                    unix-mode: \"0660\"\n";
+        let (dir, flags) = dir_with(text);
+        let config = effective(&flags).unwrap();
+        assert_eq!(config.tls.unwrap().client_crl, [dir.path().join("crl.pem")]);
+        assert_eq!(config.admin_hosts, ["xds"]);
+        assert_eq!(config.unix_mode.to_string(), "0660");
+        let (_dir, flags) = dir_with("admin-hosts: [a, b.example]\n");
+        assert_eq!(effective(&flags).unwrap().admin_hosts, ["a", "b.example"]);
+        assert!(fault("admin-hosts: 1\n").contains("expected a text, or a list of texts"));
+        assert!(fault("unix-mode: rw\n").contains("octal digits"));
     }
 
     #[test]

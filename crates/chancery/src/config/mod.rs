@@ -10,8 +10,10 @@ mod file;
 mod flags;
 mod groups;
 mod limits;
+mod list;
 mod load;
 mod pattern;
+mod socket_mode;
 mod units;
 mod version;
 
@@ -27,6 +29,7 @@ pub(crate) use flags::ServeFlags;
 pub(crate) use groups::{Decision, GroupRule};
 pub(crate) use limits::LimitsTable;
 pub(crate) use load::{InvalidConfig, effective};
+pub(crate) use socket_mode::SocketMode;
 pub(crate) use units::{Size, Span};
 
 /// The whole of `chancery.yaml`.
@@ -36,9 +39,16 @@ pub(crate) struct Config {
     /// The addresses of gRPC and REST. Default: `127.0.0.1:18000`.
     #[serde(deserialize_with = "address::one_or_many")]
     pub(crate) listen: Vec<ListenAddress>,
+    /// The mode of the files of Unix sockets in `listen`. Default: `0600`, for processes of the same
+    /// user.
+    pub(crate) unix_mode: SocketMode,
     /// The address of `/ready`, `/healthz`, `/config` and `/metrics`, or `off`. Default:
     /// `127.0.0.1:18080`. There is no login, so only operators should be able to reach it.
     pub(crate) admin: AdminAddress,
+    /// The names under which the admin interface is asked, as in `Host`, besides `localhost` and IP
+    /// addresses. Default: none.
+    #[serde(deserialize_with = "list::one_or_many")]
+    pub(crate) admin_hosts: Vec<String>,
     /// TLS for all TCP listeners. Default: none, which is for loopback and trusted networks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tls: Option<TlsTable>,
@@ -91,6 +101,13 @@ pub(crate) struct TlsTable {
     /// no certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) client_ca: Option<PathBuf>,
+    /// The lists of certificates of clients that their authorities revoked, PEM. Default: none.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "list::one_or_many"
+    )]
+    pub(crate) client_crl: Vec<PathBuf>,
 }
 
 /// The way in which changes of files are noticed.
@@ -185,7 +202,9 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: vec![ListenAddress::Tcp(([127, 0, 0, 1], 18000).into())],
+            unix_mode: SocketMode::default(),
             admin: AdminAddress::On(([127, 0, 0, 1], 18080).into()),
+            admin_hosts: Vec::new(),
             tls: None,
             groups: Vec::new(),
             unmatched: Decision::Base,

@@ -29,7 +29,7 @@ pub(crate) async fn bind(config: &Config) -> Result<Listeners, Failure> {
     for listen in &config.listen {
         let bound = match listen {
             ListenAddress::Tcp(address) => Listener::tcp(*address).await,
-            ListenAddress::Unix(path) => Listener::unix(path),
+            ListenAddress::Unix(path) => Listener::unix_with_mode(path, config.unix_mode.0),
         };
         let bound = bound.map_err(|error| refused(error, &listen.to_string(), "--listen"))?;
         let secure = matches!(listen, ListenAddress::Tcp(_)).then(|| tls.clone()).flatten();
@@ -38,7 +38,26 @@ pub(crate) async fn bind(config: &Config) -> Result<Listeners, Failure> {
             None => bound,
         });
     }
+    warn_of_strangers(config);
     Ok(Listeners { all, tls })
+}
+
+/// Says, once, which doors are open to everybody.
+fn warn_of_strangers(config: &Config) {
+    for listen in &config.listen {
+        if let ListenAddress::Tcp(address) = listen
+            && config.tls.is_none()
+            && !address.ip().to_canonical().is_loopback()
+        {
+            warn!(
+                "{address} is beyond loopback and without TLS: anybody on the way can read and \
+                 change what clients are sent; set `tls`"
+            );
+        }
+    }
+    if config.secrets_anywhere {
+        warn!("`secrets-anywhere` is set: secrets are sent to any client, known or not");
+    }
 }
 
 /// Binds the address of the admin interface, unless it is `off`.
@@ -56,8 +75,13 @@ pub(crate) async fn bind_admin(admin: AdminAddress) -> Result<Option<TcpListener
 }
 
 fn certificates(tls: &config::TlsTable) -> Result<Arc<Tls>, Failure> {
-    let config::TlsTable { cert, key, client_ca } = tls.clone();
-    let loaded = Tls::load(TlsFiles { cert, key, client_ca });
+    let config::TlsTable { cert, key, client_ca, client_crl } = tls.clone();
+    if client_ca.is_none() && !client_crl.is_empty() {
+        let needs =
+            "`tls.client-crl` needs `tls.client-ca`: without it, clients show no certificate";
+        return Err(Failure::negative(anyhow!(needs)));
+    }
+    let loaded = Tls::load(TlsFiles { cert, key, client_ca, client_crl });
     Ok(loaded.context("cannot serve TLS")?)
 }
 

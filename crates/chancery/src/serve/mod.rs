@@ -40,7 +40,7 @@ use self::grouping::Grouping;
 use self::listeners::Listeners;
 use self::metrics::LoadMetrics;
 use self::signals::{OperatorSignal, Signals};
-use crate::admin::{self, Admin, LoadStatus, Readiness, ReadinessState};
+use crate::admin::{self, Admin, AdminHosts, LoadStatus, Readiness, ReadinessState};
 use crate::config::{self, Config, ConfigFile, ServeFlags};
 use crate::exit::Failure;
 use crate::logging;
@@ -92,7 +92,7 @@ async fn serve(
     let mut signals = Signals::new().context("cannot listen to signals")?;
     let file = ConfigFile::new(flags.clone(), config.clone());
     let directory = Directory::new(config.source(&flags.dir), schema.clone());
-    let (admin, server_metrics, metrics) = admin(directory.catalog(), dropped);
+    let (admin, server_metrics, metrics) = admin(directory.catalog(), &config, dropped);
 
     // This failure is returned later: the faults of the directory help the operator more.
     let watched = listeners::bind_admin(config.admin).await.map(|bound| watch(bound, &admin));
@@ -151,13 +151,15 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
 /// The admin interface and all metrics.
 fn admin(
     catalog: Catalog,
+    config: &Config,
     dropped: &Counter,
 ) -> (Arc<Admin>, chancery_server::Metrics, LoadMetrics) {
     let mut registry = Registry::default();
     let server_metrics = chancery_server::Metrics::registered(&mut registry);
     let metrics = LoadMetrics::registered(&mut registry, dropped);
     let readiness = Readiness::default();
-    let admin = Admin { readiness, loaded: LoadStatus::new(catalog), registry };
+    let hosts = AdminHosts::new(&config.admin_hosts);
+    let admin = Admin { readiness, loaded: LoadStatus::new(catalog), registry, hosts };
     (Arc::new(admin), server_metrics, metrics)
 }
 

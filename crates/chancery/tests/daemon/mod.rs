@@ -149,7 +149,7 @@ fn pass_on(mut log: BufReader<Pipe>, to: &Sender<String>) {
 /// One request and its answer over HTTP/1.1: status and body. The stream bounds its reads.
 pub(crate) fn exchange(stream: &mut (impl Read + Write), line: &str, body: &str) -> (u16, String) {
     let request = format!(
-        "{line} HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\n\
+        "{line} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
          content-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     );
