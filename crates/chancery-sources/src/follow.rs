@@ -2,13 +2,21 @@
 //! reports.
 //!
 //! ```text
-//!           event or sweep             quiet, or bound            nothing moved
-//!   idle -------------------> settling ---------------> loading ----------------> reported, idle
-//!                                 ^                        | something moved
-//!                                 +------------------------+
+//!           event or sweep               quiet               nothing moved
+//!   idle -------------------> settling --------> loading ------------------> reported, idle
+//!                              ^    |               | something moved           |
+//!                              +----|---------------+                           |
+//!                              |    | bound           what rests                |
+//!                              |    +-----> loading ----------------> reported  |
+//!                              +------------------------------------------+-----+
 //! ```
 //!
-//! All of it happens on one thread of its own, because reading a directory blocks.
+//! A directory that does not become quiet within the bound is loaded all the same, and files that
+//! are being written stay as they were: whoever writes one file all the time must not hold up the
+//! changes of all others.
+//!
+//! All of it happens on one thread of its own, because reading a directory blocks. If the storage
+//! does not answer, that thread waits, and nobody has to wait for it ([`Following::stop_within`]).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,6 +40,8 @@ pub struct Following {
     wakeup: Wakeup,
     changes: ChangeLog,
     stopped: Arc<AtomicBool>,
+    /// Is told when the thread ends, or closed.
+    end: Receiver<()>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -74,10 +84,20 @@ impl Directory {
             report,
             faults,
             pause,
+            rest: Rest::Quiet,
+            partial_loads: 0,
+            idle_load: Duration::ZERO,
         };
         let thread = thread::Builder::new().name("directory".to_owned());
-        let thread = Some(thread.spawn(move || follower.run())?);
-        Ok(Following { wakeup, changes, stopped, thread })
+        let (ended, end) = sync_channel(1);
+        let run = move || {
+            follower.run();
+            // The directory is given up before anybody is told that this ended.
+            drop(follower);
+            let _ = ended.send(());
+        };
+        let thread = Some(thread.spawn(run)?);
+        Ok(Following { wakeup, changes, stopped, end, thread })
     }
 }
 
@@ -88,14 +108,37 @@ impl Following {
         self.wakeup.notify();
     }
 
-    /// Stops, and waits until nothing is reported any more.
+    /// Stops, and waits until nothing is reported any more. That takes as long as a read that the
+    /// storage does not answer.
     pub fn stop(mut self) {
+        self.tell_to_stop();
         self.join();
     }
 
-    fn join(&mut self) {
+    /// Stops, and waits for so long at most until nothing is reported any more. Returns true if
+    /// that is so. Otherwise a read waits for the storage, and its thread ends with it or with the
+    /// process.
+    pub fn stop_within(mut self, wait: Duration) -> bool {
+        self.wait_for_end(wait)
+    }
+
+    fn wait_for_end(&mut self, wait: Duration) -> bool {
+        self.tell_to_stop();
+        let ended = !matches!(self.end.recv_timeout(wait), Err(RecvTimeoutError::Timeout));
+        if ended {
+            self.join();
+        } else {
+            self.thread = None;
+        }
+        ended
+    }
+
+    fn tell_to_stop(&self) {
         self.stopped.store(true, Ordering::Release);
         self.wakeup.notify();
+    }
+
+    fn join(&mut self) {
         if let Some(thread) = self.thread.take() {
             // A panic can only be one of `report`. It has been printed, and nothing more is
             // reported.
@@ -104,9 +147,12 @@ impl Following {
     }
 }
 
+/// Stops, and waits for the end as [`Following::stop_within`] does, for a few seconds.
 impl Drop for Following {
     fn drop(&mut self) {
-        self.join();
+        if self.thread.is_some() {
+            self.wait_for_end(DROP_WAIT);
+        }
     }
 }
 
@@ -119,6 +165,21 @@ struct Follower<F> {
     faults: Option<(Vec<Fault>, BTreeMap<PathBuf, usize>)>,
     /// The time until the next sweep.
     pause: Duration,
+    /// The state in which the directory is loaded next.
+    rest: Rest,
+    /// The number of loads in a row that left out files which were being written.
+    partial_loads: usize,
+    /// The time that the last load took, if a sweep led to it and it found nothing new.
+    idle_load: Duration,
+}
+
+/// The state of a directory that was waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    /// Nothing changes.
+    Quiet,
+    /// It did not become quiet in time.
+    Bound,
 }
 
 /// The reason why the follower is woken.
@@ -139,29 +200,62 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
     }
 
     fn turn(&mut self) -> Result<(), Stopped> {
+        let begun = Instant::now();
         let report = self.load()?;
-        self.report_news(&report);
-        let woken = self.idle()?;
-        self.settle(woken)
+        let took = begun.elapsed();
+        self.idle_load = if self.report_news(&report) { Duration::ZERO } else { took };
+        // What was left out is loaded with the next turn, whether anything happens or not.
+        let woken = if self.partial_loads > 0 { Woken::Notified } else { self.idle()? };
+        self.rest = self.settle(woken)?;
+        Ok(())
     }
 
     fn load(&mut self) -> Result<LoadReport, Stopped> {
         for _ in 0..PATIENCE {
-            if let Some(report) = self.directory.attempt() {
-                return Ok(report);
+            match self.rest {
+                Rest::Quiet => {
+                    if let Some(report) = self.directory.attempt() {
+                        self.partial_loads = 0;
+                        return Ok(report);
+                    }
+                }
+                Rest::Bound => {
+                    if let Some(report) = self.load_resting() {
+                        return Ok(report);
+                    }
+                }
             }
-            self.settle(Woken::Notified)?;
+            self.rest = self.settle(Woken::Notified)?;
         }
+        self.partial_loads = 0;
         Ok(self.directory.load_moving())
     }
 
-    fn report_news(&mut self, report: &LoadReport) {
+    /// Loads what rests. A file that is broken for many loads is not about to be repaired.
+    fn load_resting(&mut self) -> Option<LoadReport> {
+        let is_late = self.partial_loads >= PATIENCE;
+        let (mut report, is_partial) = self.directory.attempt_resting(is_late)?;
+        if is_late && is_partial {
+            self.directory.warn_of_moving(&mut report);
+        }
+        self.partial_loads = match (is_partial, is_late) {
+            (false, _) => 0,
+            (true, true) => 1,
+            (true, false) => self.partial_loads + 1,
+        };
+        Some(report)
+    }
+
+    /// Reports a load that has news. Returns true if it has.
+    fn report_news(&mut self, report: &LoadReport) -> bool {
         let faults = (&report.faults, &report.more_faults);
         let same = self.faults.as_ref().is_some_and(|(some, more)| (some, more) == faults);
-        if !same || !report.layers().is_empty() || !report.warnings.is_empty() {
+        let news = !same || !report.layers().is_empty() || !report.warnings.is_empty();
+        if news {
             (self.report)(report);
             self.faults = Some((report.faults.clone(), report.more_faults.clone()));
         }
+        news
     }
 
     /// Waits until there is something to do.
@@ -172,8 +266,14 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
             }
             let begun = Instant::now();
             let moved = self.directory.has_moved();
-            // A sweep of a large directory must not keep the machine busy.
-            self.pause = self.directory.options.sweep.max(begun.elapsed() * SWEEP_SHARE);
+            // A sweep of a large directory must not keep the machine busy, nor must the load that
+            // follows it where a file cannot be read.
+            let share = match self.directory.hears_everything() {
+                true => LOST_EVENTS_SHARE,
+                false => SWEEP_SHARE,
+            };
+            let took = begun.elapsed() + std::mem::take(&mut self.idle_load);
+            self.pause = self.directory.options.sweep.max(took * share);
             if moved {
                 return Ok(Woken::Swept);
             }
@@ -184,8 +284,9 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
     }
 
     /// Waits until the directory stops changing, within a bound.
-    fn settle(&self, woken: Woken) -> Result<(), Stopped> {
-        let (quiet, bound) = (self.directory.options.settle, self.directory.options.settle_bound);
+    fn settle(&self, woken: Woken) -> Result<Rest, Stopped> {
+        let bound = self.directory.options.settle_bound;
+        let quiet = self.directory.options.settle.min(bound);
         let begun = Instant::now();
         // Where no event reports a change, two equal scans mean that nothing changes.
         let mut seen = (woken == Woken::Swept).then(|| self.directory.peek());
@@ -193,8 +294,12 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
             let left = bound.saturating_sub(begun.elapsed());
             let notified = self.is_woken(quiet.min(left))?;
             let now = seen.is_some().then(|| self.directory.peek());
-            if left.is_zero() || (!notified && now == seen) {
-                return Ok(());
+            // What is left of the bound may be too short for a silence to mean anything.
+            if !notified && now == seen && left >= quiet {
+                return Ok(Rest::Quiet);
+            }
+            if left.is_zero() {
+                return Ok(Rest::Bound);
             }
             seen = now;
         }
@@ -211,5 +316,11 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
     }
 }
 
-/// The reciprocal of the share of time that sweeps may take.
+/// The reciprocal of the share of time that sweeps may take where they find the changes.
 const SWEEP_SHARE: u32 = 20;
+
+/// The reciprocal of that share where events report the changes, and sweeps find lost ones alone.
+const LOST_EVENTS_SHARE: u32 = 200;
+
+/// The time for which a dropped follower is waited for.
+const DROP_WAIT: Duration = Duration::from_secs(5);

@@ -294,6 +294,25 @@ fn a_file_that_is_cut_to_nothing_holds_back_what_it_had() {
 }
 
 #[test]
+fn nobody_waits_for_a_follower_that_waits_itself() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
+    let directory = tree.directory();
+    // It stands for storage that does not answer.
+    let (begun, begins) = std::sync::mpsc::channel();
+    let (go, gone) = std::sync::mpsc::channel::<()>();
+    let report = move |_: &chancery_sources::LoadReport| {
+        begun.send(()).unwrap();
+        let _ = gone.recv();
+    };
+    let following = directory.follow(report).unwrap();
+    begins.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!(!following.stop_within(Duration::from_millis(1)));
+    drop(go);
+    let following = tree.directory().follow(|_| {}).unwrap();
+    assert!(following.stop_within(Duration::from_secs(60)));
+}
+
+#[test]
 fn what_changed_between_the_load_and_the_following_is_not_lost() {
     let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
     let mut directory = tree.directory();

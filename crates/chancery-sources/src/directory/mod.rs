@@ -10,6 +10,7 @@
 //! removed while other files stay.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
@@ -111,6 +112,65 @@ impl Directory {
         report
     }
 
+    /// Loads a directory that does not become quiet: whatever rests while it is read. A file that is
+    /// being written stays as it was, and is looked at again by the next load. So does one that is
+    /// broken where it was good before, unless these are taken too: it may be half written. Returns
+    /// the report, and true if there are such files. Returns `None` if directories or symlinks
+    /// change.
+    pub(crate) fn attempt_resting(&mut self, takes_broken: bool) -> Option<(LoadReport, bool)> {
+        let recorded = self.change_log.take();
+        let loaded = match self.changes(&recorded) {
+            Some(changes) => self.attempt_resting_changes(&recorded, changes, takes_broken),
+            None => self.attempt_resting_whole(takes_broken),
+        };
+        if loaded.as_ref().is_none_or(|(_, is_partial)| *is_partial) {
+            self.change_log.put_back(recorded);
+        }
+        loaded
+    }
+
+    fn attempt_resting_changes(
+        &mut self,
+        at: &ChangedPlaces,
+        changes: Vec<FileChange>,
+        takes_broken: bool,
+    ) -> Option<(LoadReport, bool)> {
+        let count = changes.len();
+        let read: Vec<_> =
+            changes.into_iter().map(|change| (self.read_changed(&change), change)).collect();
+        let now: BTreeMap<_, _> =
+            self.changes(at)?.into_iter().map(|now| (Arc::clone(&now.path), now)).collect();
+        let reading = self.last.take()?;
+        let resting = read.into_iter().filter(|(document, change)| {
+            now.get(&change.path) == Some(change)
+                && (takes_broken || reading.takes(&change.path, document.as_ref()))
+        });
+        let (documents, changes): (Vec<_>, Vec<_>) =
+            resting.collect::<Vec<_>>().into_iter().unzip();
+        let is_partial = changes.len() < count;
+        Some((self.take_changes(reading, changes, documents), is_partial))
+    }
+
+    fn attempt_resting_whole(&mut self, takes_broken: bool) -> Option<(LoadReport, bool)> {
+        let mut reading = self.read();
+        let now = self.peek();
+        if !reading.listing.has_same_frame(&now) {
+            return None;
+        }
+        let is_partial = reading.leave_moving(&now, self.last.as_ref(), takes_broken);
+        if is_partial {
+            self.change_log.record_anywhere();
+        }
+        Some((self.take(reading), is_partial))
+    }
+
+    /// Warns that files are written all the time, and stay as they were.
+    pub(crate) fn warn_of_moving(&self, report: &mut LoadReport) {
+        let message = "the directory does not come to rest; files that are written all the time \
+                       stay as they were";
+        report.warnings.push(Warning::of_file(&self.options.directory, message));
+    }
+
     /// Reads a directory that does not stop changing. A file that was half written is a fault of
     /// its layer.
     pub(crate) fn load_moving(&mut self) -> LoadReport {
@@ -119,6 +179,11 @@ impl Directory {
         let message = "the directory does not come to rest; read as it was";
         report.warnings.push(Warning::of_file(&self.options.directory, message));
         report
+    }
+
+    /// Returns true if the system reports every change, so that sweeps find lost events alone.
+    pub(crate) fn hears_everything(&self) -> bool {
+        self.watcher.as_ref().is_some_and(Watcher::reports_everything)
     }
 
     /// Returns true if something changed since the last load. The next load reads everything then.
@@ -132,14 +197,18 @@ impl Directory {
 
     /// Returns true if files may have changed without a new stamp. The next load reads these files.
     pub(crate) fn is_unsure(&self) -> bool {
-        let places = self.last.as_ref().map(|last| &last.listing.places);
-        for path in self.cache.unsure() {
-            match places.and_then(|places| places.real(path)) {
+        let unsure = self.cache.unsure();
+        if unsure.is_empty() {
+            return false;
+        }
+        let places = self.last.as_ref().map(|last| last.listing.places.by_shown());
+        for path in unsure {
+            match places.as_ref().and_then(|places| real(places, path)) {
                 Some(real) => self.change_log.record(real),
                 None => self.change_log.record_anywhere(),
             }
         }
-        !self.cache.unsure().is_empty()
+        true
     }
 
     /// Lists the directory without reading its files.
@@ -164,7 +233,7 @@ impl Directory {
 
     /// The changes at these places since the last load; `None` if everything has to be read.
     fn changes(&self, at: &ChangedPlaces) -> Option<Vec<FileChange>> {
-        let reports_all = self.watcher.as_ref().is_some_and(Watcher::reports_everything);
+        let reports_all = self.hears_everything();
         let last = self.last.as_ref().filter(|_| reports_all && self.committed)?;
         patch::changed_files(&last.listing, &self.options, at)
     }
@@ -293,6 +362,11 @@ impl Directory {
             warnings.retain(|warning| file(warning).is_none_or(|file| !blank.contains(&file)));
         }
     }
+}
+
+/// The path of a file without symlinks, if it is in a directory that is found once.
+fn real(directories: &BTreeMap<&Path, &Path>, shown: &Path) -> Option<PathBuf> {
+    Some(directories.get(shown.parent()?)?.join(shown.file_name()?))
 }
 
 /// The number of times that a directory that moves while it is read is read again. After them it is

@@ -187,3 +187,75 @@ fn a_change_in_a_directory_that_was_moved_away_deletes_nothing() {
     let report = it.directory.attempt().or_else(|| it.directory.attempt()).unwrap();
     assert_eq!((report.faults.len(), it.names().len()), (1, 2));
 }
+
+/// Two files that changed, the second of them again since the events were taken.
+fn moving(again: &str) -> (Listening, ChangedPlaces, Vec<FileChange>) {
+    let it = Listening::new(&["a.json", "b.json"]);
+    let write = |file: &str, text: &str| fs::write(it.dir.path().join(file), text).unwrap();
+    write("a.json", &cluster("changed"));
+    write("b.json", &cluster("changed too"));
+    let (recorded, changes) = it.recorded();
+    write("b.json", again);
+    (it, recorded, changes.unwrap())
+}
+
+#[test]
+fn what_rests_is_loaded_while_another_file_is_written() {
+    let (mut it, recorded, changes) = moving(&cluster("and again"));
+    let loaded = it.directory.attempt_resting_changes(&recorded, changes, false);
+    let (report, is_partial) = loaded.unwrap();
+    assert!(is_partial && report.faults.is_empty());
+    assert_eq!(it.names(), ["b.json", "changed"]);
+    // The next load takes it, once it rests.
+    it.directory.change_log.put_back(recorded);
+    let (_, is_partial) = it.directory.attempt_resting(false).unwrap();
+    assert_eq!((is_partial, it.names()), (false, vec!["and again".into(), "changed".into()]));
+}
+
+#[test]
+fn a_file_that_breaks_in_a_storm_stays_as_it_was_for_a_while() {
+    for broken in ["", "{"] {
+        let (mut it, recorded, _) = moving(broken);
+        it.directory.change_log.put_back(recorded.clone());
+        let (report, is_partial) = it.directory.attempt_resting(false).unwrap();
+        assert!(is_partial && report.faults.is_empty());
+        assert_eq!(it.names(), ["b.json", "changed"]);
+        // It is looked at again without an event.
+        let (report, is_partial) = it.directory.attempt_resting(true).unwrap();
+        assert_eq!((is_partial, report.faults.len()), (false, 1));
+        assert_eq!(it.names(), ["b.json", "changed"], "held back");
+    }
+}
+
+#[test]
+fn of_a_whole_load_too_what_rests_is_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |file: &str, name: &str| fs::write(dir.path().join(file), cluster(name)).unwrap();
+    let remove = |file: &str| fs::remove_file(dir.path().join(file)).unwrap();
+    ["moves", "goes", "comes back", "rests", "removed"].iter().for_each(|file| {
+        write(&format!("{file}.json"), file);
+    });
+    let mut directory = Directory::new(Options::new(dir.path()), Schema::bundled());
+    directory.load();
+    write("rests.json", "new");
+    write("new.json", "new one");
+    remove("removed.json");
+    remove("comes back.json");
+    let mut reading = directory.read();
+    write("moves.json", "is half written");
+    write("comes back.json", "in another form");
+    write("late.json", "late");
+    remove("goes.json");
+    let now = directory.peek();
+    assert!(reading.listing.has_same_frame(&now));
+    assert!(reading.leave_moving(&now, directory.last.as_ref(), false));
+    let names = reading.documents.iter().flat_map(|it| &it.resources);
+    let names: Vec<_> = names.map(|it| it.resource.name().to_string()).collect();
+    assert_eq!(names, ["comes back", "goes", "moves", "new one", "new"]);
+    assert!(reading.listing.files.is_sorted_by_key(|found| &found.path));
+    assert!(!directory.read().leave_moving(&directory.peek(), directory.last.as_ref(), false));
+    // Where directories change, nothing is taken.
+    let reading = directory.read();
+    fs::create_dir(dir.path().join("groups")).unwrap();
+    assert!(!reading.listing.has_same_frame(&directory.peek()));
+}

@@ -40,7 +40,7 @@ pub(crate) struct Listing {
 }
 
 /// A file that holds resources.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FoundFile {
     /// The path below the directory as it was given, which may lead through symlinks.
     pub(crate) path: Arc<Path>,
@@ -103,17 +103,24 @@ pub(crate) struct LayerDirectory {
 }
 
 impl Places {
-    /// The path of a file without symlinks, if it is in a directory that is found once.
-    pub(crate) fn real(&self, shown: &Path) -> Option<PathBuf> {
-        let (parent, name) = (shown.parent()?, shown.file_name()?);
-        let is_home =
-            |home: &Option<LayerDirectory>| home.as_ref().is_some_and(|home| home.shown == parent);
-        let (real, _) = self.directories.iter().find(|(_, home)| is_home(home))?;
-        Some(real.join(name))
+    /// The directories that are found once, without symlinks, by the path that is shown.
+    pub(crate) fn by_shown(&self) -> BTreeMap<&Path, &Path> {
+        let homes = self.directories.iter();
+        homes.filter_map(|(real, home)| Some((&*home.as_ref()?.shown, &**real))).collect()
     }
 }
 
 impl Listing {
+    /// Returns true if both have the same directories, symlinks and faults, and differ in files at
+    /// most.
+    pub(crate) fn has_same_frame(&self, other: &Self) -> bool {
+        let frame = |it: &Self| (it.top, it.groups_unlisted, it.nodes_unlisted);
+        frame(self) == frame(other)
+            && self.faults == other.faults
+            && (&self.groups, &self.nodes) == (&other.groups, &other.nodes)
+            && self.places == other.places
+    }
+
     /// The index of a file.
     pub(crate) fn find(&self, path: &Path) -> Option<usize> {
         self.place(path).ok()

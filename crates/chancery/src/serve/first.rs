@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use chancery_proto::schema::Schema;
 use chancery_sources::{Directory, LoadReport};
 
-use super::signals::{OperatorSignal, Signals};
+use super::signals::Signals;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::fault_summary::{FaultCounts, MOST_TOLD};
@@ -58,17 +58,12 @@ pub(crate) async fn load(
         let report = directory.load();
         (directory, report)
     });
-    tokio::pin!(loading);
-    loop {
-        tokio::select! {
-            loaded = &mut loading => {
-                let (directory, report) = loaded.context("the first load failed")?;
-                return refuse_faults(&report, partial).map(|()| Some((directory, report)));
-            }
-            signal = signals.next() => if signal == OperatorSignal::Stop {
-                return Ok(None);
-            },
+    tokio::select! {
+        loaded = loading => {
+            let (directory, report) = loaded.context("the first load failed")?;
+            refuse_faults(&report, partial).map(|()| Some((directory, report)))
         }
+        () = signals.stop() => Ok(None),
     }
 }
 

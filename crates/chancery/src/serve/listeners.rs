@@ -24,7 +24,10 @@ pub(crate) async fn bind(config: &Config) -> Result<Listeners, Failure> {
     if config.listen.is_empty() {
         return Err(Failure::negative(anyhow!("`listen` is empty: there is nowhere to serve")));
     }
-    let tls = config.tls.as_ref().map(certificates).transpose()?;
+    let tls = match &config.tls {
+        Some(tls) => Some(certificates(tls.clone()).await?),
+        None => None,
+    };
     let mut all = Vec::new();
     for listen in &config.listen {
         let bound = match listen {
@@ -55,9 +58,11 @@ pub(crate) async fn bind_admin(admin: AdminAddress) -> Result<Option<TcpListener
     Ok(Some(listener))
 }
 
-fn certificates(tls: &config::TlsTable) -> Result<Arc<Tls>, Failure> {
-    let config::TlsTable { cert, key, client_ca } = tls.clone();
-    let loaded = Tls::load(TlsFiles { cert, key, client_ca });
+/// Reads the certificates, on a thread of its own because that may block.
+async fn certificates(tls: config::TlsTable) -> Result<Arc<Tls>, Failure> {
+    let config::TlsTable { cert, key, client_ca } = tls;
+    let loading = tokio::task::spawn_blocking(|| Tls::load(TlsFiles { cert, key, client_ca }));
+    let loaded = loading.await.context("the certificates were not read")?;
     Ok(loaded.context("cannot serve TLS")?)
 }
 

@@ -93,7 +93,10 @@ async fn serve(flags: &ServeFlags, config: Config, schema: Schema) -> Result<(),
     let loaded = first::load(directory, config.allow_partial, &mut signals).await?;
     let Some((directory, report)) = loaded else { return Ok(()) };
     let closing = watched?;
-    let listeners = listeners::bind(&config).await?;
+    let listeners = tokio::select! {
+        bound = listeners::bind(&config) => bound?,
+        () = signals.stop() => return Ok(()),
+    };
 
     let audiences = Audiences::new(directory.catalog(), Grouping::new(&config));
     let applier = ChangeApplier::new(audiences.clone(), Arc::clone(&admin), metrics, file);
@@ -124,7 +127,7 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
         tokio::select! {
             biased;
             signal = signals.next() => match signal {
-                OperatorSignal::Reload => reload(&following, tls.as_deref()),
+                OperatorSignal::Reload => reload(&following, tls.clone()),
                 OperatorSignal::Stop if stop.is_cancelled() => {
                     warn!("told to stop again: cutting what is left");
                     break Ok(());
@@ -139,6 +142,9 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
         }
     };
     looking.abort();
+    if !following.stop_within(STOP_WAIT) {
+        warn!("the directory does not answer; a read of it is given up");
+    }
     info!("stopped");
     ended
 }
@@ -173,14 +179,21 @@ async fn watch_config(applier: Arc<ChangeApplier>, stop: CancellationToken) {
     }
 }
 
-fn reload(following: &Following, tls: Option<&Tls>) {
+fn reload(following: &Following, tls: Option<Arc<Tls>>) {
     info!("told to read everything again");
     following.reload();
-    if let Some(Err(error)) = tls.map(Tls::reload) {
-        let error = anyhow::Error::from(error);
-        warn!("certificates were not replaced, the old ones stay: {error:#}");
-    }
+    let Some(tls) = tls else { return };
+    // Files that do not answer must not hold up the next signal.
+    tokio::task::spawn_blocking(move || {
+        if let Err(error) = tls.reload() {
+            let error = anyhow::Error::from(error);
+            warn!("certificates were not replaced, the old ones stay: {error:#}");
+        }
+    });
 }
+
+/// The time that a read of the directory may take when the server ends.
+const STOP_WAIT: Duration = Duration::from_secs(2);
 
 /// The interval of these checks. A change has to outlast some of them, so a change of
 /// `chancery.yaml` alone takes effect after 0.6 s.

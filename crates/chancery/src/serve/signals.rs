@@ -30,6 +30,11 @@ impl Signals {
         })
     }
 
+    /// Waits until the server is told to stop. This is cancel-safe.
+    pub(crate) async fn stop(&mut self) {
+        while self.next().await != OperatorSignal::Stop {}
+    }
+
     /// The next request. This is cancel-safe.
     pub(crate) async fn next(&mut self) -> OperatorSignal {
         tokio::select! {
