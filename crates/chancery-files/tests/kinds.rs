@@ -1,19 +1,17 @@
 //! Everything that a path may lead to, and no wait for any of it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod support;
+
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::process::Command;
 
 use chancery_files::{FileKind, OpenFile, ReadError, read, read_to_string};
 
-/// Makes a FIFO, which std cannot do.
-fn fifo(path: &Path) {
-    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
-}
+use crate::support::fifo;
 
 #[test]
 fn whatever_is_no_regular_file_is_refused_by_its_kind() {
@@ -44,7 +42,7 @@ fn a_file_may_be_as_large_as_the_limit_and_grow_no_further() {
     fs::write(&path, "12345").unwrap();
     assert_eq!(read_to_string(&path, 5).unwrap(), "12345");
     assert!(matches!(read(&path, 4), Err(ReadError::TooLarge { limit: 4 })));
-    // What is written after it was opened counts too.
+    // A byte that is written after it was opened counts too.
     for (limit, wanted) in [(6, Some("123456")), (5, None)] {
         fs::write(&path, "12345").unwrap();
         let open = OpenFile::open(&path).unwrap();

@@ -204,7 +204,7 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
         let report = self.load()?;
         let took = begun.elapsed();
         self.idle_load = if self.report_news(&report) { Duration::ZERO } else { took };
-        // What was left out is loaded with the next turn, whether anything happens or not.
+        // Files that were left out are loaded with the next turn, whether anything happens or not.
         let woken = if self.partial_loads > 0 { Woken::Notified } else { self.idle()? };
         self.rest = self.settle(woken)?;
         Ok(())
@@ -294,7 +294,7 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
             let left = bound.saturating_sub(begun.elapsed());
             let notified = self.is_woken(quiet.min(left))?;
             let now = seen.is_some().then(|| self.directory.peek());
-            // What is left of the bound may be too short for a silence to mean anything.
+            // The rest of the bound may be too short for a silence to mean anything.
             if !notified && now == seen && left >= quiet {
                 return Ok(Rest::Quiet);
             }

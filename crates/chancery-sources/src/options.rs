@@ -19,13 +19,14 @@ pub struct Options {
     pub max_files: usize,
     /// The time without changes after which a changed directory is read. Default: 100 ms.
     pub settle: Duration,
-    /// The longest time to wait for that. Default: 500 ms, so that a change is served within a
-    /// second.
+    /// The longest time to wait for that. After it, the files that rest are loaded. Default: 500
+    /// ms, so that a change is served within a second.
     pub settle_bound: Duration,
     /// The way changes are noticed. Default: by events.
     pub watch: Watch,
     /// The time between two sweeps, which look at all files for changes that no event reported. A
-    /// sweep reads only sizes and times, not content, and may take 1/20 of the time. Default: 2 s.
+    /// sweep reads only sizes and times, not content. It may take 1/200 of the time, and 1/20 where
+    /// it is unknown if events report everything. Default: 2 s.
     pub sweep: Duration,
 }
 

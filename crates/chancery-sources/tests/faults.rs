@@ -9,24 +9,17 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
-use std::path::Path;
-use std::process::Command;
 
 use chancery_catalog::Layer;
 use chancery_sources::{Directory, Fault, LoadReport, Options, Scope};
 
-use crate::support::{Tree, broken, cluster, documents, named};
+use crate::support::{Tree, broken, cluster, documents, fifo, named};
 
 /// The only fault there is.
 #[track_caller]
 fn only(report: &LoadReport) -> &Fault {
     assert_eq!(report.faults.len(), 1, "{:#?}", report.faults);
     &report.faults[0]
-}
-
-/// Makes a FIFO, which std cannot do.
-fn fifo(path: &Path) {
-    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
 #[track_caller]
@@ -221,7 +214,7 @@ fn a_file_that_is_emptied_takes_nothing_away_in_any_format() {
             tree.remove(file);
             assert_eq!(directory.load().faults, []);
             assert_eq!(named(&catalog, Some("g"), None), ["c", "d"]);
-            // What was taken away on purpose is new again.
+            // A file that was taken away on purpose is new again.
             tree.write(file, empty);
             let report = directory.load();
             assert_eq!((report.faults, report.warnings.len()), (vec![], 1));

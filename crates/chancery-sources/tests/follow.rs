@@ -302,7 +302,7 @@ fn nobody_waits_for_a_follower_that_waits_itself() {
     let (go, gone) = std::sync::mpsc::channel::<()>();
     let report = move |_: &chancery_sources::LoadReport| {
         begun.send(()).unwrap();
-        let _ = gone.recv();
+        let _ = gone.recv_timeout(Duration::from_secs(600));
     };
     let following = directory.follow(report).unwrap();
     begins.recv_timeout(Duration::from_secs(60)).unwrap();

@@ -4,8 +4,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use chancery_catalog::Catalog;
 use chancery_core::{ResourceName, Snapshot, TypeUrl, Version};
@@ -190,4 +192,15 @@ pub(crate) fn version_for(
 
 pub(crate) fn schema() -> Schema {
     Schema::bundled()
+}
+
+/// Makes a FIFO, which std cannot do.
+pub(crate) fn fifo(path: &Path) {
+    let mut made = Command::new("mkfifo").arg(path).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while made.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < deadline, "`mkfifo` has not ended");
+        thread::park_timeout(Duration::from_millis(1));
+    }
+    assert!(path.symlink_metadata().is_ok());
 }
