@@ -219,11 +219,11 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
                         return Ok(report);
                     }
                 }
-                Rest::Bound => {
-                    if let Some(report) = self.load_resting() {
-                        return Ok(report);
-                    }
-                }
+                Rest::Bound => match self.load_resting() {
+                    Some(report) => return Ok(report),
+                    None if self.is_late() => break,
+                    None => {}
+                },
             }
             self.rest = self.settle(Woken::Notified)?;
         }
@@ -233,7 +233,7 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
 
     /// Loads what rests. A file that is broken for many loads is not about to be repaired.
     fn load_resting(&mut self) -> Option<LoadReport> {
-        let is_late = self.partial_loads >= PATIENCE;
+        let is_late = self.is_late();
         let (mut report, is_partial) = self.directory.attempt_resting(is_late)?;
         if is_late && is_partial {
             self.directory.warn_of_moving(&mut report);
@@ -244,6 +244,11 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
             (true, false) => self.partial_loads + 1,
         };
         Some(report)
+    }
+
+    /// Returns true if many loads left out something.
+    fn is_late(&self) -> bool {
+        self.partial_loads >= PATIENCE
     }
 
     /// Reports a load that has news. Returns true if it has.

@@ -115,8 +115,9 @@ impl Directory {
     /// Loads a directory that does not become quiet: whatever rests while it is read. A file that is
     /// being written stays as it was, and is looked at again by the next load. So does one that is
     /// broken where it was good before, unless these are taken too: it may be half written. Returns
-    /// the report, and true if there are such files. Returns `None` if directories or symlinks
-    /// change.
+    /// the report, and true if there are such files. While directories or symlinks change, files
+    /// that were there before are all that is loaded; when broken files are to be taken, and in a
+    /// directory that was not loaded before, the result is `None` then.
     pub(crate) fn attempt_resting(&mut self, takes_broken: bool) -> Option<(LoadReport, bool)> {
         let recorded = self.change_log.take();
         let loaded = match self.changes(&recorded) {
@@ -154,10 +155,13 @@ impl Directory {
     fn attempt_resting_whole(&mut self, takes_broken: bool) -> Option<(LoadReport, bool)> {
         let mut reading = self.read();
         let now = self.peek();
-        if !reading.listing.has_same_frame(&now) {
-            return None;
-        }
-        let is_partial = reading.leave_moving(&now, self.last.as_ref(), takes_broken);
+        let is_partial = if reading.listing.has_same_frame(&now) {
+            reading.leave_moving(&now, self.last.as_ref(), takes_broken)
+        } else {
+            let last = self.last.as_ref().filter(|_| self.committed && !takes_broken)?;
+            reading = reading.known_files(&now, last)?;
+            true
+        };
         if is_partial {
             self.change_log.record_anywhere();
         }

@@ -254,8 +254,30 @@ fn of_a_whole_load_too_what_rests_is_taken() {
     assert_eq!(names, ["comes back", "goes", "moves", "new one", "new"]);
     assert!(reading.listing.files.is_sorted_by_key(|found| &found.path));
     assert!(!directory.read().leave_moving(&directory.peek(), directory.last.as_ref(), false));
-    // Where directories change, nothing is taken.
+}
+
+#[test]
+fn while_directories_change_files_that_were_there_are_loaded() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |file: &str, name: &str| fs::write(dir.path().join(file), cluster(name)).unwrap();
+    fs::create_dir(dir.path().join("deep")).unwrap();
+    ["a.json", "b.json", "deep/c.json"].iter().for_each(|file| write(file, file));
+    let mut directory = Directory::new(Options::new(dir.path()), Schema::bundled());
+    directory.load();
+    write("a.json", "changed");
+    write("new.json", "new");
     let reading = directory.read();
-    fs::create_dir(dir.path().join("groups")).unwrap();
-    assert!(!reading.listing.has_same_frame(&directory.peek()));
+    write("b.json", "moves");
+    fs::rename(dir.path().join("deep"), dir.path().join("deeper")).unwrap();
+    let now = directory.peek();
+    assert!(!reading.listing.has_same_frame(&now));
+    let last = directory.last.as_ref().unwrap();
+    let known = reading.known_files(&now, last).unwrap();
+    let names = known.documents.iter().flat_map(|it| &it.resources);
+    let names: Vec<_> = names.map(|it| it.resource.name().to_string()).collect();
+    assert_eq!(names, ["changed", "b.json", "deep/c.json"], "nothing comes, and nothing goes");
+    // A directory in place of this one says nothing of it.
+    let other = tempfile::tempdir().unwrap();
+    let elsewhere = Directory::new(Options::new(other.path()), Schema::bundled()).peek();
+    assert!(reading.known_files(&elsewhere, last).is_none());
 }

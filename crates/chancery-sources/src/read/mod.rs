@@ -104,6 +104,25 @@ impl Reading {
         is_partial
     }
 
+    /// The last reading with those of its files that rest as they are now. It is for a directory
+    /// whose directories or symlinks change: which files come or go is not known then. Returns
+    /// `None` if it is another directory.
+    pub(crate) fn known_files(&self, now: &Listing, last: &Self) -> Option<Self> {
+        let tops = [self.listing.top, now.top, last.listing.top];
+        if tops[0].is_none() || tops.iter().any(|top| *top != tops[0]) {
+            return None;
+        }
+        let mut known = Self { listing: last.listing.clone(), documents: last.documents.clone() };
+        for (at, found) in known.listing.files.iter_mut().enumerate() {
+            let Some((read, document)) = self.kept(&found.path) else { continue };
+            let rests = now.find(&found.path).is_some_and(|at| now.files[at] == read);
+            if rests && read.layer == found.layer && last.takes(&found.path, Some(&document)) {
+                (*found, known.documents[at]) = (read, document);
+            }
+        }
+        Some(known)
+    }
+
     /// A file as it was read, and its document.
     fn kept(&self, path: &Path) -> Option<(FoundFile, Arc<Document>)> {
         let at = self.listing.find(path)?;

@@ -17,7 +17,7 @@ use crate::fault::Warning;
 use crate::fault_list::FaultList;
 
 /// The result of a scan.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Listing {
     /// The files to read, by path.
     pub(crate) files: Vec<FoundFile>,

@@ -143,7 +143,7 @@ impl Scan<'_> {
                 Overlays::Groups => "ignored: in no group; resources go into `groups/NAME/`",
                 Overlays::Nodes => "ignored: of no node; resources go into `nodes/ID/`",
             };
-            return self.listing.warnings.push(Warning::of_file(&shown, message));
+            return self.warn(&shown, message);
         }
         let name = entry.file_name();
         let decoded = name.to_str().ok_or(Wrong::NameNotUtf8);
@@ -278,7 +278,7 @@ impl Scan<'_> {
     fn found(&mut self, spot: &ScannedEntry, layer: &Layer) {
         let Some(format) = Format::of_path(&spot.shown) else {
             let message = "ignored: not `.yaml`, `.yml`, `.json`, `.pb_text` or `.pb`";
-            return self.listing.warnings.push(Warning::of_file(&spot.shown, message));
+            return self.warn(&spot.shown, message);
         };
         let scope = Scope::Layer(layer.clone());
         if let Some(kind) = FileKind::of(spot.metadata.file_type()) {
@@ -303,6 +303,17 @@ impl Scan<'_> {
         });
     }
 
+    /// Warns of a file that is not read; of many, in one warning more.
+    fn warn(&mut self, shown: &Path, message: &str) {
+        let warnings = &mut self.listing.warnings;
+        if warnings.len() < MAX_WARNINGS {
+            warnings.push(Warning::of_file(shown, message));
+        } else if warnings.len() == MAX_WARNINGS {
+            let message = format!("more than {MAX_WARNINGS} files are ignored");
+            warnings.push(Warning::of_file(&self.options.directory, message));
+        }
+    }
+
     fn fault(&mut self, wrong: Wrong, scope: Scope, file: &Path) {
         self.listing.faults.push(wrong.at(scope, file, None));
     }
@@ -323,6 +334,9 @@ impl Overlays {
         }
     }
 }
+
+/// The number of ignored files that are named.
+const MAX_WARNINGS: usize = 1000;
 
 /// The number of directories within each other. Paths end at 4,096 bytes on Linux anyway.
 const MAX_DEPTH: usize = 64;

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -67,7 +68,9 @@ impl Look<'_> {
         let Some(home) = places.directories.get(parent) else { return Ok(None) };
         if is_skipped(name) {
             // Links may lead through this path.
-            let is_on_a_way = places.entries.iter().any(|entry| entry.starts_with(path));
+            let mut next =
+                places.entries.range::<Path, _>((Bound::Included(path), Bound::Unbounded));
+            let is_on_a_way = next.next().is_some_and(|entry| entry.starts_with(path));
             return if is_on_a_way { Err(NeedsScan) } else { Ok(None) };
         }
         let LayerDirectory { shown, identity: known, layer } = home.as_ref().ok_or(NeedsScan)?;
