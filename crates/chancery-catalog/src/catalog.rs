@@ -189,6 +189,12 @@ impl Catalog {
         }
     }
 
+    /// The content of a layer, if there is such a layer. While it is held back, that is what it was
+    /// before.
+    pub fn content(&self, layer: &Layer) -> Option<Arc<LayerContent>> {
+        self.lock().history.newest()?.content(layer).cloned()
+    }
+
     /// The number of resources that stand at their origin, in those of the layers that are not held
     /// back.
     pub fn resource_count<'a>(&self, layers: impl IntoIterator<Item = &'a Layer>) -> usize {

@@ -3,7 +3,7 @@
 //! A path of configuration may lead to anything: a FIFO that nobody writes to blocks whoever opens
 //! it, a terminal blocks whoever reads it, `/dev/zero` never ends, and opening some devices starts
 //! them. So whatever is no regular file is refused by its kind, before it is opened and again after
-//! that, because a path may lead elsewhere in between. Everything of this workspace that reads a
+//! that, because a path may lead elsewhere in between ([`OpenFile::open`]). Everything of this workspace that reads a
 //! file which an operator named reads it here.
 //!
 //! ```
@@ -82,6 +82,15 @@ impl OpenFile {
     /// If it is no regular file, or cannot be opened.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         refuse_others(&fs::metadata(path)?)?;
+        Self::open_listed(path)
+    }
+
+    /// Opens a regular file that was seen to be one a moment ago: a directory of many files is read
+    /// in less time. If it is a device by now, that is opened and closed again.
+    ///
+    /// # Errors
+    /// As [`OpenFile::open`].
+    pub fn open_listed(path: &Path) -> Result<Self, ReadError> {
         let file = options().open(path)?;
         let metadata = file.metadata()?;
         refuse_others(&metadata)?;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::path::Path;
 use std::sync::Arc;
 
-use chancery_catalog::{Entry, Form, Key, Layer, LayerContent, Origin};
+use chancery_catalog::{Catalog, Entry, Form, Key, Layer, LayerContent, Origin};
 use chancery_proto::document::MAX_FAULTS;
 
 use crate::fault::{Fault, Scope, Wrong};
@@ -23,28 +23,23 @@ pub(crate) struct WholeLayer {
     pub(crate) entries: BTreeMap<Key, Entry>,
     /// True if the v2 form of a resource is left out, because a file holds one of that name.
     pub(crate) is_contested: bool,
-    /// The files with resources.
-    pub(crate) filled: FilledFiles,
 }
-
-/// The files that have resources, and how many.
-pub(crate) type FilledFiles = BTreeMap<Arc<Path>, usize>;
 
 /// The changed entries of a layer, of which some files changed.
 pub(crate) type Edits = BTreeMap<Key, Option<Entry>>;
 
-/// The layers as their files have them, or the faults in these files. `before` are the files that
-/// had resources.
+/// The layers as their files have them, or the faults in these files. The catalog has the resources
+/// in force.
 pub(crate) fn whole_layers(
     Reading { listing, documents }: &Reading,
-    before: &BTreeMap<Layer, FilledFiles>,
+    catalog: &Catalog,
 ) -> BTreeMap<Layer, Result<WholeLayer, FaultList>> {
     let mut files: BTreeMap<&Layer, Vec<(&Arc<Path>, &Document)>> = BTreeMap::new();
     for (found, document) in listing.files.iter().zip(documents) {
         files.entry(&found.layer).or_default().push((&found.path, document));
     }
     let whole = |(layer, files): (&Layer, Vec<(&Arc<Path>, &Document)>)| {
-        (layer.clone(), whole_layer(layer, files.iter().copied(), before.get(layer)))
+        (layer.clone(), whole_layer(layer, files.iter().copied(), catalog))
     };
     files.into_iter().map(whole).collect()
 }
@@ -54,20 +49,12 @@ pub(crate) fn whole_layers(
 pub(crate) fn whole_layer<'a>(
     layer: &Layer,
     files: impl Iterator<Item = (&'a Arc<Path>, &'a Document)> + Clone,
-    before: Option<&FilledFiles>,
+    catalog: &Catalog,
 ) -> Result<WholeLayer, FaultList> {
     let (mut whole, mut faults) = (WholeLayer::default(), FaultList::default());
     for (file, document) in files.clone() {
         document.faults.iter().for_each(|fault| faults.push(fault.clone()));
         faults.count(file, document.more_faults);
-        let had = before.and_then(|before| before.get(file));
-        if let Some(had) = had.filter(|_| document.is_blank) {
-            let scope = Scope::Layer(layer.clone());
-            faults.push(Wrong::SaysNothing(*had).at(scope, file, None));
-        }
-        if !document.resources.is_empty() {
-            whole.filled.insert(Arc::clone(file), document.resources.len());
-        }
         let mut again = 0;
         for loaded in &document.resources {
             let Err(first) = whole.define(file, loaded) else { continue };
@@ -79,10 +66,14 @@ pub(crate) fn whole_layer<'a>(
             again += 1;
         }
     }
-    for (file, document) in files {
+    for (file, document) in files.clone() {
         for loaded in &document.resources {
             whole.derive(file, loaded);
         }
+    }
+    let blank = files.filter(|(_, document)| document.is_blank).map(|(file, _)| &**file);
+    for (file, had) in emptied(blank.collect(), layer, catalog) {
+        faults.push(Wrong::SaysNothing(had).at(Scope::Layer(layer.clone()), file, None));
     }
     if faults.is_empty() { Ok(whole) } else { Err(faults) }
 }
@@ -134,6 +125,27 @@ impl WholeLayer {
             }
         }
     }
+}
+
+/// Those of the files that say nothing of which resources are in force, and how many.
+fn emptied<'a>(
+    blank: BTreeSet<&'a Path>,
+    layer: &Layer,
+    catalog: &Catalog,
+) -> BTreeMap<&'a Path, usize> {
+    let mut had = BTreeMap::new();
+    if blank.is_empty() {
+        return had;
+    }
+    let content = catalog.content(layer);
+    for (_, entry) in content.iter().flat_map(|content| content.iter()) {
+        if let (Origin::File { path, .. }, Form::Written) = (&entry.origin, entry.form)
+            && let Some(file) = blank.get(&**path)
+        {
+            *had.entry(*file).or_insert(0) += 1;
+        }
+    }
+    had
 }
 
 /// The fault of a name that is defined a second time.

@@ -36,9 +36,11 @@ impl FaultList {
 
     /// Counts faults of a file that nobody keeps.
     pub(crate) fn count(&mut self, file: &Path, more: usize) {
+        if more == 0 {
+            return;
+        }
         match self.more.get_mut(file) {
             Some(count) => *count += more,
-            None if more == 0 => {}
             None => drop(self.more.insert(file.to_owned(), more)),
         }
     }

@@ -4,12 +4,10 @@
 //! held back too, and not removed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
-use std::sync::Arc;
 
 use chancery_catalog::{Catalog, ChangeSet, Hold, Layer};
 
-use crate::assemble::{self, Edits, FilledFiles, WholeLayer};
+use crate::assemble::{self, Edits, WholeLayer};
 use crate::fault::Scope;
 use crate::fault_list::{FaultList, MAX_FAULTS_OF_LOAD};
 use crate::read::{FileEdit, Reading};
@@ -26,8 +24,6 @@ pub(crate) struct DirectoryLayers {
     /// The number of these that are kept. Layers keep few once there are many, so that the memory
     /// they take is bounded.
     kept_faults: usize,
-    /// The files that had resources when their layer was committed last.
-    filled: BTreeMap<Layer, FilledFiles>,
     /// True until the groups were listed once.
     groups_unlisted: bool,
     /// True until the nodes with overlays were listed once.
@@ -41,8 +37,8 @@ pub(crate) type LayerReadings = BTreeMap<Layer, LayerReading>;
 pub(crate) enum LayerReading {
     /// The whole layer was read.
     Whole(WholeLayer),
-    /// Some entries of the layer changed, and so the number of resources of these files.
-    Edits(Edits, FilledFiles),
+    /// Some entries of the layer changed.
+    Edits(Edits),
     /// The files of the layer have faults.
     Faulty,
 }
@@ -55,17 +51,16 @@ impl DirectoryLayers {
             contested: BTreeSet::new(),
             faults: BTreeMap::new(),
             kept_faults: 0,
-            filled: BTreeMap::new(),
             groups_unlisted: true,
             nodes_unlisted: true,
         }
     }
 
     /// Takes over the documents of all layers.
-    pub(crate) fn read_all(&mut self, reading: &Reading) -> LayerReadings {
+    pub(crate) fn read_all(&mut self, reading: &Reading, catalog: &Catalog) -> LayerReadings {
         self.faults.clear();
         self.kept_faults = 0;
-        let all = assemble::whole_layers(reading, &self.filled).into_iter();
+        let all = assemble::whole_layers(reading, catalog).into_iter();
         all.map(|(layer, whole)| {
             let reading = self.note_faults(&layer, whole);
             (layer, reading)
@@ -87,14 +82,10 @@ impl DirectoryLayers {
             let read = match edited {
                 Some(edits) => {
                     self.set_faults(layer, None);
-                    let count =
-                        |edit: &FileEdit| edit.new.as_ref().map_or(0, |it| it.resources.len());
-                    let counts = files.iter().map(|edit| (Arc::clone(&edit.file), count(edit)));
-                    LayerReading::Edits(edits, counts.collect())
+                    LayerReading::Edits(edits)
                 }
                 None => {
-                    let (files, before) = (reading.of_layer(layer), self.filled.get(layer));
-                    let whole = assemble::whole_layer(layer, files, before);
+                    let whole = assemble::whole_layer(layer, reading.of_layer(layer), catalog);
                     self.note_faults(layer, whole)
                 }
             };
@@ -106,12 +97,6 @@ impl DirectoryLayers {
     /// The faults in the documents.
     pub(crate) fn faults(&self) -> impl Iterator<Item = &FaultList> {
         self.faults.values()
-    }
-
-    /// Leaves those of the files of which resources are in force.
-    pub(crate) fn retain_filled(&self, files: &mut BTreeSet<PathBuf>) {
-        let filled = self.filled.values().flat_map(BTreeMap::keys);
-        *files = filled.filter_map(|file| files.take(&**file)).collect();
     }
 
     /// The layers that exist or are held back.
@@ -151,10 +136,7 @@ impl DirectoryLayers {
                     changes.hold(Hold::Layer(layer.clone()));
                     self.known.insert(layer);
                 }
-                (false, false) => {
-                    changes.remove_layer(&layer);
-                    self.filled.remove(&layer);
-                }
+                (false, false) => changes.remove_layer(&layer),
             }
         }
         // The layers of the last listing are held back by name. Others may exist, so all groups or
@@ -206,17 +188,9 @@ impl DirectoryLayers {
                     true => drop(self.contested.insert(layer.clone())),
                     false => drop(self.contested.remove(&layer)),
                 }
-                self.filled.insert(layer.clone(), whole.filled);
                 changes.replace_layer(&layer, whole.entries);
             }
-            LayerReading::Edits(edits, counts) => {
-                let filled = self.filled.entry(layer.clone()).or_default();
-                for (file, count) in counts {
-                    match count {
-                        0 => drop(filled.remove(&file)),
-                        _ => drop(filled.insert(file, count)),
-                    }
-                }
+            LayerReading::Edits(edits) => {
                 for (key, entry) in edits {
                     changes.set(&layer, key, entry);
                 }

@@ -275,7 +275,7 @@ impl Directory {
 
     /// Commits a whole reading.
     fn take(&mut self, reading: Reading) -> LoadReport {
-        let layers = self.layers.read_all(&reading);
+        let layers = self.layers.read_all(&reading, &self.catalog);
         let faults = self.faults(&reading.listing);
         let mut report = LoadReport { files: reading.listing.files.len(), ..LoadReport::default() };
         if self.committed {
@@ -353,18 +353,18 @@ impl Directory {
             now.insert(Warning::of_file(&self.options.directory, message));
         }
         report.warnings.extend(self.warnings.rest(now));
-        self.leave_out_emptied(&mut report.warnings);
+        leave_out_emptied(report);
     }
+}
 
-    /// Leaves out the warning that a file says nothing, where a fault says that it had resources.
-    fn leave_out_emptied(&self, warnings: &mut Vec<Warning>) {
-        let file =
-            |warning: &Warning| warning.file.clone().filter(|_| warning.message == SAYS_NOTHING);
-        let mut blank: BTreeSet<_> = warnings.iter().filter_map(file).collect();
-        if !blank.is_empty() {
-            self.layers.retain_filled(&mut blank);
-            warnings.retain(|warning| file(warning).is_none_or(|file| !blank.contains(&file)));
-        }
+/// Leaves out the warning that a file says nothing, where a fault says that it had resources.
+fn leave_out_emptied(report: &mut LoadReport) {
+    let LoadReport { faults, warnings, .. } = report;
+    if warnings.iter().any(|warning| warning.message == SAYS_NOTHING) {
+        let faulty: BTreeSet<_> = faults.iter().map(|fault| &*fault.file).collect();
+        let is_faulty =
+            |warning: &Warning| warning.file.as_ref().is_some_and(|file| faulty.contains(&**file));
+        warnings.retain(|warning| warning.message != SAYS_NOTHING || !is_faulty(warning));
     }
 }
 

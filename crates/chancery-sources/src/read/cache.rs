@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use chancery_files::OpenFile;
@@ -48,14 +49,12 @@ impl Cache {
         schema: &Schema,
     ) -> Vec<Arc<Document>> {
         let before = std::mem::take(self);
-        let mut documents = Vec::with_capacity(files.len());
-        for files in files.chunks(CHUNK) {
-            let fresh = workers::map(files, |found| {
-                fresh(found, before.files.get(&found.path), options, schema)
-            });
-            documents.extend(files.iter().zip(fresh).map(|(found, fresh)| self.keep(found, fresh)));
-        }
-        documents
+        let described = AtomicUsize::new(0);
+        let fresh = workers::map(files, |found| {
+            let known = before.files.get(&found.path);
+            cut_early(fresh(found, known, options, schema), &described)
+        });
+        files.iter().zip(fresh).map(|(found, fresh)| self.keep(found, fresh)).collect()
     }
 
     /// Reads one file.
@@ -106,8 +105,22 @@ impl Cache {
     }
 }
 
-/// The number of files that are read before the faults of all are counted.
-const CHUNK: usize = 1024;
+/// Keeps one fault of a file that is read when very many faults were found before. Files are read in
+/// their order, nearly, so these are far behind the faults that a load keeps.
+fn cut_early(
+    fresh: Result<CachedFile, Wrong>,
+    described: &AtomicUsize,
+) -> Result<CachedFile, Wrong> {
+    let mut fresh = fresh?;
+    let count = fresh.document.faults.len();
+    if count > 1 && described.fetch_add(count, Ordering::Relaxed) > MANY_FAULTS {
+        fresh.document = fresh.document.with_faults(1);
+    }
+    Ok(fresh)
+}
+
+/// The number of faults that are described while files are read, before they are counted in order.
+const MANY_FAULTS: usize = 50 * MAX_FAULTS_OF_LOAD;
 
 /// Reads and parses the file, unless it is known not to have changed.
 fn fresh(
@@ -124,7 +137,7 @@ fn fresh(
         return Ok(known.clone());
     }
     let read_at = SystemTime::now();
-    let file = OpenFile::open(&found.path)?;
+    let file = OpenFile::open_listed(&found.path)?;
     // A symlink may have been made to lead elsewhere since the scan.
     let quotes = found.is_ours && stamp.is_of(file.metadata());
     let bytes = file.read(options.max_file_bytes)?;

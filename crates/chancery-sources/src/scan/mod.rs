@@ -55,7 +55,20 @@ struct ScannedEntry {
     shown: PathBuf,
     /// The same path without symlinks.
     real: PathBuf,
+    /// True if the entry itself is a symlink.
+    is_link: bool,
     metadata: Metadata,
+}
+
+impl ScannedEntry {
+    /// Returns true if the file lies below this directory, under a name of a known format. Bytes are
+    /// compared, and the name behind a link alone is looked at, because there may be many files.
+    fn is_ours(&self, top: &Path) -> bool {
+        let (top, real) = (top.as_os_str(), self.real.as_os_str());
+        let below = real.as_encoded_bytes().strip_prefix(top.as_encoded_bytes());
+        let is_below = below.is_some_and(|below| top == "/" || below.starts_with(b"/"));
+        is_below && (!self.is_link || Format::of_path(&self.real).is_some())
+    }
 }
 
 /// The directories at the top whose entries are layers.
@@ -84,7 +97,7 @@ impl Scan<'_> {
         };
         self.listing.top = Some(FileIdentity::of(&metadata));
         self.listing.places.top = Some(path.end.clone());
-        let top = ScannedEntry { shown: shown.clone(), real: path.end, metadata };
+        let top = ScannedEntry { shown: shown.clone(), real: path.end, is_link: false, metadata };
         self.enter(&top, &Layer::Base, |scan, entry| scan.at_top(&top, &entry));
     }
 
@@ -265,7 +278,7 @@ impl Scan<'_> {
             parent.real.join(&name)
         };
         match fs::metadata(&shown) {
-            Ok(metadata) => Some(ScannedEntry { shown, real, metadata }),
+            Ok(metadata) => Some(ScannedEntry { shown, real, is_link, metadata }),
             Err(error) if error.kind() == io::ErrorKind::NotFound && !is_link => None,
             Err(error) => {
                 self.fault(Wrong::Unreadable(error), scope.clone(), &shown);
@@ -292,14 +305,12 @@ impl Scan<'_> {
             }
             return;
         }
-        let top = self.listing.places.top.as_ref();
-        let is_within = top.is_some_and(|top| spot.real.starts_with(top));
         self.listing.files.push(FoundFile {
             path: spot.shown.as_path().into(),
             layer: layer.clone(),
             format,
             stamp: FileStamp::of(&spot.metadata),
-            is_ours: is_within && Format::of_path(&spot.real).is_some(),
+            is_ours: self.listing.places.top.as_ref().is_some_and(|top| spot.is_ours(top)),
         });
     }
 
