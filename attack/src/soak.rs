@@ -87,9 +87,12 @@ fn judge(curve: &[(Duration, u64)], time: Duration) -> Result<String> {
     };
     let parts = (lowest(0.125, 0.25), lowest(0.5, 0.75), lowest(0.75, 1.0));
     let (Some(early), Some(third), Some(last)) = parts else { bail!("too few samples") };
+    let first = curve.first().map_or(early, |(_, rss)| *rss);
     let megabytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let told = format!(
-        "{:.1} MB, {:.1} MB, {:.1} MB in the second eighth and the last two quarters",
+        "{:.1} MB at first, then {:.1} MB, {:.1} MB, {:.1} MB in the second eighth and the last two \
+         quarters",
+        megabytes(first),
         megabytes(early),
         megabytes(third),
         megabytes(last)

@@ -1,6 +1,7 @@
 //! Attacks on fair turns: one peer takes all of something that everybody needs.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -10,7 +11,7 @@ use tokio::time::sleep;
 use crate::attack::Attack;
 use crate::setup::Setup;
 use crate::stage::{PATIENCE, Stage};
-use crate::wire::grpc::{READS, STALLS};
+use crate::wire::grpc::{Http2, READS, STALLS};
 use crate::wire::message::{Fields, Sotw};
 use crate::wire::raw::Raw;
 use crate::wire::{ADS_SOTW, ATTACKER, CDS, dial};
@@ -184,24 +185,49 @@ async fn unread_streams(stage: &Stage) -> Result<String> {
 }
 
 async fn max_streams(stage: &Stage) -> Result<String> {
-    let (mut calls, mut connections, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+    let (to, deadline) = (stage.xds(), Instant::now() + 2 * stage.seconds());
+    let mut tasks = JoinSet::new();
     for _ in 0..3 {
-        let connection = stage.http2(READS).await?;
-        for _ in 0..1_000 {
+        tasks.spawn(async move {
+            let mut refusals = Vec::new();
+            // Streams that the server ends are opened again, so that it is full until the end.
+            while Instant::now() < deadline {
+                // A connection that the server ends is opened again as well.
+                if let Err(fault) = take_streams(to, deadline, &mut refusals).await {
+                    refusals.push(fault.to_string());
+                    sleep(Duration::from_millis(50)).await;
+                }
+            }
+            refusals
+        });
+    }
+    let refusals: Vec<String> = tasks.join_all().await.into_iter().flatten().collect();
+    let text = refusals.last().cloned().unwrap_or_default();
+    Ok(format!("{} refusals, the last: {text}", refusals.len()))
+}
+
+/// Opens as many streams as a connection has, and again those that end.
+async fn take_streams(to: SocketAddr, deadline: Instant, refusals: &mut Vec<String>) -> Result<()> {
+    let connection = Http2::connect(ATTACKER, to, READS).await?;
+    let request = Sotw::first("attacker", CDS, ["innocent"]).encode();
+    let mut calls = Vec::new();
+    while Instant::now() < deadline {
+        while calls.len() < 1_000 {
             let mut call = connection.stream(ADS_SOTW).await?;
-            call.send(&Sotw::first("attacker", CDS, ["innocent"]).encode())?;
+            call.send(&request)?;
             calls.push(call);
         }
-        connections.push(connection);
-    }
-    for call in &mut calls {
-        if let Err(refusal) = call.message_within(PATIENCE).await {
-            refusals.push(refusal.to_string());
+        let mut open = Vec::new();
+        for mut call in calls {
+            match call.end(Duration::from_micros(10)).await {
+                end if end == "open" => open.push(call),
+                end => refusals.push(end),
+            }
         }
+        calls = open;
+        sleep(Duration::from_millis(20)).await;
     }
-    sleep(stage.seconds()).await;
-    let text = refusals.first().cloned().unwrap_or_default();
-    Ok(format!("{} of 3000 were refused: {text}", refusals.len()))
+    Ok(())
 }
 
 async fn idle_connections(stage: &Stage, count: usize) -> Result<String> {
