@@ -65,6 +65,7 @@ mod slice;
 mod store;
 mod tls;
 mod tower_service;
+mod turns;
 mod unix_socket;
 
 // The public interface.

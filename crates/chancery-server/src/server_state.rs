@@ -18,6 +18,7 @@ use crate::event::{Observer, StreamEvent};
 use crate::log_limiter::LogLimiter;
 use crate::metrics::Metrics;
 use crate::policy::{Peer, Policy};
+use crate::slice::WorkThreads;
 use crate::store::Store;
 
 /// The state that all connections of a server share.
@@ -29,6 +30,7 @@ pub(crate) struct ServerState {
     pub(crate) metrics: Metrics,
     pub(crate) schema: Schema,
     pub(crate) budget: Arc<Budget>,
+    pub(crate) work_threads: WorkThreads,
     pub(crate) log_limiter: LogLimiter,
     trusted: Arc<Settings>,
     untrusted: Arc<Settings>,
@@ -60,6 +62,7 @@ impl ServerState {
             trusted: Arc::new(config.protocol.clone()),
             untrusted: Arc::new(untrusted),
             budget: Budget::new(&config.limits),
+            work_threads: WorkThreads::new(),
             store,
             policy,
             observers,

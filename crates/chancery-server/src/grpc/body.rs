@@ -26,7 +26,7 @@ use crate::budget::MemoryCharge;
 use crate::config::Limits;
 use crate::request_body::RequestBody;
 use crate::server_state::ServerState;
-use crate::slice::{Slice, beside_workers};
+use crate::slice::Slice;
 
 /// The number of requests that are taken before other streams get the thread.
 const REQUESTS_AT_ONCE: usize = 64;
@@ -276,11 +276,13 @@ impl StreamBody {
     /// Sends the session away to do long work.
     fn leave(&mut self, work: LongWork) {
         let Some(mut session) = self.session.take() else { return };
-        self.away = Some(Box::pin(beside_workers(move || {
+        let work = move || {
             let mut out = Frames::default();
             let outcome = work(&mut session, &mut out);
             (session, out, outcome)
-        })));
+        };
+        let threads = &self.shared.work_threads;
+        self.away = Some(Box::pin(threads.beside_workers(self.charge.share(), work)));
     }
 
     /// Takes the session back, if it is away and its work is done.

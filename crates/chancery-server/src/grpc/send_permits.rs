@@ -5,13 +5,12 @@
 //! permit ends when the client has taken what it was sent, and at the latest after [`MAX_HOLD`],
 //! because a client that does not read must delay only itself (S-108).
 //!
-//! Peers take turns, and the requests of one peer come in the order in which they were made: a peer
-//! with thousands of streams that do not read delays another one by one permit and not by thousands.
+//! Peers take [turns](crate::turns).
 //!
 //! No task watches the permits. The request whose turn it is waits with a timer, and takes the place
 //! of the oldest permit when that one's time is over.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,6 +20,7 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::budget::PeerShare;
+use crate::turns::Turns;
 
 /// The longest time for which a permit counts, so that a client that does not read delays the
 /// others no longer. On a slow network a client takes longer; then a few more responses than the
@@ -40,16 +40,8 @@ struct PermitQueue {
     limit: usize,
     /// The permits that are held, oldest first, and when their time is over.
     held: VecDeque<(u64, Instant)>,
-    /// The peers that wait, in the order of their turns. The first one has requests.
-    turns: VecDeque<PeerNumber>,
-    /// The requests of each of these peers, oldest first.
-    waiting: HashMap<PeerNumber, VecDeque<(u64, Waker)>>,
-    /// The number of the newest ticket.
-    last: u64,
+    turns: Turns,
 }
-
-/// The number of a peer, which no other one has while it waits.
-type PeerNumber = usize;
 
 /// A request for a permit.
 pub(crate) struct PermitRequest {
@@ -78,22 +70,17 @@ impl SendPermits {
 
     pub(crate) fn request(&self, peer: &Arc<PeerShare>) -> PermitRequest {
         let give_up_at = Instant::now() + MAX_WAIT;
-        let ticket = lock(&self.0).enqueue(number(peer));
+        let ticket = lock(&self.0).turns.add(peer);
         let timer = Box::pin(sleep_until(give_up_at));
         let (permits, peer) = (Arc::clone(&self.0), Arc::clone(peer));
         PermitRequest { permits, peer, ticket, give_up_at, timer }
     }
 }
 
-/// The share is kept as long as its peer waits, so its address is no other's.
-fn number(peer: &Arc<PeerShare>) -> PeerNumber {
-    Arc::as_ptr(peer).addr()
-}
-
 impl PermitRequest {
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendPermit, PermitTimeout>> {
         loop {
-            let at = match lock(&self.permits).grant(number(&self.peer), self.ticket, cx.waker()) {
+            let at = match lock(&self.permits).grant(&self.peer, self.ticket, cx.waker()) {
                 Ok(()) => {
                     let (permits, ticket) = (Arc::clone(&self.permits), self.ticket);
                     return Poll::Ready(Ok(SendPermit { permits, ticket }));
@@ -114,29 +101,16 @@ impl PermitRequest {
 }
 
 impl PermitQueue {
-    /// Adds a request of a peer. Returns its ticket.
-    fn enqueue(&mut self, peer: PeerNumber) -> u64 {
-        self.last += 1;
-        let waiting = self.waiting.entry(peer).or_insert_with(|| {
-            self.turns.push_back(peer);
-            VecDeque::new()
-        });
-        waiting.push_back((self.last, Waker::noop().clone()));
-        self.last
-    }
-
     /// Grants a permit to the request whose turn it is, if one is free. If none is, the error is the
     /// time when one will be at the latest; a request whose turn it is not gets no time, and is woken
     /// when it is its turn.
     fn grant(
         &mut self,
-        peer: PeerNumber,
+        peer: &Arc<PeerShare>,
         ticket: u64,
         waker: &Waker,
     ) -> Result<(), Option<Instant>> {
-        let Some((waiting, position)) = self.find(peer, ticket) else { return Err(None) };
-        waiting[position].1.clone_from(waker);
-        if position > 0 || self.turns.front() != Some(&peer) {
+        if !self.turns.is_first(peer, ticket, waker) {
             return Err(None);
         }
         let now = Instant::now();
@@ -146,51 +120,15 @@ impl PermitQueue {
                 _ => self.held.pop_front(),
             };
         }
-        self.remove(peer, ticket);
-        // The next peer has its turn.
-        self.turns.rotate_left(1);
         self.held.push_back((ticket, now + MAX_HOLD));
-        self.wake_first();
+        self.turns.take_first();
         Ok(())
-    }
-
-    /// The requests of a peer, which are sorted by ticket, and the position of one of them.
-    fn find(
-        &mut self,
-        peer: PeerNumber,
-        ticket: u64,
-    ) -> Option<(&mut VecDeque<(u64, Waker)>, usize)> {
-        let waiting = self.waiting.get_mut(&peer)?;
-        let position = waiting.binary_search_by_key(&ticket, |(waiting, _)| *waiting).ok()?;
-        Some((waiting, position))
-    }
-
-    /// Removes a request. Returns false if it is not there.
-    fn remove(&mut self, peer: PeerNumber, ticket: u64) -> bool {
-        let Some((waiting, position)) = self.find(peer, ticket) else { return false };
-        waiting.remove(position);
-        true
-    }
-
-    /// Wakes the request whose turn it is: a permit may be free, or it has to start its timer. Peers
-    /// that wait no more are forgotten when their turn comes.
-    fn wake_first(&mut self) {
-        while let Some(peer) = self.turns.front() {
-            if let Some((_, waker)) = self.waiting.get(peer).and_then(VecDeque::front) {
-                return waker.wake_by_ref();
-            }
-            self.waiting.remove(peer);
-            self.turns.pop_front();
-        }
     }
 }
 
 impl Drop for PermitRequest {
     fn drop(&mut self) {
-        let mut state = lock(&self.permits);
-        if state.remove(number(&self.peer), self.ticket) {
-            state.wake_first();
-        }
+        lock(&self.permits).turns.remove(&self.peer, self.ticket);
     }
 }
 
@@ -198,7 +136,7 @@ impl Drop for SendPermit {
     fn drop(&mut self) {
         let mut state = lock(&self.permits);
         state.held.retain(|(ticket, _)| *ticket != self.ticket);
-        state.wake_first();
+        state.turns.wake_first();
     }
 }
 
@@ -212,19 +150,7 @@ mod tests {
     use std::future::poll_fn;
 
     use super::*;
-    use crate::budget::Budget;
-    use crate::config::Limits;
-    use crate::policy::Peer;
-
-    /// Shares of as many peers.
-    fn peers(count: u8) -> Vec<Arc<PeerShare>> {
-        let budget = Budget::new(&Limits::default());
-        let peer = |host: u8| {
-            let address = Some(([192, 0, 2, host], 1).into());
-            budget.share_of(&Peer { address, tls: false, certificates: Vec::new() })
-        };
-        (0..count).map(peer).collect()
-    }
+    use crate::turns::tests::peers;
 
     #[tokio::test(start_paused = true)]
     async fn a_permit_comes_when_another_ends_or_is_held_too_long() {

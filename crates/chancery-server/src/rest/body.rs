@@ -18,9 +18,9 @@ use chancery_core::{Resource, TypeUrl};
 use chancery_proto::json::{JsonError, resource_to_json, response_head, response_tail};
 
 use crate::activity::ActiveRequest;
-use crate::budget::MemoryCharge;
+use crate::budget::{MemoryCharge, PeerShare};
 use crate::server_state::{ServerState, StreamPermit};
-use crate::slice::{LONG_REQUEST, Slice, beside_workers};
+use crate::slice::{LONG_REQUEST, Slice};
 
 /// The size in bytes from which on a shared text is a chunk of its own, and is not copied.
 const OWN_CHUNK: usize = 8 * 1024;
@@ -66,7 +66,8 @@ impl PollBody {
         let tail = response_tail(&type_url, version);
         let commas = resources.len().saturating_sub(1);
         let left = response_head(&shared.config.control_plane).len() + commas + tail.len();
-        let mut writer = Writer { shared: &shared, type_url: &type_url, slice: Slice::begin() };
+        let (peer, slice) = (charge.share(), Slice::begin());
+        let mut writer = Writer { shared: &shared, type_url: &type_url, peer, slice };
         let mut left = left as u64;
         for segment in resources.segments() {
             left += writer.size_of(segment).await?;
@@ -174,6 +175,7 @@ impl PollBody {
 struct Writer<'a> {
     shared: &'a Arc<ServerState>,
     type_url: &'a TypeUrl,
+    peer: &'a Arc<PeerShare>,
     slice: Slice,
 }
 
@@ -212,7 +214,7 @@ impl Writer<'_> {
         let (shared, type_url) = (Arc::clone(self.shared), self.type_url.clone());
         let resource = Arc::clone(resource);
         let write = move || drop(resource_to_json(&shared.schema, &type_url, &resource));
-        beside_workers(write).await;
+        self.shared.work_threads.beside_workers(self.peer, write).await;
     }
 }
 

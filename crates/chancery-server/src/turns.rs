@@ -1,0 +1,125 @@
+//! Requests of peers, in turn: one of each peer after another, and those of one peer in the order in
+//! which they were made.
+//!
+//! A peer with thousands of requests delays another one by one request and not by thousands. Not here:
+//! the thing that is waited for, and the time for which it may be held (`grpc::send_permits`,
+//! `slice`).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::task::Waker;
+
+use crate::budget::PeerShare;
+
+/// Requests that wait.
+#[derive(Default)]
+pub(crate) struct Turns {
+    /// The peers that wait, in the order of their turns. The first one has requests.
+    order: VecDeque<PeerNumber>,
+    /// The requests of each of these peers, oldest first.
+    waiting: HashMap<PeerNumber, VecDeque<(u64, Waker)>>,
+    /// The number of the newest ticket.
+    last: u64,
+}
+
+/// The number of a peer, which no other one has while it waits.
+type PeerNumber = usize;
+
+/// The share is kept as long as its peer waits, so its address is no other's.
+fn number(peer: &Arc<PeerShare>) -> PeerNumber {
+    Arc::as_ptr(peer).addr()
+}
+
+impl Turns {
+    /// Adds a request of a peer. Returns its ticket.
+    pub(crate) fn add(&mut self, peer: &Arc<PeerShare>) -> u64 {
+        let peer = number(peer);
+        self.last += 1;
+        let waiting = self.waiting.entry(peer).or_insert_with(|| {
+            self.order.push_back(peer);
+            VecDeque::new()
+        });
+        waiting.push_back((self.last, Waker::noop().clone()));
+        self.last
+    }
+
+    /// Returns true if it is the turn of a request. If not, `waker` is woken when it is.
+    pub(crate) fn is_first(&mut self, peer: &Arc<PeerShare>, ticket: u64, waker: &Waker) -> bool {
+        let Some((waiting, position)) = self.find(number(peer), ticket) else { return false };
+        waiting[position].1.clone_from(waker);
+        position == 0 && self.order.front() == Some(&number(peer))
+    }
+
+    /// Removes the request whose turn it is, and gives the turn to the next peer.
+    pub(crate) fn take_first(&mut self) {
+        let Some(peer) = self.order.front() else { return };
+        if let Some(waiting) = self.waiting.get_mut(peer) {
+            waiting.pop_front();
+        }
+        self.order.rotate_left(1);
+        self.wake_first();
+    }
+
+    /// Removes a request that waits no more. Another one may have its turn then.
+    pub(crate) fn remove(&mut self, peer: &Arc<PeerShare>, ticket: u64) {
+        if let Some((waiting, position)) = self.find(number(peer), ticket) {
+            waiting.remove(position);
+            self.wake_first();
+        }
+    }
+
+    /// Wakes the request whose turn it is. Peers that wait no more are forgotten when their turn
+    /// comes.
+    pub(crate) fn wake_first(&mut self) {
+        while let Some(peer) = self.order.front() {
+            if let Some((_, waker)) = self.waiting.get(peer).and_then(VecDeque::front) {
+                return waker.wake_by_ref();
+            }
+            self.waiting.remove(peer);
+            self.order.pop_front();
+        }
+    }
+
+    /// The requests of a peer, which are sorted by ticket, and the position of one of them.
+    fn find(
+        &mut self,
+        peer: PeerNumber,
+        ticket: u64,
+    ) -> Option<(&mut VecDeque<(u64, Waker)>, usize)> {
+        let waiting = self.waiting.get_mut(&peer)?;
+        let position = waiting.binary_search_by_key(&ticket, |(waiting, _)| *waiting).ok()?;
+        Some((waiting, position))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::budget::Budget;
+    use crate::config::Limits;
+    use crate::policy::Peer;
+
+    /// Shares of as many peers.
+    pub(crate) fn peers(count: u8) -> Vec<Arc<PeerShare>> {
+        let budget = Budget::new(&Limits::default());
+        let peer = |host: u8| {
+            let address = Some(([192, 0, 2, host], 1).into());
+            budget.share_of(&Peer { address, tls: false, certificates: Vec::new() })
+        };
+        (0..count).map(peer).collect()
+    }
+
+    #[test]
+    fn peers_come_one_after_another_and_requests_of_one_in_their_order() {
+        let (mut turns, peers) = (Turns::default(), peers(3));
+        let many: Vec<_> = (0..4).map(|_| turns.add(&peers[0])).collect();
+        let (one, two) = (turns.add(&peers[1]), turns.add(&peers[2]));
+        turns.remove(&peers[0], many[1]);
+        let order = [(0, many[0]), (1, one), (2, two), (0, many[2]), (0, many[3])];
+        for (peer, ticket) in order {
+            assert!(turns.is_first(&peers[peer], ticket, Waker::noop()), "{ticket}");
+            turns.take_first();
+        }
+        assert!(turns.order.is_empty() && turns.waiting.is_empty());
+    }
+}
