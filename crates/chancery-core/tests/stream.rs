@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use chancery_core::server::{Input, Machine, Settings, Violation};
 use chancery_core::{
-    DeltaRequest, Request, Resource, Scope, Snapshot, SotwRequest, Time, TypeUrl, Variant,
+    DeltaRequest, Node, Request, Resource, Scope, Snapshot, SotwRequest, Time, TypeUrl, Value,
+    Variant,
 };
 use chancery_testkit::script::type_url;
 
@@ -94,4 +95,36 @@ fn a_message_of_the_other_variant_closes_the_stream() {
     let mut stream = Machine::new(Variant::Delta, Scope::Aggregated, Arc::new(Settings::default()));
     let request = Input::Request(Request::Sotw(SotwRequest::default()));
     assert_eq!(stream.handle(Time::default(), request), Err(Violation::WrongVariant));
+}
+
+#[test]
+fn a_node_of_many_small_parts_is_too_large() {
+    // S-110: at the limit, and past it, in the first message and in a later one
+    let node = |maps: usize, parameters: usize| {
+        let one = || Value::Map([("a".to_owned(), Value::Null)].into());
+        let list = Value::List((0..maps).map(|_| one()).collect());
+        let parameter = |at: usize| (at.to_string(), [("k".to_owned(), "v".to_owned())].into());
+        Arc::new(Node {
+            id: "node".to_owned(),
+            metadata: Arc::new([("list".to_owned(), list)].into()),
+            dynamic_parameters: (0..parameters).map(parameter).collect(),
+            ..Node::default()
+        })
+    };
+    let request = |node: Arc<Node>| {
+        let type_url = "type.googleapis.com/foo.Bar".into();
+        let node = Some(node);
+        Input::Request(Request::Delta(DeltaRequest { node, type_url, ..DeltaRequest::default() }))
+    };
+    let settings = Arc::new(Settings { max_node_bytes: 10_000, ..Settings::default() });
+    let open = || Machine::new(Variant::Delta, Scope::Aggregated, Arc::clone(&settings));
+    let is_refused = |stream: &mut Machine, node: Arc<Node>| {
+        let taken = stream.handle(Time::default(), request(node));
+        matches!(taken, Err(Violation::NodeTooLarge { limit: 80_000, .. }))
+    };
+    assert!(is_refused(&mut open(), node(1000, 0)), "each map has 80 bytes, and takes more");
+    let mut stream = open();
+    assert!(!is_refused(&mut stream, node(50, 0)));
+    assert!(!is_refused(&mut stream, node(50, 10)));
+    assert!(is_refused(&mut stream, node(50, 1000)));
 }

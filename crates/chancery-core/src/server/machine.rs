@@ -100,7 +100,7 @@ impl Machine {
                 self.set_snapshot(snapshot, &mut events);
             }
             Input::Request(request) if request.variant() == self.variant => {
-                self.identify(request.node(), &mut events);
+                self.identify(request.node(), &mut events)?;
                 self.request(now, &request, &mut events)?;
                 let asks = |event: &Event| matches!(event, Event::Subscribed { .. });
                 self.landed &= !events.iter().any(asks);
@@ -248,11 +248,16 @@ impl Machine {
 
     /// Takes the identity from the first message, for all types of the stream (S-023). A later
     /// message may change the dynamic parameters, and nothing else (S-025).
-    fn identify(&mut self, node: Option<&Arc<Node>>, events: &mut Vec<Event>) {
+    fn identify(
+        &mut self,
+        node: Option<&Arc<Node>>,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Violation> {
         match (&self.identity, node) {
             (ClientIdentity::Unknown, Some(node)) if !node.id.is_empty() => {
                 self.features = node.features();
                 self.node_bytes = node.held_bytes();
+                self.check_node()?;
                 self.identity = ClientIdentity::Known(Arc::clone(node));
                 events.push(Event::Identified(Arc::clone(node)));
             }
@@ -269,6 +274,7 @@ impl Machine {
                     let changed = Arc::new(changed);
                     self.node_bytes -= known.parameter_bytes();
                     self.node_bytes += changed.parameter_bytes();
+                    self.check_node()?;
                     self.identity = ClientIdentity::Known(Arc::clone(&changed));
                     events.push(Event::ParametersChanged(changed));
                 }
@@ -280,6 +286,15 @@ impl Machine {
             }
             (ClientIdentity::Known(_) | ClientIdentity::Anonymous, _) => {}
         }
+        Ok(())
+    }
+
+    /// Compares what is kept of the node with the limit. Maps of one entry each take sixty times as
+    /// much as on the wire.
+    fn check_node(&self) -> Result<(), Violation> {
+        let limit = self.settings.max_node_bytes.saturating_mul(NODE_GROWTH);
+        let found = self.node_bytes;
+        if found > limit { Err(Violation::NodeTooLarge { found, limit }) } else { Ok(()) }
     }
 
     /// Takes in a request: first its answer to an earlier response, then its names.
@@ -457,3 +472,7 @@ impl Machine {
         self.subscriptions.of(Api::Eds).next()
     }
 }
+
+/// The most that a node may take in memory, as a multiple of what it may have on the wire. Metadata of
+/// texts takes four times as much.
+const NODE_GROWTH: usize = 8;

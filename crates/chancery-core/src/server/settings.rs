@@ -32,7 +32,8 @@ pub struct Settings {
     pub max_name_bytes: usize,
     /// The most types of one stream.
     pub max_types: usize,
-    /// The most bytes of the node in a request, as it is on the wire.
+    /// The most bytes of the node in a request, as it is on the wire. What is kept of it may take eight
+    /// times as much.
     pub max_node_bytes: usize,
     /// The types for which an empty first request is a wildcard (true) or is not (false), where
     /// [`crate::TypeRules`] says otherwise (S-053).

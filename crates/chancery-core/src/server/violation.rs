@@ -49,6 +49,16 @@ pub enum Violation {
         /// The limit.
         limit: usize,
     },
+    /// The client's node takes more memory than the limit of the server allows. An operator raises
+    /// [`max_node_bytes`](super::Settings::max_node_bytes), of which the limit is eight times, for
+    /// clients that need more.
+    #[error("the node takes {found} bytes; {limit} are allowed, eight times `max-node-bytes`")]
+    NodeTooLarge {
+        /// The bytes that are kept of the node.
+        found: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// The client asks for more types than the limit of the server allows. An operator raises
     /// [`max_types`](super::Settings::max_types) for clients that need more.
     #[error("the stream asks for more than {limit} types")]
@@ -76,7 +86,10 @@ impl Violation {
     pub fn is_limit(&self) -> bool {
         matches!(
             self,
-            Self::TooManyNames { .. } | Self::TooManyNameBytes { .. } | Self::TooManyTypes { .. }
+            Self::TooManyNames { .. }
+                | Self::TooManyNameBytes { .. }
+                | Self::NodeTooLarge { .. }
+                | Self::TooManyTypes { .. }
         )
     }
 
