@@ -155,7 +155,11 @@ impl Directory {
     fn attempt_resting_whole(&mut self, takes_broken: bool) -> Option<(LoadReport, bool)> {
         let mut reading = self.read();
         let now = self.peek();
-        let is_partial = if reading.listing.has_same_frame(&now) {
+        // A symlink that is removed while it is looked at seems to lead nowhere.
+        let is_sound = takes_broken
+            || reading.listing.faults.is_empty()
+            || self.last.as_ref().is_none_or(|it| it.listing.faults == reading.listing.faults);
+        let is_partial = if is_sound && reading.listing.has_same_frame(&now) {
             reading.leave_moving(&now, self.last.as_ref(), takes_broken)
         } else {
             let last = self.last.as_ref().filter(|_| self.committed && !takes_broken)?;

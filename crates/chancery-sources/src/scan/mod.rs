@@ -279,7 +279,13 @@ impl Scan<'_> {
         };
         match fs::metadata(&shown) {
             Ok(metadata) => Some(ScannedEntry { shown, real, is_link, metadata }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !is_link => None,
+            // A link that was removed meanwhile is not one that leads nowhere.
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && (!is_link || fs::symlink_metadata(&shown).is_err()) =>
+            {
+                None
+            }
             Err(error) => {
                 self.fault(Wrong::Unreadable(error), scope.clone(), &shown);
                 None
