@@ -4,6 +4,7 @@ mod files;
 mod held;
 mod logs;
 mod memory;
+mod products;
 mod secrets;
 mod time;
 mod turns;
@@ -14,6 +15,7 @@ use crate::attack::Attack;
 pub(crate) fn all() -> impl Iterator<Item = Attack> {
     let parts = [
         memory::ATTACKS,
+        products::ATTACKS,
         time::ATTACKS,
         turns::ATTACKS,
         logs::ATTACKS,
