@@ -81,6 +81,7 @@ pub(crate) fn frame(shared: Vec<Bytes>, own: &[u8], out: &mut Frames) -> usize {
         shared.iter().for_each(|part| out.open.extend_from_slice(part));
     } else {
         out.close();
+        out.parts.reserve_exact(shared.len());
         shared.into_iter().for_each(|part| out.push(part));
     }
     out.open.extend_from_slice(own);
