@@ -37,7 +37,7 @@ pub struct Limits {
     /// with `RESOURCE_EXHAUSTED`.
     pub max_request_bytes: usize,
     /// The number of bytes that the server holds for all its clients together: requests that
-    /// arrive, subscriptions, and responses that wait to be read; half of the memory that the
+    /// arrive, subscriptions, and responses that wait to be read; a third of the memory that the
     /// process may use. A peer that holds more than is left for others gets no more, and its streams
     /// end with `RESOURCE_EXHAUSTED`. The resources themselves do not count.
     pub memory: usize,
@@ -126,7 +126,7 @@ impl Default for Limits {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             max_request_bytes: 64 * 1024 * 1024,
-            memory: AvailableMemory::of_this_process().half(),
+            memory: AvailableMemory::of_this_process().for_clients(),
             balancers: Vec::new(),
             max_streams: 100_000,
             max_streams_per_connection: 1_000,

@@ -40,9 +40,10 @@ impl AvailableMemory {
         Self::below(Path::new("/"))
     }
 
-    /// The share for clients, which is half, in whole MiB.
-    pub(crate) fn half(self) -> usize {
-        let bytes = (self.bytes / 2).next_multiple_of(1 << 20);
+    /// The share for clients, in whole MiB. It is a third: the allocator takes up to twice as much as
+    /// is held, when many clients come and go, and the rest is for the resources.
+    pub(crate) fn for_clients(self) -> usize {
+        let bytes = (self.bytes / 3).next_multiple_of(1 << 20);
         usize::try_from(bytes).unwrap_or(usize::MAX / 2)
     }
 
@@ -156,6 +157,6 @@ mod tests {
     fn what_is_unlimited_limits_nothing() {
         let limits = "Max address space         unlimited            unlimited            bytes\n";
         assert_eq!(of_process(limits), None);
-        assert!(AvailableMemory::of_this_process().half() > 0);
+        assert!(AvailableMemory::of_this_process().for_clients() > 0);
     }
 }

@@ -74,7 +74,7 @@ impl Budget {
     ) -> Result<(), MemoryShortage> {
         let own = peer.is_bounded().then_some(held);
         let Err(shortage) = self.memory.pool.take(more, own) else { return Ok(()) };
-        if self.make_room(peer, held) && self.memory.pool.take_from_reserve(more).is_ok() {
+        if self.make_room(peer, held) && self.memory.pool.take_from_reserve(more, held).is_ok() {
             return Ok(());
         }
         Err(match shortage {

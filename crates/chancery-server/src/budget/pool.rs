@@ -49,10 +49,12 @@ impl Pool {
         Err(shortage)
     }
 
-    /// Takes `more` although it is above the share of the peer, or of the pool by an eighth.
-    pub(super) fn take_from_reserve(&self, more: usize) -> Result<(), Shortage> {
+    /// Takes `more` for a peer that has `own` things then, although that is above its share, or above
+    /// the pool: by a sixteenth, and by an eighth for a peer that has few.
+    pub(super) fn take_from_reserve(&self, more: usize, own: usize) -> Result<(), Shortage> {
         let taken = self.taken.fetch_add(more, Ordering::AcqRel).saturating_add(more);
-        if taken <= self.limit + self.limit / 8 {
+        let reserve = self.limit / if own <= self.always { 8 } else { 16 };
+        if taken <= self.limit + reserve {
             return Ok(());
         }
         self.give_back(more);
@@ -89,8 +91,14 @@ mod tests {
         }
         assert_eq!(pool.taken(), 1_280);
         assert_eq!(pool.take(1, Some(1)), Err(Shortage::Whole));
-        assert_eq!(pool.take_from_reserve(160), Ok(()));
-        assert_eq!(pool.take_from_reserve(1), Err(Shortage::Whole));
+        assert_eq!(pool.take_from_reserve(80, 80), Ok(()));
+        assert_eq!(
+            pool.take_from_reserve(1, 81),
+            Err(Shortage::Whole),
+            "the rest is for small peers"
+        );
+        assert_eq!((0..80).map(|_| pool.take_from_reserve(1, 1)).filter(Result::is_ok).count(), 80);
+        assert_eq!(pool.take_from_reserve(1, 1), Err(Shortage::Whole));
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub(crate) struct LimitsTable {
     pub(crate) max_request_bytes: Size,
     /// The memory that the server holds for all clients together: requests that arrive,
     /// subscriptions, and responses that wait to be read. A client that holds more than is left for
-    /// others gets no more. Default: half of the memory that the process may use.
+    /// others gets no more. Default: a third of the memory that the process may use.
     pub(crate) memory: Size,
     /// The networks of balancers and proxies, each of whose addresses stands for many clients: they
     /// may hold more than is left for others. Default: none.
