@@ -127,16 +127,24 @@ async fn serve(
 fn server_config(config: &Config) -> chancery_server::Config {
     let mut server = config.server();
     let wanted = server.limits.max_connections;
+    let usual = chancery_server::Limits::default().max_connections;
     if let Some(possible) = descriptors::connections().filter(|possible| *possible < wanted) {
+        server.limits.max_connections = possible;
+        // Nobody asked for the default, and most fleets are far below it.
+        if wanted == usual && possible >= MANY_CONNECTIONS {
+            return server;
+        }
         info!(
             connections = possible,
             "fewer connections than `limits.max-connections` ({wanted}), because the limit of open \
              files (`ulimit -n`) allows no more"
         );
-        server.limits.max_connections = possible;
     }
     server
 }
+
+/// The number of connections that most fleets do not reach.
+const MANY_CONNECTIONS: usize = 10_000;
 
 /// Runs until a signal. The first one ends the server in order, the second one at once.
 async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
