@@ -257,9 +257,13 @@ impl ResourceSet {
         self.pending = pending;
     }
 
-    /// Adds a resource, or replaces the one of that name.
+    /// Adds a resource, or replaces the one of that name. If it is the same, nothing changes: of two
+    /// resources with one alias that of the last change counts, and this is none.
     pub(crate) fn insert(&mut self, resource: Arc<Resource>) {
         self.edit(|plain, digest| {
+            if plain.resources.get(resource.name()) == Some(&resource) {
+                return;
+            }
             let old = plain.remove(resource.name());
             let old = old.map_or(0, |old| old.share_of_type_version());
             *digest = digest.wrapping_sub(old).wrapping_add(resource.share_of_type_version());
