@@ -72,11 +72,7 @@ pub(crate) fn make(attack: &Attack, circumstances: &Circumstances) -> Result<Out
     };
     let dir = stage.dir().to_path_buf();
     let known = Known { xds: stage.xds(), admin: stage.admin(), dir, asks_large };
-    let innocents = (!is_alone).then(|| Innocents::start(known));
-    if !is_alone {
-        // The first questions are asked before the attack, so that memory for them counts as before.
-        std::thread::sleep(Duration::from_millis(500));
-    }
+    let innocents = (!is_alone).then(|| Innocents::start(known)).transpose()?;
     let sampler = Sampler::start(stage.pid());
     let before = stage.rss();
     let runtime =

@@ -10,10 +10,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use tokio::time::{sleep, timeout};
 
 use crate::setup::{EDITED, INNOCENT as CLUSTER, cluster};
@@ -86,14 +87,21 @@ pub(crate) struct Innocents {
 }
 
 impl Innocents {
-    pub(crate) fn start(known: Known) -> Self {
+    /// Starts them, and returns when each has asked its first question, so that what the server
+    /// keeps for them is not counted as growth.
+    pub(crate) fn start(known: Known) -> Result<Self> {
+        let (asked, first) = sync_channel(KINDS);
         let attack = Arc::new(Progress::default());
         let until = Arc::clone(&attack);
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            Ok(runtime.block_on(ask_all(known, &until)))
+            Ok(runtime.block_on(ask_all(known, &until, &asked)))
         });
-        Self { attack, thread }
+        for _ in 0..KINDS {
+            let asked = first.recv_timeout(2 * UNANSWERED);
+            asked.context("an innocent client has not asked its first question")?;
+        }
+        Ok(Self { attack, thread })
     }
 
     /// Has each ask once more, after the attack, and collects their waits. They ask nothing more if
@@ -113,32 +121,66 @@ struct Progress {
     is_lost: AtomicBool,
 }
 
-async fn ask_all(known: Known, stop: &Progress) -> BTreeMap<&'static str, Waits> {
+/// The number of kinds of questions.
+const KINDS: usize = 5;
+
+async fn ask_all(
+    known: Known,
+    attack: &Progress,
+    asked: &SyncSender<()>,
+) -> BTreeMap<&'static str, Waits> {
+    let until = Until { attack, asked };
     let (fresh, open, large, edit, probe) = tokio::join!(
-        ask(stop, PAUSE, || fresh(&known)),
-        opened(&known, stop),
+        ask(until, PAUSE, || fresh(&known)),
+        opened(&known, until),
         async {
-            if known.asks_large { ask(stop, PAUSE, || all(&known)).await } else { Waits::default() }
+            if known.asks_large {
+                return ask(until, PAUSE, || all(&known)).await;
+            }
+            until.has_asked();
+            Waits::default()
         },
-        edits(&known, stop),
-        ask(stop, PAUSE, || probe(&known)),
+        edits(&known, until),
+        ask(until, PAUSE, || probe(&known)),
     );
     let all =
         [("fresh", fresh), ("open", open), ("large", large), ("edit", edit), ("probe", probe)];
     all.into_iter().filter(|(_, waits)| waits.count() > 0).collect()
 }
 
+/// What a client looks at between its questions.
+#[derive(Clone, Copy)]
+struct Until<'a> {
+    attack: &'a Progress,
+    asked: &'a SyncSender<()>,
+}
+
+impl Until<'_> {
+    fn is_over(self) -> bool {
+        self.attack.is_over.load(Ordering::Relaxed)
+    }
+
+    fn is_lost(self) -> bool {
+        self.attack.is_lost.load(Ordering::Relaxed)
+    }
+
+    /// Says that a client has asked its first question. Nobody waits for what it says later.
+    fn has_asked(self) {
+        let _ = self.asked.try_send(());
+    }
+}
+
 /// Asks a question until the attack is over, and once more.
 async fn ask<F: Future<Output = Result<()>>>(
-    stop: &Progress,
+    until: Until<'_>,
     pause: Duration,
     mut question: impl FnMut() -> F,
 ) -> Waits {
     let mut waits = Waits::default();
     loop {
-        let is_last = stop.is_over.load(Ordering::Relaxed);
+        let is_last = until.is_over();
         let begin = Instant::now();
-        while begin.elapsed() < UNANSWERED && !stop.is_lost.load(Ordering::Relaxed) {
+        while begin.elapsed() < UNANSWERED && !until.is_lost() {
             let left = UNANSWERED.saturating_sub(begin.elapsed());
             match timeout(left, question()).await {
                 Ok(Ok(())) => break,
@@ -152,6 +194,9 @@ async fn ask<F: Future<Output = Result<()>>>(
         }
         waits.unanswered += usize::from(begin.elapsed() >= UNANSWERED);
         waits.answers.push((Instant::now(), begin.elapsed()));
+        if waits.count() == 1 {
+            until.has_asked();
+        }
         if is_last || waits.unanswered > MOST_UNANSWERED {
             return waits;
         }
@@ -178,7 +223,7 @@ async fn one_cluster(connection: &Http2) -> Result<()> {
 }
 
 /// A new stream on a connection that stays open.
-async fn opened(known: &Known, stop: &Progress) -> Waits {
+async fn opened(known: &Known, until: Until<'_>) -> Waits {
     let connection = tokio::sync::Mutex::new(None);
     let question = || async {
         let mut connection = connection.lock().await;
@@ -194,7 +239,7 @@ async fn opened(known: &Known, stop: &Progress) -> Waits {
         }
         outcome
     };
-    ask(stop, PAUSE, question).await
+    ask(until, PAUSE, question).await
 }
 
 /// All clusters, on a new connection.
@@ -214,7 +259,7 @@ async fn probe(known: &Known) -> Result<()> {
 
 /// An edit of a file, until a client that is subscribed has it. A wait has the time in it for which
 /// a directory must be quiet.
-async fn edits(known: &Known, stop: &Progress) -> Waits {
+async fn edits(known: &Known, until: Until<'_>) -> Waits {
     let subscriber = tokio::sync::Mutex::new(Subscriber::default());
     let question = || async {
         let mut subscriber = subscriber.lock().await;
@@ -224,7 +269,7 @@ async fn edits(known: &Known, stop: &Progress) -> Waits {
         }
         outcome
     };
-    ask(stop, 10 * PAUSE, question).await
+    ask(until, 10 * PAUSE, question).await
 }
 
 /// A client that is subscribed to the cluster that is edited.
