@@ -62,6 +62,7 @@ mod server;
 mod server_state;
 mod service;
 mod slice;
+mod stall;
 mod store;
 mod tls;
 mod tower_service;

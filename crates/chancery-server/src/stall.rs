@@ -1,8 +1,9 @@
-//! The patience with a client that has bytes to read and takes none.
+//! The patience with a client that has bytes to read and takes none, or that has sent a part of a
+//! request and not the rest.
 //!
 //! Such a client keeps memory, and it cannot be told from one that is gone. A client that owes an
 //! answer, or has nothing to read, is not meant: it costs next to nothing, and may stay for as long as
-//! it likes (S-108, S-109). Not here: a socket that takes nothing (`lifetime`).
+//! it likes (S-108, S-109). Not here: a socket that takes nothing (`connection::lifetime`).
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,34 +15,34 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// The time for a client to take something while its connection drains.
 const WHILE_DRAINING: Duration = Duration::from_secs(2);
 
-/// The time since a client took any of the bytes that wait for it.
+/// The time since a client did its part of what is under way.
 ///
-/// The timer is not set anew whenever the client takes something: it fires too early then, and is
-/// set for the rest.
+/// The timer is not set anew whenever the client does something: it fires too early then, and is set
+/// for the rest.
 #[derive(Default)]
-pub(super) struct StallTimer {
+pub(crate) struct StallTimer {
     since: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// The time for which a client may take nothing.
-pub(super) fn patience(timeout: Duration, draining: bool) -> Duration {
+/// The time for which a client may do nothing.
+pub(crate) fn patience(timeout: Duration, draining: bool) -> Duration {
     if draining { timeout.min(WHILE_DRAINING) } else { timeout }
 }
 
 impl StallTimer {
     /// Notes that the client took something.
-    pub(super) fn took(&mut self) {
+    pub(crate) fn took(&mut self) {
         self.since = None;
     }
 
-    /// Notes that nothing waits for the client.
-    pub(super) fn clear(&mut self) {
+    /// Notes that nobody waits for the client.
+    pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Ready if the client has taken nothing for as long as that.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, patience: Duration) -> Poll<()> {
+    /// Ready if the client has done nothing for as long as that.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, patience: Duration) -> Poll<()> {
         let over = *self.since.get_or_insert_with(Instant::now) + patience;
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(over)));
         if timer.deadline() > over {

@@ -48,6 +48,28 @@ async fn a_client_that_reads_nothing_is_ended_and_one_with_nothing_to_read_is_no
 }
 
 #[tokio::test]
+async fn a_request_has_a_time_to_arrive() {
+    let mut registry = Registry::default();
+    let metrics = Metrics::registered(&mut registry);
+    let config = stalls_after(Duration::from_millis(100));
+    let server = Running::with(config, OneAudience("all".into()), None, metrics).await;
+    server.publish(&[("a", "1")]);
+    let client = Http2Client::connect(server.address).await;
+    let mut quiet = client.open(ADS_SOTW).await.unwrap();
+    quiet.send(&SotwRequest::first(CDS, &[]));
+    let answer: SotwResponse = quiet.next().await.unwrap();
+    let mut halved = client.open(ADS_SOTW).await.unwrap();
+    halved.send_part(1_000, 999);
+    let (code, message) = halved.next::<SotwResponse>().await.unwrap_err();
+    assert_eq!((code, message.contains("100ms")), (4, true), "{message}");
+    let metrics = Scraped(registry);
+    assert_eq!(metrics.value("chancery_cut_off_total{reason=\"stalled\"}"), Some(1));
+    // A stream between two requests is not ended.
+    quiet.send(&SotwRequest::ack(&answer, &["a"]));
+    quiet.next::<SotwResponse>().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_client_that_reads_slowly_is_not_ended() {
     // S-108
     let server = Running::start(stalls_after(Duration::from_secs(3))).await;

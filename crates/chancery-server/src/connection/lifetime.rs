@@ -17,10 +17,10 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::executor::SocketTimes;
 use super::keepalive::{Keepalive, KeepaliveAction};
-use super::stall::patience;
 use crate::activity::ConnectionActivity;
 use crate::config::Times;
 use crate::random;
+use crate::stall::patience;
 
 /// The timers of one connection.
 pub(super) struct Lifetime {

@@ -13,7 +13,6 @@ mod http2;
 mod keepalive;
 mod lifetime;
 mod responder;
-mod stall;
 mod stream;
 mod unread;
 

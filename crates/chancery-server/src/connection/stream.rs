@@ -16,9 +16,9 @@ use tracing::debug;
 
 use super::date;
 use super::responder::Responder;
-use super::stall::{StallTimer, patience};
 use crate::body::ServerBody;
 use crate::service::{ResponseFuture, ServiceResponse};
+use crate::stall::{StallTimer, patience};
 
 /// One request. Ready when its response has ended.
 pub(super) struct Http2Stream {

@@ -20,13 +20,16 @@ use tonic::Status;
 use super::framing::{Frames, NextMessage, RequestMessages};
 use super::send_permits::{PermitRequest, PermitTimeout, SendPermit, SendPermits};
 use super::session::{LongWork, Responded, StreamSession};
-use super::status::{asked_back, draining, out_of_memory, too_many_big_responses, trailers};
+use super::status::{
+    asked_back, draining, out_of_memory, too_many_big_responses, too_slow, trailers,
+};
 use crate::activity::ConnectionActivity;
 use crate::budget::MemoryCharge;
 use crate::config::Limits;
 use crate::request_body::RequestBody;
 use crate::server_state::ServerState;
 use crate::slice::Slice;
+use crate::stall::StallTimer;
 
 /// The number of requests that are taken before other streams get the thread.
 const REQUESTS_AT_ONCE: usize = 64;
@@ -42,6 +45,8 @@ pub(crate) struct StreamBody {
     shared: Arc<ServerState>,
     permits: Arc<SendPermits>,
     messages: RequestMessages<RequestBody>,
+    /// The time of the client to send the rest of a request.
+    arrival: StallTimer,
     /// The session, unless it is away.
     session: Option<StreamSession>,
     away: Option<AwaySession>,
@@ -102,6 +107,7 @@ impl StreamBody {
             shared,
             permits,
             messages: RequestMessages::new(requests, limit),
+            arrival: StallTimer::default(),
             session: Some(session),
             away: None,
             out: Frames::default(),
@@ -214,6 +220,7 @@ impl StreamBody {
             let StreamBodyStage::Open = self.stage else { return Ok(false) };
             match self.messages.poll_next(cx)? {
                 Poll::Ready(NextMessage::Message(message)) => {
+                    self.arrival.clear();
                     let Some(session) = &mut self.session else { return Ok(true) };
                     if let Some(work) = session.receive(&message, now)? {
                         self.leave(work);
@@ -229,11 +236,22 @@ impl StreamBody {
                 Poll::Pending => {
                     // A part of a message may have come.
                     self.check_memory()?;
+                    self.check_arrival(cx)?;
                     return Ok(false);
                 }
             }
         }
         Ok(true)
+    }
+
+    /// Ends the stream if the rest of a request does not come.
+    fn check_arrival(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
+        let limit = self.shared.config.times.stall_timeout;
+        if !self.messages.is_within() || self.arrival.poll(cx, limit).is_pending() {
+            return Ok(());
+        }
+        self.shared.metrics.stalled();
+        Err(too_slow(limit))
     }
 
     /// Returns true if a deadline of the machine has passed.
@@ -276,6 +294,8 @@ impl StreamBody {
     /// Sends the session away to do long work.
     fn leave(&mut self, work: LongWork) {
         let Some(mut session) = self.session.take() else { return };
+        // Nothing more is read until it is back.
+        self.arrival.clear();
         let work = move || {
             let mut out = Frames::default();
             let outcome = work(&mut session, &mut out);

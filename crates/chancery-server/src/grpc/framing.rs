@@ -44,6 +44,11 @@ impl<B: Body<Data = Bytes> + Unpin> RequestMessages<B> {
         self.found.held_bytes()
     }
 
+    /// Returns true if a part of a message has arrived, and not the rest.
+    pub(crate) fn is_within(&self) -> bool {
+        !self.found.is_between()
+    }
+
     /// The next message.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! Statuses of gRPC, in headers and in trailers.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use chancery_core::server::Violation;
 use chancery_proto::frames::FrameError;
@@ -59,6 +61,13 @@ pub(super) fn asked_back() -> Status {
 /// The status of a stream whose large response waited too long for its turn (S-111).
 pub(super) fn too_many_big_responses() -> Status {
     Status::resource_exhausted("too many clients ask for large responses")
+}
+
+/// The status of a stream whose client has sent a part of a request, and not the rest in time.
+pub(super) fn too_slow(limit: Duration) -> Status {
+    Status::deadline_exceeded(format!(
+        "a request has {limit:?} to arrive, and only a part of this one came"
+    ))
 }
 
 /// The status of a stream whose client ends it within a message.
