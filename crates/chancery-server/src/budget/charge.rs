@@ -18,7 +18,6 @@ const STEP: usize = 4 * 1024;
 pub(crate) struct MemoryCharge {
     share: Arc<PeerShare>,
     state: Arc<ChargeState>,
-    number: u64,
 }
 
 /// A charge as its peer knows it.
@@ -26,7 +25,7 @@ pub(super) struct ChargeState {
     bytes: AtomicUsize,
     /// The number of bytes that it had when its owner was told to end; 0 if it was not told.
     asked_back: AtomicUsize,
-    /// True if the owner can end by itself when it is told to.
+    /// True if the owner ends when it is told to: then the peer knows the charge.
     ends: AtomicBool,
     waker: AtomicWaker,
 }
@@ -45,8 +44,7 @@ impl MemoryCharge {
             ends: AtomicBool::new(false),
             waker: AtomicWaker::new(),
         });
-        let number = share.add_charge(&state);
-        Ok(Self { share: Arc::clone(share), state, number })
+        Ok(Self { share: Arc::clone(share), state })
     }
 
     /// Notes how much the owner holds.
@@ -77,6 +75,7 @@ impl MemoryCharge {
         if !self.state.ends.load(Ordering::Relaxed) {
             self.state.ends.store(true, Ordering::Release);
             self.state.waker.register(waker);
+            self.share.add_charge(&self.state);
         }
         self.state.asked_back.load(Ordering::Acquire) > 0
     }
@@ -88,10 +87,10 @@ impl ChargeState {
     }
 
     /// Tells the owner to end. Returns the number of bytes that come back, which are added to
-    /// `on_its_way`; 0 if the owner was told before, or does not look.
+    /// `on_its_way`; 0 if the owner was told before.
     pub(super) fn ask_back(&self, on_its_way: &AtomicUsize) -> usize {
         let bytes = self.bytes();
-        if bytes == 0 || !self.ends.load(Ordering::Acquire) {
+        if bytes == 0 {
             return 0;
         }
         // They are added first, because the owner may end before the next line.
@@ -108,7 +107,9 @@ impl ChargeState {
 
 impl Drop for MemoryCharge {
     fn drop(&mut self) {
-        self.share.remove_charge(self.number);
+        if self.state.ends.load(Ordering::Acquire) {
+            self.share.remove_charge(&self.state);
+        }
         self.share.give_memory_back(self.state.bytes());
         // The mark that is not zero keeps others from asking it back from now on.
         let asked = self.state.asked_back.swap(usize::MAX, Ordering::AcqRel);

@@ -1,11 +1,10 @@
 //! The memory that is held for clients, and the way to get some of it back.
 //!
-//! A peer that asks for memory and would hold less than another one is given it from a reserve, and
-//! the largest holder has to make room: its largest streams are told to end. They end when they are
-//! polled, so the memory comes back a moment later; what is on its way is counted, and nobody is told
-//! twice.
+//! A peer that asks for memory and would hold less than half of what another one holds is given it
+//! from a reserve, and the largest holder has to make room: its largest streams are told to end. They
+//! end when they are polled, so the memory comes back a moment later; what is on its way is counted,
+//! and nobody is told twice. A peer that holds very little is given it from the reserve in any case.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::pool::{Pool, Shortage};
@@ -14,11 +13,17 @@ use super::{Budget, PeerShare};
 /// The number of bytes that a peer may hold as long as there are any.
 const ALWAYS: usize = 1 << 20;
 
+/// The number of peers for each of which one refusal is not looked into after nobody was found who
+/// could make room: to look costs a step for each peer.
+const PEERS_LOOKED_AT: usize = 64;
+
 /// The memory that is held for clients.
 pub(super) struct Memory {
     pool: Pool,
     /// The number of bytes of streams that were told to end and did not yet.
     asked_back: AtomicUsize,
+    /// The number of refusals that are not looked into.
+    passed_over: AtomicUsize,
 }
 
 /// A peer cannot be given the memory that it needs.
@@ -43,7 +48,8 @@ pub(crate) enum MemoryShortage {
 impl Memory {
     /// The limit of the pool leaves room for the reserve.
     pub(super) fn new(limit: usize) -> Self {
-        Self { pool: Pool::new(limit / 9 * 8, ALWAYS), asked_back: AtomicUsize::new(0) }
+        let pool = Pool::new(limit / 9 * 8, ALWAYS);
+        Self { pool, asked_back: AtomicUsize::new(0), passed_over: AtomicUsize::new(0) }
     }
 
     pub(super) fn held(&self) -> usize {
@@ -56,6 +62,12 @@ impl Memory {
 
     pub(super) fn give_back(&self, bytes: usize) {
         self.pool.give_back(bytes);
+    }
+
+    /// Returns true if this refusal is one of those that are not looked into.
+    fn is_passed_over(&self) -> bool {
+        let one_less = |it: usize| it.checked_sub(1);
+        self.passed_over.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_less).is_ok()
     }
 
     /// Notes that a stream that was told to end has ended.
@@ -74,7 +86,8 @@ impl Budget {
     ) -> Result<(), MemoryShortage> {
         let own = peer.is_bounded().then_some(held);
         let Err(shortage) = self.memory.pool.take(more, own) else { return Ok(()) };
-        if self.make_room(peer, held) && self.memory.pool.take_from_reserve(more, held).is_ok() {
+        let has_reserve = self.make_room(peer, held) || self.memory.pool.is_little(held);
+        if has_reserve && self.memory.pool.take_from_reserve(more, held).is_ok() {
             return Ok(());
         }
         Err(match shortage {
@@ -83,17 +96,23 @@ impl Budget {
         })
     }
 
-    /// Tells the largest holder to make room for a peer that holds `held` bytes. Returns false if
-    /// nobody holds twice as much as this peer.
+    /// Tells the largest holder that can end something to make room for a peer that holds `held`
+    /// bytes. Returns false if nobody who holds twice as much can.
     fn make_room(&self, peer: &PeerShare, held: usize) -> bool {
         if self.memory.asked_back.load(Ordering::Acquire) >= held.max(1) {
             return true;
         }
-        let Some(largest) = self.largest_holder() else { return false };
-        if std::ptr::eq(Arc::as_ptr(&largest), peer) || largest.memory() / 2 < held {
+        if self.memory.is_passed_over() {
             return false;
         }
         let wanted = held.max(self.memory.pool.limit() / 16);
-        largest.ask_back(wanted, &self.memory.asked_back) > 0
+        let holders = self.holders_of(held.saturating_mul(2).max(1));
+        let others = holders.iter().filter(|it| !std::ptr::eq(&raw const ***it, peer));
+        let makes_room =
+            others.map(|it| it.ask_back(wanted, &self.memory.asked_back)).any(|it| it > 0);
+        if !makes_room {
+            self.memory.passed_over.store(self.peers() / PEERS_LOOKED_AT, Ordering::Release);
+        }
+        makes_room
     }
 }

@@ -7,8 +7,8 @@
 //! and so on, so that something is always left for the next peer. This is the dynamic threshold of
 //! shared buffers in switches (Choudhury and Hahne, 1998).
 //!
-//! A peer that is refused although others hold more than it would is not the cause: then streams of
-//! the largest holder end ([`memory`]).
+//! A peer that is refused although others hold twice as much is not the cause: then streams of the
+//! largest holder end ([`memory`]).
 //!
 //! Not here: the owners themselves (`acceptor`, `connection`, `grpc`, `rest`), and the resources,
 //! which the operator's files make and no peer.
@@ -100,12 +100,17 @@ impl Budget {
         }
     }
 
-    /// The peer that holds the most memory and has to give some back first: one whose share is
-    /// bounded, if there is one.
-    fn largest_holder(&self) -> Option<Arc<PeerShare>> {
-        let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
-        let holders = peers.values().filter_map(Weak::upgrade);
-        holders.max_by_key(|share| (share.is_bounded(), share.memory()))
+    /// The peers that hold at least so many bytes, in the order in which they have to give some back:
+    /// those whose shares are bounded first, and of them those that hold most.
+    fn holders_of(&self, least: usize) -> Vec<Arc<PeerShare>> {
+        // No share is dropped with the lock held, because the last reference forgets the peer.
+        let mut holders: Vec<_> = {
+            let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+            peers.values().filter_map(Weak::upgrade).collect()
+        };
+        holders.retain(|share| share.memory() >= least);
+        holders.sort_by_cached_key(|share| std::cmp::Reverse((share.is_bounded(), share.memory())));
+        holders
     }
 }
 

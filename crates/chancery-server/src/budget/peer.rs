@@ -34,14 +34,8 @@ pub(crate) struct PeerShare {
     connections: AtomicUsize,
     streams: AtomicUsize,
     memory: AtomicUsize,
-    /// The charges of its streams and connections, by number.
-    charges: Mutex<Charges>,
-}
-
-#[derive(Default)]
-struct Charges {
-    last: u64,
-    all: HashMap<u64, Weak<ChargeState>>,
+    /// The charges that can be asked back, by their addresses, which no others have meanwhile.
+    charges: Mutex<HashMap<usize, Weak<ChargeState>>>,
 }
 
 /// One thing that a peer took of a pool. It is given back when it is dropped.
@@ -152,25 +146,23 @@ impl PeerShare {
         self.budget.memory.came_back(bytes);
     }
 
-    pub(super) fn add_charge(&self, charge: &Arc<ChargeState>) -> u64 {
+    /// Adds a charge whose owner ends when it is told to.
+    pub(super) fn add_charge(&self, charge: &Arc<ChargeState>) {
         let mut charges = self.charges.lock().unwrap_or_else(PoisonError::into_inner);
-        charges.last += 1;
-        let number = charges.last;
-        charges.all.insert(number, Arc::downgrade(charge));
-        number
+        charges.insert(Arc::as_ptr(charge).addr(), Arc::downgrade(charge));
     }
 
-    pub(super) fn remove_charge(&self, number: u64) {
-        self.charges.lock().unwrap_or_else(PoisonError::into_inner).all.remove(&number);
+    pub(super) fn remove_charge(&self, charge: &Arc<ChargeState>) {
+        let mut charges = self.charges.lock().unwrap_or_else(PoisonError::into_inner);
+        charges.remove(&Arc::as_ptr(charge).addr());
     }
 
     /// Tells the owners of the largest charges of this peer to end, until they have `wanted` bytes together. Returns
     /// the number of bytes, which are added to `on_its_way`.
     pub(super) fn ask_back(&self, wanted: usize, on_its_way: &AtomicUsize) -> usize {
-        // The references are dropped outside of the lock, because the last one of a charge removes it.
         let mut all: Vec<_> = {
             let charges = self.charges.lock().unwrap_or_else(PoisonError::into_inner);
-            charges.all.values().filter_map(Weak::upgrade).collect()
+            charges.values().filter_map(Weak::upgrade).collect()
         };
         all.sort_unstable_by_key(|charge| std::cmp::Reverse(charge.bytes()));
         let mut asked = 0;

@@ -37,28 +37,50 @@ impl Pool {
         self.taken.load(Ordering::Relaxed)
     }
 
+    /// Returns true if a peer with so many things is given more as long as there are any.
+    pub(super) fn is_little(&self, own: usize) -> bool {
+        own <= self.always
+    }
+
     /// Takes `more`, for a peer that has `own` things then. A peer without a bound says `None`.
     pub(super) fn take(&self, more: usize, own: Option<usize>) -> Result<(), Shortage> {
-        let taken = self.taken.fetch_add(more, Ordering::AcqRel).saturating_add(more);
-        let shortage = match self.limit.checked_sub(taken) {
-            None => Shortage::Whole,
-            Some(left) if own.is_some_and(|own| own > left && own > self.always) => Shortage::Share,
-            Some(_) => return Ok(()),
-        };
-        self.give_back(more);
-        Err(shortage)
+        self.take_below(self.limit, more, |left| {
+            own.is_none_or(|own| own <= left || self.is_little(own))
+        })
     }
 
     /// Takes `more` for a peer that has `own` things then, although that is above its share, or above
     /// the pool: by a sixteenth, and by an eighth for a peer that has few.
     pub(super) fn take_from_reserve(&self, more: usize, own: usize) -> Result<(), Shortage> {
-        let taken = self.taken.fetch_add(more, Ordering::AcqRel).saturating_add(more);
-        let reserve = self.limit / if own <= self.always { 8 } else { 16 };
-        if taken <= self.limit + reserve {
-            return Ok(());
+        let reserve = self.limit / if self.is_little(own) { 8 } else { 16 };
+        self.take_below(self.limit + reserve, more, |_| true)
+    }
+
+    /// Takes `more`, if there are so many below `limit` and what is left then is enough.
+    fn take_below(
+        &self,
+        limit: usize,
+        more: usize,
+        is_enough: impl Fn(usize) -> bool,
+    ) -> Result<(), Shortage> {
+        let mut before = self.taken.load(Ordering::Acquire);
+        loop {
+            let after = before.saturating_add(more);
+            let left = limit.checked_sub(after).ok_or(Shortage::Whole)?;
+            if !is_enough(left) {
+                return Err(Shortage::Share);
+            }
+            let taken = self.taken.compare_exchange_weak(
+                before,
+                after,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
+            match taken {
+                Ok(_) => return Ok(()),
+                Err(now) => before = now,
+            }
         }
-        self.give_back(more);
-        Err(Shortage::Whole)
     }
 
     pub(super) fn give_back(&self, less: usize) {

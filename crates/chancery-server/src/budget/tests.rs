@@ -112,6 +112,72 @@ fn share_of_15_mib() -> Option<MemoryShortage> {
 }
 
 #[test]
+fn a_balancer_makes_room_for_a_peer_if_nobody_else_can() {
+    let budget = budget(90 * MIB);
+    let balancer = budget.share_of(&peer("192.0.2.9:1"));
+    let of_balancer = fill(&balancer);
+    assert!(of_balancer.iter().all(|charge| !charge.is_asked_back(Waker::noop())));
+    let small = budget.share_of(&peer("10.0.0.3:1"));
+    assert!(MemoryCharge::new(&small, 2 * MIB).is_ok());
+    let asked = of_balancer.iter().filter(|charge| charge.is_asked_back(Waker::noop())).count();
+    assert_eq!(asked, 5, "a sixteenth of the pool");
+}
+
+#[test]
+fn a_holder_that_can_end_nothing_is_passed_over() {
+    let budget = budget(90 * MIB);
+    let one = budget.share_of(&peer("10.0.0.1:1"));
+    let _idle = fill(&one);
+    let two = budget.share_of(&peer("10.0.0.2:1"));
+    let of_two = fill(&two);
+    assert!(of_two.iter().all(|charge| !charge.is_asked_back(Waker::noop())));
+    let three = budget.share_of(&peer("10.0.0.3:1"));
+    let _of_three = fill(&three);
+    let small = budget.share_of(&peer("10.0.0.4:1"));
+    let _of_small = fill(&small);
+    assert!(of_two.iter().any(|charge| charge.is_asked_back(Waker::noop())));
+}
+
+#[test]
+fn a_peer_with_very_little_is_given_more_although_nobody_can_make_room() {
+    let budget = budget(90 * MIB);
+    let balancer = budget.share_of(&peer("192.0.2.9:1"));
+    let _idle = fill(&balancer);
+    let small = budget.share_of(&peer("10.0.0.3:1"));
+    let _little = MemoryCharge::new(&small, MIB).unwrap();
+    assert_eq!(MemoryCharge::new(&small, MIB).err(), Some(MemoryShortage::Whole));
+}
+
+#[test]
+fn peers_come_and_go_while_others_are_short_of_memory() {
+    const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+    let budget = budget(90 * MIB);
+    let balancer = budget.share_of(&peer("192.0.2.9:1"));
+    let _idle = fill(&balancer);
+    let (done, ended) = std::sync::mpsc::channel();
+    for from in ["10.0.0.1:1", "10.0.0.2:1"] {
+        let (budget, done) = (Arc::clone(&budget), done.clone());
+        std::thread::spawn(move || {
+            for _ in 0..200_000 {
+                let share = budget.share_of(&peer(from));
+                std::thread::yield_now();
+                drop(share);
+            }
+            done.send(())
+        });
+    }
+    std::thread::spawn(move || {
+        for _ in 0..200_000 {
+            drop(budget.holders_of(0));
+        }
+        done.send(())
+    });
+    for _ in 0..3 {
+        ended.recv_timeout(PATIENCE).expect("a thread waits for itself");
+    }
+}
+
+#[test]
 fn a_peer_is_not_helped_at_the_cost_of_one_that_holds_less() {
     let budget = budget(90 * MIB);
     let one = budget.share_of(&peer("10.0.0.1:1"));
