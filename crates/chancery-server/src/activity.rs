@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use crate::budget::PeerShare;
+use crate::connection::SendGate;
 use crate::policy::Peer;
+use crate::unread_bodies::UnreadBodies;
 
 /// The requests of one connection. All of them run in the connection's task, which looks at this
 /// after each of them, and polls all of them when they must end.
@@ -14,10 +16,8 @@ pub(crate) struct ConnectionActivity {
     open: AtomicUsize,
     total: AtomicUsize,
     draining: AtomicBool,
-    /// The number of bytes of bodies that have come over HTTP/2, modulo its range.
-    received: AtomicUsize,
-    /// The number of them that requests have taken.
-    taken: AtomicUsize,
+    pub(crate) unread: UnreadBodies,
+    pub(crate) gate: SendGate,
 }
 
 /// One request of a connection, from its arrival to the end of its response.
@@ -44,27 +44,6 @@ impl ConnectionActivity {
 
     pub(crate) fn is_idle(&self) -> bool {
         self.open.load(Ordering::Acquire) == 0
-    }
-
-    /// Notes bytes of bodies that have come.
-    pub(crate) fn received(&self, bytes: usize) {
-        self.received.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// Notes bytes of bodies that a request has taken, or left.
-    pub(crate) fn taken(&self, bytes: usize) {
-        self.taken.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// The number of bytes of bodies that no request has taken. Those that come after their request
-    /// has ended are taken by nobody: they are forgotten when no request is open.
-    pub(crate) fn unread(&self) -> usize {
-        let received = self.received.load(Ordering::Relaxed);
-        let unread = received.wrapping_sub(self.taken.load(Ordering::Relaxed));
-        if unread > 0 && self.is_idle() {
-            self.taken.store(received, Ordering::Relaxed);
-        }
-        unread
     }
 
     /// Says that the requests must end. They have to be polled to see it.

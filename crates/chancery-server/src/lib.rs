@@ -68,6 +68,7 @@ mod tls;
 mod tower_service;
 mod turns;
 mod unix_socket;
+mod unread_bodies;
 
 // The public interface.
 pub use audiences::{Assign, Audiences};

@@ -196,8 +196,12 @@ impl Metrics {
         self.cut_off.get_or_create(&CutOffLabels { reason: "asked-back" }).inc();
     }
 
-    /// Counts a stream that was ended because its client may hold no more memory.
-    pub(crate) fn out_of_memory(&self, shortage: MemoryShortage) {
+    /// Counts what was ended or refused because its client may hold no more memory.
+    pub(crate) fn counted<T>(&self, held: Result<T, MemoryShortage>) -> Result<T, MemoryShortage> {
+        held.inspect_err(|shortage| self.out_of_memory(*shortage))
+    }
+
+    fn out_of_memory(&self, shortage: MemoryShortage) {
         let reason = match shortage {
             MemoryShortage::Share { .. } => "share",
             MemoryShortage::Whole => "memory",

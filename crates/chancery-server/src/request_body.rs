@@ -45,7 +45,13 @@ impl Http2Body {
     ) -> Self {
         let announced = headers.get(header::CONTENT_LENGTH);
         let announced = announced.and_then(|it| it.to_str().ok()?.parse().ok());
+        activity.unread.opened(stream.stream_id().as_u32());
         Self { stream, announced, activity: Arc::clone(activity) }
+    }
+
+    /// The number of the stream on its connection.
+    fn number(&self) -> u32 {
+        self.stream.stream_id().as_u32()
     }
 
     fn poll_frame(
@@ -56,7 +62,7 @@ impl Http2Body {
             Some(Ok(bytes)) => {
                 // This fails when the stream is gone; the next read says so.
                 self.stream.flow_control().release_capacity(bytes.len()).ok();
-                self.activity.taken(bytes.len());
+                self.activity.unread.taken(self.number(), bytes.len());
                 self.announced = self.announced.map(|all| all.saturating_sub(bytes.len() as u64));
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
@@ -71,7 +77,7 @@ impl Http2Body {
 
 impl Drop for Http2Body {
     fn drop(&mut self) {
-        self.activity.taken(self.stream.flow_control().used_capacity());
+        self.activity.unread.closed(self.number());
     }
 }
 

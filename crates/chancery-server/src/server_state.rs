@@ -12,7 +12,7 @@ use chancery_core::server::Settings;
 use chancery_proto::schema::Schema;
 use tokio::time::Instant;
 
-use crate::budget::{Budget, PeerShare, Permit};
+use crate::budget::{Budget, MemoryCharge, MemoryShortage, PeerShare, Permit};
 use crate::config::Config;
 use crate::event::{Observer, StreamEvent};
 use crate::log_limiter::LogLimiter;
@@ -72,6 +72,18 @@ impl ServerState {
             log_limiter: LogLimiter::new(Instant::now()),
             last_stream: AtomicU64::new(0),
         }
+    }
+
+    /// Charges a peer for `bytes`.
+    ///
+    /// # Errors
+    /// When the peer cannot have them, which is counted.
+    pub(crate) fn charge(
+        &self,
+        share: &Arc<PeerShare>,
+        bytes: usize,
+    ) -> Result<MemoryCharge, MemoryShortage> {
+        self.metrics.counted(MemoryCharge::new(share, bytes))
     }
 
     /// The settings for streams of `peer`: only peers that are known get secrets (S-137).

@@ -16,7 +16,6 @@ use tracing::debug;
 
 use crate::activity::{ActiveRequest, RequestContext};
 use crate::body::ServerBody;
-use crate::budget::MemoryCharge;
 use crate::grpc::{StreamService, from_a_page, no_such_method, out_of_memory, status_response};
 use crate::http_error::{FROM_A_PAGE, http_error};
 use crate::request_body::RequestBody;
@@ -122,12 +121,9 @@ impl Services {
         request: Request<RequestBody>,
     ) -> ServiceResponse {
         let activity = Arc::clone(&context.activity);
-        let charge = match MemoryCharge::new(&context.share, CALL_BYTES) {
+        let charge = match self.shared.charge(&context.share, CALL_BYTES) {
             Ok(charge) => charge,
-            Err(shortage) => {
-                self.shared.metrics.out_of_memory(shortage);
-                return ready(status_response(&out_of_memory(shortage)));
-            }
+            Err(shortage) => return ready(status_response(&out_of_memory(shortage))),
         };
         let permit = match service.admission {
             Admission::Always => None,

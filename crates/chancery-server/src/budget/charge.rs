@@ -64,6 +64,14 @@ impl MemoryCharge {
         Ok(())
     }
 
+    /// Notes that the owner holds as much more.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
+    pub(crate) fn add(&self, more: usize) -> Result<(), MemoryShortage> {
+        self.set(self.state.bytes().saturating_add(more))
+    }
+
     /// The share of the peer.
     pub(crate) fn share(&self) -> &Arc<PeerShare> {
         &self.share

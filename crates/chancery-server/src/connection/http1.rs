@@ -19,8 +19,9 @@ use crate::config::Times;
 use crate::request_body::RequestBody;
 use crate::service::{ResponseFuture, ServiceResponse};
 
-/// The number of bytes of a head, and of a response, that HTTP gathers.
-const MAX_BUFFER: usize = 64 * 1024;
+/// The number of bytes of a head, and of a response, that HTTP/1.1 gathers: as many as a connection
+/// is charged for, and as a head over HTTP/2 may have.
+pub(crate) const HTTP1_BUFFER: usize = 16 * 1024;
 
 /// HTTP/1.1 of one connection.
 pub(super) struct Http1<I: AsyncRead + AsyncWrite + Unpin>(Connection<TokioIo<Cork<I>>, Responder>);
@@ -30,7 +31,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Http1<I> {
         let mut builder = Builder::new();
         // The time counts from the end of the last request, so it holds for idle clients too.
         builder.timer(TokioTimer::new()).header_read_timeout(times.idle_timeout);
-        builder.max_buf_size(MAX_BUFFER);
+        builder.max_buf_size(HTTP1_BUFFER);
         Self(builder.serve_connection(TokioIo::new(io), responder))
     }
 

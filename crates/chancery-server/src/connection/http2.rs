@@ -23,7 +23,7 @@ const WINDOW: u32 = 1 << 20;
 /// The limit for the head of a request, in bytes.
 const MAX_HEAD: u32 = 16 << 10;
 /// The number of bytes of one stream that h2 buffers before it has to send some.
-const MAX_SEND_BUFFER: usize = 128 << 10;
+const MAX_SEND_BUFFER: usize = 64 << 10;
 
 /// HTTP/2 of one connection.
 pub(super) struct Http2<I> {

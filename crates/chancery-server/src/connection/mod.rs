@@ -13,6 +13,7 @@ mod http2;
 mod keepalive;
 mod lifetime;
 mod responder;
+mod send_gate;
 mod stream;
 mod unread;
 
@@ -38,6 +39,9 @@ use lifetime::{Lifetime, LifetimeAction};
 use responder::Responder;
 use stream::Http2Stream;
 use unread::UnreadCharge;
+
+pub(crate) use http1::HTTP1_BUFFER;
+pub(crate) use send_gate::SendGate;
 
 /// The service of a connection until its end. It is boxed, so that a task keeps no more than a
 /// pointer.
@@ -94,6 +98,8 @@ struct Driver<I: AsyncRead + AsyncWrite + Unpin + 'static> {
     http: Http<I>,
     lifetime: Lifetime,
     unread: UnreadCharge,
+    /// True if all streams were ended, because what no stream takes is too much.
+    is_over: bool,
 }
 
 impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> ConnectionTask<I> {
@@ -103,7 +109,8 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> ConnectionTask<I> {
         if let Http::Http2(_) = http {
             lifetime = lifetime.with_keepalive(times);
         }
-        let driver = Driver { responder, http, lifetime, unread: UnreadCharge::default() };
+        let driver =
+            Driver { responder, http, lifetime, unread: UnreadCharge::default(), is_over: false };
         Self { executor: Executor::new(cork), driver }
     }
 }
@@ -115,6 +122,9 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Driver<I> {
             let (mut cx, streams) = executor.http();
             if let Poll::Ready(why) = self.http.poll(&mut cx, &self.responder, streams) {
                 return self.closed(&why);
+            }
+            if !executor.is_socket_full() {
+                self.responder.context.activity.gate.open();
             }
             if self.http.take_pong() {
                 self.lifetime.pong_received();
@@ -162,7 +172,10 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Driver<I> {
 
     /// Has the budget know what no stream has taken. The connection ends if that is too much.
     fn check_unread(&mut self, executor: &Executor<I, Http2Stream>) {
-        if let Err(shortage) = self.unread.update(&self.responder) {
+        if !self.is_over
+            && let Err(shortage) = self.unread.update(&self.responder)
+        {
+            self.is_over = true;
             debug!(peer = %self.responder.context.peer, "all streams are ended: {shortage}");
             self.http.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
             executor.wake_http();

@@ -16,6 +16,7 @@ use tracing::debug;
 
 use super::date;
 use super::responder::Responder;
+use super::send_gate::GateWait;
 use crate::body::ServerBody;
 use crate::service::{ResponseFuture, ServiceResponse};
 use crate::stall::{StallTimer, patience};
@@ -42,6 +43,7 @@ struct ResponseSender {
     /// The chunk for which there was no room yet.
     chunk: Option<Bytes>,
     stall: StallTimer,
+    gate_wait: GateWait,
 }
 
 /// The reason why the server ends a response before its end.
@@ -54,9 +56,8 @@ enum CutOff {
     AskedBack,
 }
 
-/// The number of bytes that are given to HTTP/2 at once. A client that takes as many within the time
-/// for a stall is not ended.
-const PIECE: usize = 128 << 10;
+/// The most bytes that are given to HTTP/2 at once: a frame of the default size.
+const PIECE: usize = 16 << 10;
 
 impl Http2Stream {
     pub(super) fn new(
@@ -123,7 +124,7 @@ fn send(
 
 impl ResponseSender {
     fn new(body: ServerBody, to: SendStream<Bytes>) -> Self {
-        Self { body, to, chunk: None, stall: StallTimer::default() }
+        Self { body, to, chunk: None, stall: StallTimer::default(), gate_wait: GateWait::default() }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, responder: &Responder) -> Poll<Result<(), CutOff>> {
@@ -133,12 +134,12 @@ impl ResponseSender {
                 return Poll::Ready(Ok(()));
             }
             if would_pend {
-                return self.poll_reset(cx);
+                return self.poll_reset(cx).map(Err);
             }
             let polled = Pin::new(&mut self.body).poll_frame(cx);
             would_pend = self.body.would_pend();
             match polled {
-                Poll::Pending => return self.poll_reset(cx),
+                Poll::Pending => return self.poll_reset(cx).map(Err),
                 Poll::Ready(None) => {
                     return Poll::Ready(
                         self.to.send_data(Bytes::new(), true).map_err(CutOff::from),
@@ -168,13 +169,20 @@ impl ResponseSender {
         cx: &mut Context<'_>,
         responder: &Responder,
     ) -> Poll<Result<bool, CutOff>> {
+        let gate = &responder.context.activity.gate;
         while let Some(mut chunk) = self.chunk.take() {
+            if !chunk.is_empty() && !gate.is_open() {
+                self.chunk = Some(chunk);
+                gate.wait(cx.waker(), &mut self.gate_wait);
+                return self.poll_gate(cx).map(Err);
+            }
             if !chunk.is_empty() && self.poll_room(cx)?.is_pending() {
                 self.chunk = Some(chunk);
                 return self.poll_patience(cx, responder).map(Err);
             }
             self.stall.took();
-            let piece = chunk.split_to(chunk.len().min(PIECE));
+            let piece = chunk.split_to(chunk.len().min(PIECE).min(self.to.capacity()));
+            gate.pass(piece.len());
             if !chunk.is_empty() {
                 self.to.send_data(piece, false)?;
                 self.hold(chunk);
@@ -186,6 +194,15 @@ impl ResponseSender {
         }
         self.stall.clear();
         Poll::Ready(Ok(false))
+    }
+
+    /// Waits while the socket takes nothing: it is the connection that ends if that takes too long.
+    fn poll_gate(&mut self, cx: &mut Context<'_>) -> Poll<CutOff> {
+        self.stall.clear();
+        if self.body.is_asked_back(cx.waker()) {
+            return Poll::Ready(CutOff::AskedBack);
+        }
+        self.poll_reset(cx)
     }
 
     /// Waits while the client takes nothing. Ready with the reason if there is one to wait no longer.
@@ -218,19 +235,19 @@ impl ResponseSender {
     }
 
     /// Waits for a reset, the only thing that can happen to the stream apart from new data.
-    fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CutOff>> {
-        self.to.poll_reset(cx).map(|why| Err(CutOff::Gone(why?.into())))
+    fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<CutOff> {
+        self.to.poll_reset(cx).map(|why| CutOff::Gone(why.map_or_else(|error| error, Into::into)))
     }
 
     /// Holds a chunk, and asks h2 for room for it. It does not ask earlier, because the other
-    /// streams of the connection lack the room that is given out. It asks for one byte, because h2
-    /// asks for the rest.
+    /// streams of the connection lack the room that is given out. It asks for no more than it hands
+    /// over at once: what is handed over without room would stay with h2.
     fn hold(&mut self, chunk: Bytes) {
         if !chunk.is_empty() {
             // This takes the waker out of h2: room that is there at once would wake the stream for
             // nothing.
             let _ = self.to.poll_reset(&mut Context::from_waker(Waker::noop()));
-            self.to.reserve_capacity(1);
+            self.to.reserve_capacity(chunk.len().min(PIECE));
         }
         self.chunk = Some(chunk);
     }

@@ -1,7 +1,8 @@
-//! The memory of request bodies that have arrived on a connection and that no stream has taken.
+//! The memory of what HTTP keeps for a connection: request bodies that have arrived and that no stream
+//! has taken, and responses that were handed over and are not written.
 //!
-//! Most connections never have any, so there is a charge only for those that do. Not here: how they
-//! are counted (`executor::cork::data_meter`).
+//! Most connections never have much of it, so there is a charge only for those that do. Not here: how
+//! it is counted (`unread_bodies`, `send_gate`).
 
 use super::responder::Responder;
 use crate::budget::{MemoryCharge, MemoryShortage};
@@ -21,15 +22,15 @@ impl UnreadCharge {
     /// When the peer may not hold so much.
     pub(super) fn update(&mut self, responder: &Responder) -> Result<(), MemoryShortage> {
         let context = &responder.context;
-        let unread = context.activity.unread();
+        let unread = context.activity.unread.sum() + context.activity.gate.handed();
         if unread <= FREE {
             self.0 = None;
             return Ok(());
         }
-        let charged = match &self.0 {
-            Some(charge) => charge.set(unread),
-            None => MemoryCharge::new(&context.share, unread).map(|charge| self.0 = Some(charge)),
-        };
-        charged.inspect_err(|shortage| responder.services.shared.metrics.out_of_memory(*shortage))
+        let shared = &responder.services.shared;
+        match &self.0 {
+            Some(charge) => shared.metrics.counted(charge.set(unread)),
+            None => shared.charge(&context.share, unread).map(|charge| self.0 = Some(charge)),
+        }
     }
 }

@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame};
-use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep};
 use tonic::Status;
 
+use super::away::{self, AwaySession};
 use super::framing::{Frames, NextMessage, RequestMessages};
 use super::send_permits::{PermitRequest, PermitTimeout, SendPermit, SendPermits};
 use super::session::{LongWork, Responded, StreamSession};
@@ -35,6 +35,8 @@ use crate::stall::StallTimer;
 const REQUESTS_AT_ONCE: usize = 64;
 /// The number of bytes of responses that are gathered before they are sent.
 const BYTES_AT_ONCE: usize = 64 * 1024;
+/// The number of bytes of a chunk that is not worth counting.
+const SMALL_CHUNK: usize = 8 * 1024;
 /// The time for the first request of a client that has sent nothing when the connection drains.
 const FIRST_WORD: Duration = Duration::from_secs(1);
 /// The shortest time of the timer: a deadline in the past must not make the stream spin.
@@ -51,7 +53,7 @@ pub(crate) struct StreamBody {
     session: Option<StreamSession>,
     away: Option<AwaySession>,
     out: Frames,
-    charge: MemoryCharge,
+    charge: Arc<MemoryCharge>,
     permit: Option<PermitState>,
     timer: Option<Pin<Box<Sleep>>>,
     /// True if anything was sent.
@@ -62,16 +64,12 @@ pub(crate) struct StreamBody {
     stage: StreamBodyStage,
 }
 
-/// A session that does long work on another thread.
-type AwaySession = Pin<Box<dyn Future<Output = Option<ReturnedSession>> + Send>>;
-
-/// A session that is back, with the responses it made and the outcome of its work.
-type ReturnedSession = (StreamSession, Frames, Result<(), Status>);
-
 /// The permit to send a large response.
 enum PermitState {
     Requested(PermitRequest),
     Held(#[expect(dead_code, reason = "it is held, and ends when it is dropped")] SendPermit),
+    /// The stream sends without one, because it has waited too long.
+    Waived,
 }
 
 /// The state of the drain of the connection, as far as the stream knows it.
@@ -111,7 +109,7 @@ impl StreamBody {
             session: Some(session),
             away: None,
             out: Frames::default(),
-            charge,
+            charge: Arc::new(charge),
             permit: None,
             timer: None,
             served: false,
@@ -143,7 +141,9 @@ impl StreamBody {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Ok(permit)) => self.permit = Some(PermitState::Held(permit)),
                 // A client that was served before is not refused (S-072, S-108).
-                Poll::Ready(Err(PermitTimeout)) if self.served => self.permit = None,
+                Poll::Ready(Err(PermitTimeout)) if self.served => {
+                    self.permit = Some(PermitState::Waived);
+                }
                 Poll::Ready(Err(PermitTimeout)) => self.give_up(),
             }
         }
@@ -159,11 +159,6 @@ impl StreamBody {
     /// Does everything that is due, once and as of one moment. Returns true if there may be more.
     fn work(&mut self, cx: &mut Context<'_>, slice: &mut Slice) -> Result<bool, Status> {
         let now = Instant::now();
-        if self.is_asked_back(cx.waker()) {
-            self.out = Frames::default();
-            self.shared.metrics.asked_back();
-            return Err(asked_back());
-        }
         let more = self.take_requests(cx, now, slice)?;
         let Some(session) = &mut self.session else { return Ok(true) };
         session.poll_audience(cx, now)?;
@@ -178,9 +173,10 @@ impl StreamBody {
             }
         }
         if self.out.len() > 0 {
-            self.check_memory()?;
-            self.would_pend =
-                !more && self.out.len() < BYTES_AT_ONCE && self.waits_for_wake(cx, now);
+            self.check_memory(0)?;
+            // A chunk that counts is polled for, so that it counts no more when it was taken.
+            let is_small = self.out.len() <= SMALL_CHUNK;
+            self.would_pend = !more && is_small && self.waits_for_wake(cx, now);
             return Ok(true);
         }
         self.check_drain(cx)?;
@@ -190,15 +186,14 @@ impl StreamBody {
         Ok(self.is_due(cx, now) || more)
     }
 
-    /// Has the budget know what is held for the client. A client that may not hold so much is not
-    /// sent what waits for it.
-    fn check_memory(&mut self) -> Result<(), Status> {
+    /// Has the budget know what is held for the client, and as much more. A client that may not hold
+    /// so much is not sent what waits for it.
+    fn check_memory(&mut self, more: usize) -> Result<(), Status> {
         let Some(session) = &self.session else { return Ok(()) };
-        let requests = self.messages.held_bytes();
+        let requests = self.messages.held_bytes() + more;
         let held = Self::BYTES + requests + session.held_bytes() + self.out.held_bytes();
-        self.charge.set(held).map_err(|shortage| {
+        self.shared.metrics.counted(self.charge.set(held)).map_err(|shortage| {
             self.out = Frames::default();
-            self.shared.metrics.out_of_memory(shortage);
             out_of_memory(shortage)
         })
     }
@@ -223,10 +218,11 @@ impl StreamBody {
                     self.arrival.clear();
                     let Some(session) = &mut self.session else { return Ok(true) };
                     if let Some(work) = session.receive(&message, now)? {
+                        self.check_memory(message.len())?;
                         self.leave(work);
                         return Ok(true);
                     }
-                    self.check_memory()?;
+                    self.check_memory(0)?;
                     if !slice.spend(cx) {
                         return Ok(true);
                     }
@@ -235,7 +231,7 @@ impl StreamBody {
                 Poll::Ready(NextMessage::Gone) => self.stage = StreamBodyStage::Ended,
                 Poll::Pending => {
                     // A part of a message may have come.
-                    self.check_memory()?;
+                    self.check_memory(0)?;
                     self.check_arrival(cx)?;
                     return Ok(false);
                 }
@@ -293,31 +289,26 @@ impl StreamBody {
 
     /// Sends the session away to do long work.
     fn leave(&mut self, work: LongWork) {
-        let Some(mut session) = self.session.take() else { return };
+        let Some(session) = self.session.take() else { return };
         // Nothing more is read until it is back.
         self.arrival.clear();
-        let work = move || {
-            let mut out = Frames::default();
-            let outcome = work(&mut session, &mut out);
-            (session, out, outcome)
-        };
         let threads = &self.shared.work_threads;
-        self.away = Some(Box::pin(threads.beside_workers(self.charge.share(), work)));
+        self.away = Some(AwaySession::new(session, work, threads, &self.charge));
     }
 
     /// Takes the session back, if it is away and its work is done.
     fn poll_away(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(away) = &mut self.away else { return Poll::Ready(()) };
-        let returned = ready!(away.as_mut().poll(cx));
+        let returned = ready!(away.poll(cx));
         self.away = None;
-        let Some((session, out, outcome)) = returned else {
+        let Some(returned) = returned else {
             // The server ends.
             self.stage = StreamBodyStage::Ended;
             return Poll::Ready(());
         };
-        self.session = Some(session);
-        self.out.append(out);
-        if let Err(status) = outcome.and_then(|()| self.check_memory()) {
+        self.session = Some(returned.session);
+        self.out.append(returned.out);
+        if let Err(status) = returned.outcome.and_then(|()| self.check_memory(0)) {
             self.end_with(status);
         }
         Poll::Ready(())
@@ -325,9 +316,37 @@ impl StreamBody {
 
     /// Refuses the client: no answer is better than one that comes too late (S-111).
     fn give_up(&mut self) {
+        self.drop_all(too_many_big_responses());
+    }
+
+    /// Ends the stream if other clients need the memory that it holds.
+    fn check_asked_back(&mut self, cx: &Context<'_>) {
+        let serves = matches!(self.stage, StreamBodyStage::Open | StreamBodyStage::HalfClosed);
+        if serves && self.is_asked_back(cx.waker()) {
+            self.shared.metrics.asked_back();
+            self.drop_all(asked_back());
+        }
+    }
+
+    /// Ends the stream without what waits for its client.
+    fn drop_all(&mut self, status: Status) {
         self.permit = None;
         self.out = Frames::default();
-        self.end_with(too_many_big_responses());
+        self.end_with(status);
+        self.free_session();
+    }
+
+    /// Frees what a large stream keeps on another thread.
+    fn free_session(&mut self) {
+        let threads = &self.shared.work_threads;
+        if let Some(kept) = self.away.take().and_then(AwaySession::cancel) {
+            away::free(kept, threads, &self.charge);
+        }
+        if self.session.as_ref().is_some_and(StreamSession::is_large)
+            && let Some(session) = self.session.take()
+        {
+            away::free(session, threads, &self.charge);
+        }
     }
 
     fn end_with(&mut self, status: Status) {
@@ -341,6 +360,7 @@ impl StreamBody {
         let mut rounds = 0;
         let mut slice = Slice::begin();
         self.would_pend = false;
+        self.check_asked_back(cx);
         loop {
             match self.poll_out(cx) {
                 Poll::Ready(Some(chunk)) => return Poll::Ready(Some(Frame::data(chunk))),
@@ -374,13 +394,8 @@ impl StreamBody {
 }
 
 impl Drop for StreamBody {
-    /// Frees what a large stream kept on another thread, because it may be a million pieces.
     fn drop(&mut self) {
-        if let Some(session) = self.session.take().filter(StreamSession::is_large)
-            && let Ok(runtime) = Handle::try_current()
-        {
-            drop(runtime.spawn_blocking(move || drop(session)));
-        }
+        self.free_session();
     }
 }
 

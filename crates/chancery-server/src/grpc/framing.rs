@@ -131,9 +131,22 @@ impl Frames {
         self.bytes
     }
 
-    /// The number of bytes of memory that are kept for this stream alone.
+    /// The number of bytes of memory that are kept for this stream alone, with the next chunk.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.own + self.open.capacity() + self.parts.capacity() * size_of::<Bytes>()
+        let references = self.parts.capacity() * size_of::<Bytes>();
+        self.own + self.open.capacity() + references + self.copied_next()
+    }
+
+    /// The number of bytes that are copied into the next chunk.
+    fn copied_next(&self) -> usize {
+        let mut copied = 0;
+        for part in self.parts.iter().take_while(|part| part.len() <= COPIED) {
+            copied += part.len();
+            if copied >= GATHERED {
+                return GATHERED;
+            }
+        }
+        copied
     }
 
     /// A chunk of this part and the small ones that follow it.

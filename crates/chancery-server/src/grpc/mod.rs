@@ -11,6 +11,7 @@
 //! is therefore not made, and a slow client costs nothing but its own time (S-108).
 
 mod account;
+mod away;
 mod body;
 mod framing;
 mod rejection;

@@ -85,12 +85,14 @@ impl StreamSession {
             let message = message.clone();
             return Ok(Some(Box::new(move |session, _| {
                 let request = session.decode(&message)?;
-                session.take_request(request, now)
+                session.take_request(request, Instant::now())
             })));
         }
         let request = self.decode(message)?;
         if self.resources >= MANY_RESOURCES && request.is_about_everything() {
-            return Ok(Some(Box::new(move |session, _| session.take_request(request, now))));
+            return Ok(Some(Box::new(move |session, _| {
+                session.take_request(request, Instant::now())
+            })));
         }
         self.take_request(request, now)?;
         Ok(None)
@@ -150,7 +152,7 @@ impl StreamSession {
             return Ok(Responded::Nothing);
         }
         Ok(Responded::Later(Box::new(move |session, out| {
-            if let Some(response) = session.next_response(now)? {
+            if let Some(response) = session.next_response(Instant::now())? {
                 session.add(&response, out);
             }
             Ok(())

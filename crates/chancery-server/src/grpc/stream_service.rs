@@ -10,7 +10,6 @@ use super::send_permits::SendPermits;
 use super::session::StreamSession;
 use super::status::{draining, out_of_memory, too_many_streams};
 use crate::activity::RequestContext;
-use crate::budget::MemoryCharge;
 use crate::request_body::RequestBody;
 use crate::routes::StreamRoute;
 use crate::server_state::{ServerState, StreamPermit};
@@ -38,7 +37,8 @@ impl StreamService {
         request: Request<RequestBody>,
     ) -> Result<Response<StreamBody>, Status> {
         let permit = self.admit(context)?;
-        let charge = MemoryCharge::new(&context.share, StreamBody::BYTES).map_err(out_of_memory)?;
+        let charge =
+            self.shared.charge(&context.share, StreamBody::BYTES).map_err(out_of_memory)?;
         let (variant, only) = (route.variant, route.type_url.clone());
         let session = StreamSession::open(permit, Arc::clone(&context.peer), variant, only);
         let activity = Arc::clone(&context.activity);

@@ -19,6 +19,7 @@ use chancery_proto::json::{JsonError, resource_to_json, response_head, response_
 
 use crate::activity::ActiveRequest;
 use crate::budget::{MemoryCharge, PeerShare};
+use crate::connection::HTTP1_BUFFER;
 use crate::server_state::{ServerState, StreamPermit};
 use crate::slice::{LONG_REQUEST, Slice};
 
@@ -86,8 +87,17 @@ impl PollBody {
         })
     }
 
-    /// The body that counts as a stream and as an open request.
+    /// The number of bytes that an answer with these resources holds while its client does not read:
+    /// the references, a chunk, and what HTTP gathers before it waits.
+    pub(super) fn bytes_of(resources: &Entries) -> usize {
+        size_of_val(resources.segments()) + HTTP1_BUFFER + FULL_CHUNK + OWN_CHUNK
+    }
+
+    /// The body that counts as a stream and as an open request. The request itself is gone by now.
     pub(crate) fn counted(self, permit: StreamPermit, active: ActiveRequest) -> Self {
+        // This was charged together with the request, so it is not more than before.
+        let held = self.charge.set(Self::bytes_of(&self.resources));
+        debug_assert!(held.is_ok(), "it holds less");
         Self { counted: Some((permit, active)), ..self }
     }
 
@@ -118,7 +128,8 @@ impl PollBody {
     }
 
     fn gather(&mut self) -> Result<Bytes, JsonError> {
-        let mut chunk = BytesMut::new();
+        let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(FULL_CHUNK + OWN_CHUNK);
+        let mut chunk = BytesMut::with_capacity(room);
         while chunk.len() < FULL_CHUNK
             && let Some(text) = self.next_text(&mut chunk)?
         {

@@ -3,7 +3,10 @@
 //! Each poll stands alone: it brings its node, and the server keeps no session. A poll that is
 //! current is held until something changes, and answered 304 shortly before the client gives up.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -12,8 +15,7 @@ use chancery_core::server::{Entries, Violation};
 use chancery_core::{Node, Snapshot, SotwRequest, TypeUrl};
 use chancery_proto::json::{JsonError, request_from_json_within};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
-use http_body::Body;
-use http_body_util::BodyExt;
+use http_body::{Body, Frame};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
@@ -24,7 +26,7 @@ use crate::http_error::http_error;
 use crate::log_limiter::{LineOrigin, PeerLine, message, name};
 use crate::metrics::PollLabels;
 use crate::policy::{Client, Refusal};
-use crate::request_body::RequestBody;
+use crate::request_body::{RequestBody, RequestBodyError};
 use crate::server_state::{ServerState, StreamPermit};
 use crate::slice::LONG_REQUEST;
 use crate::store::Watch;
@@ -36,9 +38,6 @@ use repeats::RepeatedPolls;
 
 /// The number of bytes that a poll holds beside its body.
 const POLL_BYTES: usize = 4 * 1024;
-/// The number of bytes that an answer holds while its client does not read, beside the references to
-/// its resources: a chunk, and what HTTP gathers before it waits.
-const ANSWER_BYTES: usize = 80 * 1024;
 
 /// Answers polls.
 pub(crate) struct PollService {
@@ -91,8 +90,7 @@ impl RestPoll<'_> {
     /// The answer with data; an error is any other answer.
     async fn answer(&self, request: Request<RequestBody>) -> Result<PollBody, ErrorResponse> {
         let until = Instant::now() + self.hold_time(request.headers());
-        let charge = MemoryCharge::new(&self.context.share, POLL_BYTES);
-        let charge = charge.map_err(|shortage| self.out_of_memory(shortage))?;
+        let charge = self.shared.charge(&self.context.share, POLL_BYTES).map_err(out_of_memory)?;
         let (request, is_long) = self.read(request, &charge).await?;
         let request = Arc::new(request);
         let node = request.node.as_deref().filter(|node| !node.id.is_empty());
@@ -206,6 +204,22 @@ impl RestPoll<'_> {
         })
     }
 
+    /// The next part of a request, unless others need the memory that its beginning takes.
+    async fn next_frame(
+        &self,
+        body: &mut RequestBody,
+        charge: &MemoryCharge,
+    ) -> Result<Option<Result<Frame<Bytes>, RequestBodyError>>, ErrorResponse> {
+        let next = poll_fn(|cx| match charge.is_asked_back(cx.waker()) {
+            true => Poll::Ready(None),
+            false => Pin::new(&mut *body).poll_frame(cx).map(Some),
+        });
+        next.await.ok_or_else(|| {
+            self.shared.metrics.asked_back();
+            Box::new(http_error(StatusCode::SERVICE_UNAVAILABLE, "other clients need the memory"))
+        })
+    }
+
     /// Gathers the bytes of a request, each of which counts while it waits for the others.
     async fn read_body(
         &self,
@@ -221,7 +235,7 @@ impl RestPoll<'_> {
             return Err(too_large());
         }
         let mut all = BytesMut::new();
-        while let Some(frame) = body.frame().await {
+        while let Some(frame) = self.next_frame(&mut body, charge).await? {
             let frame = frame.map_err(|_| {
                 Box::new(http_error(StatusCode::BAD_REQUEST, "the body ends in its middle"))
             })?;
@@ -231,14 +245,9 @@ impl RestPoll<'_> {
             }
             all.extend_from_slice(&part);
             let held = charge.set(POLL_BYTES + all.capacity());
-            held.map_err(|shortage| self.out_of_memory(shortage))?;
+            self.shared.metrics.counted(held).map_err(out_of_memory)?;
         }
         Ok(all.freeze())
-    }
-
-    fn out_of_memory(&self, shortage: MemoryShortage) -> ErrorResponse {
-        self.shared.metrics.out_of_memory(shortage);
-        Box::new(http_error(StatusCode::SERVICE_UNAVAILABLE, &shortage.to_string()))
     }
 
     /// The next snapshot; `None` if none comes in time. Polls are answered early when the connection
@@ -300,9 +309,9 @@ impl RestPoll<'_> {
         resources: Entries,
         charge: MemoryCharge,
     ) -> Result<PollBody, ErrorResponse> {
-        let references = size_of_val(resources.segments());
-        let held = charge.set(ANSWER_BYTES + references);
-        held.map_err(|shortage| self.out_of_memory(shortage))?;
+        // The request is kept until the answer is there.
+        let held = charge.add(PollBody::bytes_of(&resources));
+        self.shared.metrics.counted(held).map_err(out_of_memory)?;
         let body = PollBody::new(self.shared, self.type_url, version, resources, charge).await;
         let body = body.map_err(|error| {
             let reason = error.to_string();
@@ -332,6 +341,10 @@ fn not_modified() -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     *response.status_mut() = StatusCode::NOT_MODIFIED;
     response
+}
+
+fn out_of_memory(shortage: MemoryShortage) -> ErrorResponse {
+    Box::new(http_error(StatusCode::SERVICE_UNAVAILABLE, &shortage.to_string()))
 }
 
 fn refused(refusal: Refusal) -> ErrorResponse {

@@ -1,9 +1,9 @@
 //! Counts the bytes of request bodies as they arrive over HTTP/2.
 //!
-//! h2 keeps what has arrived until a stream takes it, and does not say how much that is. A stream
-//! whose client reads no response takes no requests either, so a client could have the server keep a
-//! whole window on each of its connections. This follows the frames by their headers alone. h2
-//! checks all else about them.
+//! A stream whose client reads no response takes no requests either, so a client could have the
+//! server keep a whole window on each of its connections. This follows the frames by their headers and
+//! the lengths of their padding alone. h2 checks all else about them. Not here: who has taken what
+//! (`unread_bodies`).
 
 use std::sync::Arc;
 
@@ -15,6 +15,8 @@ const PREFACE: usize = 24;
 const HEADER: usize = 9;
 /// The type of a frame with a part of a body.
 const DATA: u8 = 0;
+/// The flag of a frame whose first byte is the length of the padding at its end.
+const PADDED: u8 = 8;
 
 /// Counts the bytes of DATA frames.
 pub(super) struct DataMeter {
@@ -24,22 +26,43 @@ pub(super) struct DataMeter {
     come: usize,
     /// The number of bytes that the frame still has, or the preface.
     rest: usize,
-    /// True if the frame is one of DATA.
-    is_data: bool,
+    /// The number of them at its end that are no data: padding, or all of them.
+    tail: usize,
+    /// True if the next byte is the length of the padding.
+    is_padded: bool,
+    /// The stream that the frame is of.
+    stream: u32,
 }
 
 impl DataMeter {
     pub(super) fn new(activity: Arc<ConnectionActivity>) -> Self {
-        Self { activity, header: [0; HEADER], come: 0, rest: PREFACE, is_data: false }
+        Self {
+            activity,
+            header: [0; HEADER],
+            come: 0,
+            rest: PREFACE,
+            tail: PREFACE,
+            is_padded: false,
+            stream: 0,
+        }
     }
 
     /// Counts the bytes that were read next.
     pub(super) fn count(&mut self, mut bytes: &[u8]) {
-        let mut data = 0;
-        while !bytes.is_empty() {
+        while let Some(first) = bytes.first() {
+            if self.is_padded {
+                self.tail = usize::from(*first);
+                self.is_padded = false;
+                self.rest -= 1;
+                bytes = &bytes[1..];
+                continue;
+            }
             if self.rest > 0 {
                 let part = self.rest.min(bytes.len());
-                data += if self.is_data { part } else { 0 };
+                let data = self.rest.saturating_sub(self.tail).min(part);
+                if data > 0 {
+                    self.activity.unread.received(self.stream, data);
+                }
                 self.rest -= part;
                 bytes = &bytes[part..];
                 continue;
@@ -52,15 +75,15 @@ impl DataMeter {
                 self.begin_frame();
             }
         }
-        if data > 0 {
-            self.activity.received(data);
-        }
     }
 
     fn begin_frame(&mut self) {
-        let [high, middle, low, kind, ..] = self.header;
+        let [high, middle, low, kind, flags, stream @ ..] = self.header;
         self.rest = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
-        self.is_data = kind == DATA;
+        self.tail = if kind == DATA { 0 } else { self.rest };
+        self.is_padded = kind == DATA && flags & PADDED != 0 && self.rest > 0;
+        // The highest bit is reserved.
+        self.stream = u32::from_be_bytes(stream) & (u32::MAX >> 1);
         self.come = 0;
     }
 }
@@ -69,9 +92,9 @@ impl DataMeter {
 mod tests {
     use super::*;
 
-    fn frame(kind: u8, length: u8) -> Vec<u8> {
-        let mut frame = vec![0, 0, length, kind, 0, 0, 0, 0, 1];
-        frame.extend(std::iter::repeat_n(DATA, usize::from(length)));
+    fn frame(kind: u8, flags: u8, length: u8) -> Vec<u8> {
+        let mut frame = vec![0, 0, length, kind, flags, 0, 0, 0, 1];
+        frame.extend(std::iter::repeat_n(20, usize::from(length)));
         frame
     }
 
@@ -79,13 +102,17 @@ mod tests {
     fn bytes_of_bodies_are_counted_however_they_are_cut() {
         let mut bytes = vec![b'P'; PREFACE];
         for (kind, length) in [(4, 0), (1, 30), (DATA, 200), (8, 4), (DATA, 0), (DATA, 7)] {
-            bytes.extend(frame(kind, length));
+            bytes.extend(frame(kind, 0, length));
+        }
+        // Of these, 20 are padding, and one is the length of it; the second is too short for that.
+        for length in [60, 9, 0] {
+            bytes.extend(frame(DATA, PADDED, length));
         }
         for size in 1..=bytes.len() {
             let activity = Arc::new(ConnectionActivity::default());
             let mut meter = DataMeter::new(Arc::clone(&activity));
             bytes.chunks(size).for_each(|part| meter.count(part));
-            assert_eq!(activity.unread(), 207, "in parts of {size}");
+            assert_eq!(activity.unread.sum(), 207 + 39, "in parts of {size}");
         }
     }
 }

@@ -1,0 +1,81 @@
+//! A session that does long work on another thread, and the end of one that keeps much.
+//!
+//! The thread of a connection is for all of its streams, and for those of other connections. Work on a
+//! million names, and freeing them, is done on the few threads for long work, for which peers take
+//! turns. What a session keeps is charged until it is freed.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio::runtime::Handle;
+use tonic::Status;
+
+use super::framing::Frames;
+use super::session::{LongWork, StreamSession};
+use crate::budget::MemoryCharge;
+use crate::slice::WorkThreads;
+
+/// A session that does long work on another thread.
+pub(super) struct AwaySession {
+    /// The session and its work, until it begins.
+    waiting: Arc<Mutex<Option<Waiting>>>,
+    returned: Pin<Box<dyn Future<Output = Option<Returned>> + Send>>,
+}
+
+/// A session that waits for its turn, and what it is to do.
+type Waiting = (StreamSession, LongWork);
+
+/// A session that is back.
+pub(super) struct Returned {
+    pub(super) session: StreamSession,
+    /// The responses that it made.
+    pub(super) out: Frames,
+    pub(super) outcome: Result<(), Status>,
+}
+
+impl AwaySession {
+    pub(super) fn new(
+        session: StreamSession,
+        work: LongWork,
+        threads: &WorkThreads,
+        charge: &MemoryCharge,
+    ) -> Self {
+        let waiting = Arc::new(Mutex::new(Some((session, work))));
+        let waits = Arc::clone(&waiting);
+        let work = move || {
+            let (mut session, work) = take(&waits)?;
+            let mut out = Frames::default();
+            let outcome = work(&mut session, &mut out);
+            Some(Returned { session, out, outcome })
+        };
+        let returned = threads.beside_workers(charge.share(), work);
+        Self { waiting, returned: Box::pin(async move { returned.await.flatten() }) }
+    }
+
+    /// Ready when the session is back; with `None` if the server ends.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Returned>> {
+        self.returned.as_mut().poll(cx)
+    }
+
+    /// Gives the turn to others. Returns what waited for it.
+    pub(super) fn cancel(self) -> Option<Waiting> {
+        take(&self.waiting)
+    }
+}
+
+fn take(waiting: &Mutex<Option<Waiting>>) -> Option<Waiting> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// Frees what a stream kept on another thread, and gives its charge back after that.
+pub(super) fn free(kept: impl Send + 'static, threads: &WorkThreads, charge: &Arc<MemoryCharge>) {
+    // Without a runtime the process ends.
+    let Ok(runtime) = Handle::try_current() else { return };
+    let (threads, charge) = (threads.clone(), Arc::clone(charge));
+    runtime.spawn(async move {
+        threads.beside_workers(charge.share(), move || drop(kept)).await;
+        drop(charge);
+    });
+}
