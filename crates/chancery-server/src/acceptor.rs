@@ -1,14 +1,13 @@
 //! The connections of one listener, from their acceptance to their end.
 //!
 //! Connections and handshakes are bounded for the server as a whole: a connection past the limit is
-//! closed at once, and a handshake waits for a permit. Not here: the sockets (`listen`), the
+//! closed at once, and a handshake waits for its turn. Not here: the sockets (`listen`), the
 //! certificates (`tls`), and all that happens on a connection (`connection`).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -18,6 +17,7 @@ use crate::budget::{MemoryCharge, Permit};
 use crate::connection::{self, ConnectionFuture};
 use crate::listen::{AcceptedSocket, Listener};
 use crate::log_limiter::{LineOrigin, PeerLine};
+use crate::places::Places;
 use crate::policy::Peer;
 use crate::server_state::ServerState;
 use crate::service::Services;
@@ -27,8 +27,8 @@ use crate::tls::{Tls, TlsState};
 pub(crate) struct Acceptor {
     pub(crate) services: Arc<Services>,
     pub(crate) tls: Option<Arc<Tls>>,
-    /// The permits for handshakes of the whole server.
-    pub(crate) handshakes: Arc<Semaphore>,
+    /// The places for handshakes of the whole server.
+    pub(crate) handshakes: Places,
     pub(crate) stop: CancellationToken,
 }
 
@@ -127,12 +127,12 @@ impl Acceptor {
     {
         let shared = &self.services.shared;
         let handshake = async {
-            let permit = self.handshakes.acquire().await;
+            let place = self.handshakes.take(&shared.budget.share_of(peer)).await;
             let mut handshake = std::pin::pin!(tls.acceptor().accept(io));
             match timeout(HANDSHAKE_HOLD, &mut handshake).await {
                 Ok(done) => done,
                 Err(_) => {
-                    drop(permit);
+                    drop(place);
                     handshake.await
                 }
             }
@@ -205,6 +205,6 @@ async fn pause_after(error: &std::io::Error, shared: &ServerState) {
 /// TLS.
 const CONNECTION_BYTES: usize = 16 * 1024;
 
-/// The time for which a handshake keeps its permit: many times what one takes whose peer answers at
-/// once. A handshake that waits for its peer needs no CPU, so its permit goes to another one.
+/// The time for which a handshake keeps its place: many times what one takes whose peer answers at
+/// once. A handshake that waits for its peer needs no CPU, so its place goes to another one.
 const HANDSHAKE_HOLD: Duration = Duration::from_millis(200);

@@ -53,6 +53,7 @@ mod http_error;
 mod listen;
 mod log_limiter;
 mod metrics;
+mod places;
 mod policy;
 mod random;
 mod request_body;

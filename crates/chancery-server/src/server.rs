@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_proto::schema::Schema;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -23,6 +22,7 @@ use crate::config::Config;
 use crate::event::Observer;
 use crate::listen::Listener;
 use crate::metrics::Metrics;
+use crate::places::Places;
 use crate::policy::Policy;
 use crate::server_state::{ServerParts, ServerState};
 use crate::service::Services;
@@ -135,13 +135,13 @@ impl Server {
         let services = Arc::new(services(&shared, &health, self.services)?);
         set_health(&services, &health, ServingStatus::Serving).await;
         let mut tasks = JoinSet::new();
-        let handshakes = Arc::new(Semaphore::new(shared.config.limits.max_handshakes));
+        let handshakes = Places::new(shared.config.limits.max_handshakes);
         for listener in listeners {
             info!("serving on {listener}");
             let acceptor = Acceptor {
                 services: Arc::clone(&services),
                 tls: listener.tls.clone(),
-                handshakes: Arc::clone(&handshakes),
+                handshakes: handshakes.clone(),
                 stop: stopping.clone(),
             };
             tasks.spawn(acceptor.run(listener));

@@ -12,17 +12,16 @@
 //! The cost of a piece grows with its size (`cargo xtask growth`), so its size tells whether it is long.
 //! Not here: limits of size, which refuse what nobody needs (`config`, `chancery_core::server`).
 
-use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::Context;
 use std::time::{Duration, Instant};
 
 use tokio::task::coop::{consume_budget, has_budget_remaining};
 use tokio::task::{spawn_blocking, yield_now};
 
 use crate::budget::PeerShare;
-use crate::turns::Turns;
+use crate::places::Places;
 
 /// The size in bytes of a request, from which on its work is long. The shortest names in it cost most,
 /// some 10 ms.
@@ -50,7 +49,7 @@ impl Slice {
     }
 
     /// Spends the budget of the task for the time since the last call. Returns true if there is some
-    /// left. If not, the task will be woken.
+    /// left. If not, the caller has its task woken.
     pub(crate) fn spend(&mut self, cx: &mut Context<'_>) -> bool {
         let took = self.since.elapsed();
         if took >= UNIT {
@@ -78,31 +77,15 @@ fn spend(took: Duration, cx: &mut Context<'_>) {
     }
 }
 
-/// The threads for long pieces of work, for which peers take [turns](crate::turns). There are few,
-/// because each keeps for the next piece what the allocator gave it for the last.
+/// The threads for long pieces of work, for which peers take turns. There are few, because each keeps
+/// for the next piece what the allocator gave it for the last.
 #[derive(Clone)]
-pub(crate) struct WorkThreads(Arc<Mutex<Places>>);
-
-struct Places {
-    free: usize,
-    turns: Turns,
-}
-
-/// The wait for a place.
-struct PlaceRequest {
-    work: WorkThreads,
-    peer: Arc<PeerShare>,
-    ticket: u64,
-}
-
-/// A place, which is free again when it is dropped.
-struct Place(WorkThreads);
+pub(crate) struct WorkThreads(Places);
 
 impl WorkThreads {
     pub(crate) fn new() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let places = Places { free: cores.div_ceil(2), turns: Turns::default() };
-        Self(Arc::new(Mutex::new(places)))
+        Self(Places::new(cores.div_ceil(2)))
     }
 
     /// Does a long piece of work on another thread; `None` if it panics or the runtime ends.
@@ -115,9 +98,9 @@ impl WorkThreads {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        let (threads, peer) = (self.clone(), Arc::clone(peer));
+        let (places, peer) = (self.0.clone(), Arc::clone(peer));
         async move {
-            let place = threads.place(&peer).await;
+            let place = places.take(&peer).await;
             let work = move || {
                 // The place is taken until the work is done, even if nobody waits for it any more.
                 let _place = place;
@@ -126,47 +109,13 @@ impl WorkThreads {
             spawn_blocking(work).await.ok()
         }
     }
-
-    async fn place(&self, peer: &Arc<PeerShare>) -> Place {
-        let ticket = self.lock().turns.add(peer);
-        let request = PlaceRequest { work: self.clone(), peer: Arc::clone(peer), ticket };
-        poll_fn(|cx| request.poll(cx)).await
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Places> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl PlaceRequest {
-    fn poll(&self, cx: &Context<'_>) -> Poll<Place> {
-        let mut places = self.work.lock();
-        if !places.turns.is_first(&self.peer, self.ticket, cx.waker()) || places.free == 0 {
-            return Poll::Pending;
-        }
-        places.free -= 1;
-        places.turns.take_first();
-        Poll::Ready(Place(self.work.clone()))
-    }
-}
-
-impl Drop for PlaceRequest {
-    fn drop(&mut self) {
-        self.work.lock().turns.remove(&self.peer, self.ticket);
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut places = self.0.lock();
-        places.free += 1;
-        places.turns.wake_first();
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
     use std::sync::mpsc;
+    use std::task::Poll;
 
     use super::*;
     use crate::turns::tests::peers;
@@ -194,26 +143,5 @@ mod tests {
         let long = threads.beside_workers(&peers(1)[0], long);
         assert_eq!(long.await, Some(Ok(())));
         other.await.unwrap().unwrap();
-    }
-
-    #[tokio::test]
-    async fn peers_take_turns_at_long_work() {
-        let (threads, peers) = (WorkThreads::new(), peers(2));
-        threads.lock().free = 1;
-        let (said, heard) = mpsc::channel();
-        let work = |peer: usize| {
-            let said = said.clone();
-            threads.beside_workers(&peers[peer], move || said.send(peer))
-        };
-        let mut all = tokio::task::JoinSet::new();
-        for peer in [0, 0, 0, 0, 0, 1] {
-            all.spawn(work(peer));
-        }
-        while let Some(done) = all.join_next().await {
-            done.unwrap().unwrap().unwrap();
-        }
-        let order: Vec<_> = heard.try_iter().collect();
-        assert_eq!(order.len(), 6);
-        assert!(order[..3].contains(&1), "{order:?}");
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! A peer with thousands of requests delays another one by one request and not by thousands. Not here:
 //! the thing that is waited for, and the time for which it may be held (`grpc::send_permits`,
-//! `slice`).
+//! `places`).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

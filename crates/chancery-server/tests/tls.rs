@@ -11,12 +11,12 @@ use chancery_server::{
     AudienceName, ByNode, Client as Asking, Config, Limits, Listener, Metrics, OneAudience, Peer,
     Policy, Refusal, Server, Store, Times, Tls, TlsFiles,
 };
-use common::authority::{CertificateAuthority, connect_with, files, replace};
+use common::authority::{CertificateAuthority, connect_with, files, replace, shake_hands};
 use common::client::{Http2Client, http1};
 use common::message::{SotwRequest, SotwResponse};
 use common::{ADS_SOTW, CDS, Running, snapshot, within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::HandshakeKind;
 use tokio_rustls::rustls::pki_types::CertificateDer;
@@ -65,10 +65,14 @@ async fn who_stalls_in_a_handshake_keeps_no_other_from_one() {
         Running::with(config, OneAudience("all".into()), Some(tls), Metrics::default()).await;
     server.publish(&[("a", "1")]);
     let mut stalled = Vec::new();
-    for _ in 0..3 {
+    // One after another they would have their places for a minute.
+    for _ in 0..300 {
         stalled.push(TcpStream::connect(server.address).await.unwrap());
     }
-    let io = authority.connect(server.address, None, "h2").await.unwrap();
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, 2], 0).into()).unwrap();
+    let io = socket.connect(server.address).await.unwrap();
+    let io = shake_hands(&authority.client(None, "h2"), io).await.unwrap();
     assert_eq!(subscribe(&Http2Client::over(io).await).await.resources.len(), 1);
     // They may still end their own.
     let mut late = stalled.remove(0);

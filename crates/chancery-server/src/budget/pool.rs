@@ -24,9 +24,10 @@ pub(crate) enum Shortage {
 
 impl Pool {
     /// A pool of `limit` things. A peer may have `always` of them, or one of 128 parts of the pool if
-    /// that is more, as long as there are any.
+    /// that is more, as long as there are any; but never more than half of the pool.
     pub(super) fn new(limit: usize, always: usize) -> Self {
-        Self { limit, always: always.max(limit / 128), taken: AtomicUsize::new(0) }
+        let always = always.max(limit / 128).min(limit - limit / 4);
+        Self { limit, always, taken: AtomicUsize::new(0) }
     }
 
     pub(super) fn limit(&self) -> usize {

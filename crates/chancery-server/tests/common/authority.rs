@@ -138,8 +138,15 @@ pub(crate) async fn connect_with(
     config: &Arc<ClientConfig>,
     to: std::net::SocketAddr,
 ) -> std::io::Result<TlsStream<TcpStream>> {
+    shake_hands(config, TcpStream::connect(to).await?).await
+}
+
+/// Does a handshake on a connection.
+pub(crate) async fn shake_hands(
+    config: &Arc<ClientConfig>,
+    io: TcpStream,
+) -> std::io::Result<TlsStream<TcpStream>> {
     let name = ServerName::try_from("localhost").unwrap();
-    let io = TcpStream::connect(to).await?;
     within(TlsConnector::from(Arc::clone(config)).connect(name, io)).await
 }
 

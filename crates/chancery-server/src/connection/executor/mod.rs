@@ -20,8 +20,8 @@
 //! 4. The timers are polled if one of them fired or requests began or ended.
 //!
 //! After the last round everything that was gathered is written, once. There are at most
-//! [`MAX_ROUNDS`] rounds in a poll; then, or when the task has no budget left, the task wakes itself
-//! and other tasks get the thread.
+//! [`MAX_ROUNDS`] rounds in a poll; then, or when the task has no budget left or has read its part,
+//! the task wakes itself and other tasks get the thread.
 //!
 //! # When a subtask is woken
 //!
@@ -139,7 +139,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin, S: Future<Output = ()> + Unpin> Executor
                 return Poll::Ready(Ok(()));
             }
             rounds += 1;
-            if rounds == MAX_ROUNDS || !has_budget_remaining() {
+            if rounds == MAX_ROUNDS || !has_budget_remaining() || self.cork.is_sated() {
                 cx.waker().wake_by_ref();
                 break;
             }

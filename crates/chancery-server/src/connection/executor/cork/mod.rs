@@ -30,6 +30,10 @@ use data_meter::DataMeter;
 /// the processor; a larger buffer was measured to be slower.
 const ROOM: usize = 32 * 1024;
 
+/// The number of bytes that are read in one poll of the task, after which others run. What a few of
+/// them ask for may cost work for each stream of the connection: settings do.
+const READ_AT_ONCE: usize = 32 * 1024;
+
 thread_local! {
     /// The buffer for the connection that is polled on this thread.
     static SPARE_BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
@@ -55,6 +59,8 @@ struct CorkState<I> {
     last_read: Instant,
     /// Counts the bytes of request bodies over HTTP/2.
     data: Option<DataMeter>,
+    /// The number of bytes that were read in this poll of the task.
+    read: usize,
     held: Vec<u8>,
     /// The number of held bytes that are written already.
     written: usize,
@@ -74,6 +80,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Cork<I> {
             first: io::Cursor::new(first),
             last_read: Instant::now(),
             data: None,
+            read: 0,
             held: Vec::new(),
             written: 0,
             full: false,
@@ -84,7 +91,14 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Cork<I> {
 
     /// Writes the held bytes. Call it after each poll of the writer, with the writer's waker.
     pub(crate) fn poll_uncork(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.lock().poll_uncork(cx)
+        let mut state = self.lock();
+        state.read = 0;
+        state.poll_uncork(cx)
+    }
+
+    /// Returns true if nothing more is read before the next call of [`poll_uncork`](Self::poll_uncork).
+    pub(crate) fn is_sated(&self) -> bool {
+        self.lock().read >= READ_AT_ONCE
     }
 
     /// Counts the bytes of request bodies from now on, which is before the first read.
@@ -211,8 +225,13 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Cork<I> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let (mut corked, before) = (self.lock(), buffer.filled().len());
+        if corked.read >= READ_AT_ONCE {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let read = corked.poll_first_or_socket(cx, buffer);
         let new = &buffer.filled()[before..];
+        corked.read += new.len();
         if let Some(data) = corked.data.as_mut().filter(|_| !new.is_empty()) {
             data.count(new);
         }

@@ -283,3 +283,23 @@ proptest! {
         prop_assert_eq!(&cork.lock().io.taken, &accepted);
     }
 }
+
+#[test]
+fn a_poll_of_the_task_reads_a_bounded_part() {
+    let mut cork = cork([]);
+    let mut read = 0;
+    for _ in 0..2 {
+        let mut bytes = [0; 64];
+        loop {
+            let mut buffer = ReadBuf::new(&mut bytes);
+            if Pin::new(&mut cork).poll_read(&mut cx(), &mut buffer).is_pending() {
+                break;
+            }
+            read += buffer.filled().len();
+        }
+        assert!(cork.is_sated());
+        assert!(is_done(&cork.poll_uncork(&mut cx())));
+        assert!(!cork.is_sated());
+    }
+    assert!((2 * READ_AT_ONCE..2 * READ_AT_ONCE + 64).contains(&read), "{read}");
+}
