@@ -22,6 +22,7 @@ use crate::policy::Peer;
 use crate::server_state::ServerState;
 use crate::service::Services;
 use crate::tls::{Tls, TlsState};
+use crate::turns::Line;
 
 /// Accepts the connections of one listener.
 pub(crate) struct Acceptor {
@@ -127,7 +128,7 @@ impl Acceptor {
     {
         let shared = &self.services.shared;
         let handshake = async {
-            let place = self.handshakes.take(&shared.budget.share_of(peer)).await;
+            let place = self.handshakes.take(&shared.budget.share_of(peer), Line::End).await;
             let mut handshake = std::pin::pin!(tls.acceptor().accept(io));
             match timeout(HANDSHAKE_HOLD, &mut handshake).await {
                 Ok(done) => done,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use crate::budget::PeerShare;
-use crate::turns::Turns;
+use crate::turns::{Line, Turns};
 
 /// A number of places.
 #[derive(Clone)]
@@ -35,8 +35,8 @@ impl Places {
     }
 
     /// Waits for a place.
-    pub(crate) async fn take(&self, peer: &Arc<PeerShare>) -> Place {
-        let ticket = self.lock().turns.add(peer);
+    pub(crate) async fn take(&self, peer: &Arc<PeerShare>, line: Line) -> Place {
+        let ticket = self.lock().turns.add(peer, line);
         let request = PlaceRequest { places: self.clone(), peer: Arc::clone(peer), ticket };
         poll_fn(|cx| request.poll(cx)).await
     }
@@ -85,11 +85,11 @@ mod tests {
         let (places, peers) = (Places::new(1), peers(2));
         let (said, heard) = mpsc::channel();
         let mut all = tokio::task::JoinSet::new();
-        let first = places.take(&peers[0]).await;
+        let first = places.take(&peers[0], Line::End).await;
         for peer in [0, 0, 0, 0, 1] {
             let (places, share, said) = (places.clone(), Arc::clone(&peers[peer]), said.clone());
             all.spawn(async move {
-                let _place = places.take(&share).await;
+                let _place = places.take(&share, Line::End).await;
                 said.send(peer)
             });
         }

@@ -22,6 +22,7 @@ use tokio::task::{spawn_blocking, yield_now};
 
 use crate::budget::PeerShare;
 use crate::places::Places;
+use crate::turns::Line;
 
 /// The size in bytes of a request, from which on its work is long. The shortest names in it cost most,
 /// some 10 ms.
@@ -92,6 +93,7 @@ impl WorkThreads {
     pub(crate) fn beside_workers<T, F>(
         &self,
         peer: &Arc<PeerShare>,
+        line: Line,
         work: F,
     ) -> impl Future<Output = Option<T>> + Send + use<T, F>
     where
@@ -100,7 +102,7 @@ impl WorkThreads {
     {
         let (places, peer) = (self.0.clone(), Arc::clone(peer));
         async move {
-            let place = places.take(&peer).await;
+            let place = places.take(&peer, line).await;
             let work = move || {
                 // The place is taken until the work is done, even if nobody waits for it any more.
                 let _place = place;
@@ -140,7 +142,7 @@ mod tests {
         let other = tokio::spawn(async move { said.send(()) });
         let threads = WorkThreads::new();
         let long = move || heard.recv_timeout(Duration::from_secs(20));
-        let long = threads.beside_workers(&peers(1)[0], long);
+        let long = threads.beside_workers(&peers(1)[0], Line::End, long);
         assert_eq!(long.await, Some(Ok(())));
         other.await.unwrap().unwrap();
     }

@@ -1,5 +1,5 @@
 //! Requests of peers, in turn: one of each peer after another, and those of one peer in the order in
-//! which they were made.
+//! which they were made, unless one goes first.
 //!
 //! A peer with thousands of requests delays another one by one request and not by thousands. Not here:
 //! the thing that is waited for, and the time for which it may be held (`grpc::send_permits`,
@@ -18,9 +18,22 @@ pub(crate) struct Turns {
     order: VecDeque<PeerNumber>,
     /// The requests of each of these peers, oldest first.
     waiting: HashMap<PeerNumber, VecDeque<(u64, Waker)>>,
-    /// The number of the newest ticket.
+    /// The number of the newest ticket at the end of a line, and of that at the front of one.
     last: u64,
+    front: u64,
 }
+
+/// The place of a request among those of its peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// Before the others: it ends something that was begun, and frees what that holds.
+    Front,
+    /// After the others.
+    End,
+}
+
+/// The middle of the numbers of tickets, from which those at the front go down.
+const MIDDLE: u64 = u64::MAX / 2;
 
 /// The number of a peer, which no other one has while it waits.
 type PeerNumber = usize;
@@ -32,15 +45,25 @@ fn number(peer: &Arc<PeerShare>) -> PeerNumber {
 
 impl Turns {
     /// Adds a request of a peer. Returns its ticket.
-    pub(crate) fn add(&mut self, peer: &Arc<PeerShare>) -> u64 {
+    pub(crate) fn add(&mut self, peer: &Arc<PeerShare>, line: Line) -> u64 {
         let peer = number(peer);
-        self.last += 1;
         let waiting = self.waiting.entry(peer).or_insert_with(|| {
             self.order.push_back(peer);
             VecDeque::new()
         });
-        waiting.push_back((self.last, Waker::noop().clone()));
-        self.last
+        let waker = Waker::noop().clone();
+        match line {
+            Line::Front => {
+                self.front += 1;
+                waiting.push_front((MIDDLE - self.front, waker));
+                MIDDLE - self.front
+            }
+            Line::End => {
+                self.last += 1;
+                waiting.push_back((MIDDLE + self.last, waker));
+                MIDDLE + self.last
+            }
+        }
     }
 
     /// Returns true if it is the turn of a request. If not, `waker` is woken when it is.
@@ -112,10 +135,11 @@ pub(crate) mod tests {
     #[test]
     fn peers_come_one_after_another_and_requests_of_one_in_their_order() {
         let (mut turns, peers) = (Turns::default(), peers(3));
-        let many: Vec<_> = (0..4).map(|_| turns.add(&peers[0])).collect();
-        let (one, two) = (turns.add(&peers[1]), turns.add(&peers[2]));
+        let many: Vec<_> = (0..4).map(|_| turns.add(&peers[0], Line::End)).collect();
+        let (one, two) = (turns.add(&peers[1], Line::End), turns.add(&peers[2], Line::End));
         turns.remove(&peers[0], many[1]);
-        let order = [(0, many[0]), (1, one), (2, two), (0, many[2]), (0, many[3])];
+        let first = turns.add(&peers[0], Line::Front);
+        let order = [(0, first), (1, one), (2, two), (0, many[0]), (0, many[2]), (0, many[3])];
         for (peer, ticket) in order {
             assert!(turns.is_first(&peers[peer], ticket, Waker::noop()), "{ticket}");
             turns.take_first();

@@ -16,6 +16,7 @@ use super::framing::Frames;
 use super::session::{LongWork, StreamSession};
 use crate::budget::MemoryCharge;
 use crate::slice::WorkThreads;
+use crate::turns::Line;
 
 /// A session that does long work on another thread.
 pub(super) struct AwaySession {
@@ -38,7 +39,7 @@ pub(super) struct Returned {
 impl AwaySession {
     pub(super) fn new(
         session: StreamSession,
-        work: LongWork,
+        (work, line): (LongWork, Line),
         threads: &WorkThreads,
         charge: &MemoryCharge,
     ) -> Self {
@@ -50,7 +51,7 @@ impl AwaySession {
             let outcome = work(&mut session, &mut out);
             Some(Returned { session, out, outcome })
         };
-        let returned = threads.beside_workers(charge.share(), work);
+        let returned = threads.beside_workers(charge.share(), line, work);
         Self { waiting, returned: Box::pin(async move { returned.await.flatten() }) }
     }
 
@@ -75,7 +76,7 @@ pub(super) fn free(kept: impl Send + 'static, threads: &WorkThreads, charge: &Ar
     let Ok(runtime) = Handle::try_current() else { return };
     let (threads, charge) = (threads.clone(), Arc::clone(charge));
     runtime.spawn(async move {
-        threads.beside_workers(charge.share(), move || drop(kept)).await;
+        threads.beside_workers(charge.share(), Line::Front, move || drop(kept)).await;
         drop(charge);
     });
 }

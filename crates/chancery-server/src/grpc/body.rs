@@ -30,6 +30,7 @@ use crate::request_body::RequestBody;
 use crate::server_state::ServerState;
 use crate::slice::Slice;
 use crate::stall::StallTimer;
+use crate::turns::Line;
 
 /// The number of requests that are taken before other streams get the thread.
 const REQUESTS_AT_ONCE: usize = 64;
@@ -167,7 +168,8 @@ impl StreamBody {
                 Responded::Added => {}
                 Responded::Nothing => break,
                 Responded::Later(work) => {
-                    self.leave(work);
+                    // A stream that is answered keeps less than one that is owed everything.
+                    self.leave(work, Line::Front);
                     return Ok(true);
                 }
             }
@@ -219,7 +221,7 @@ impl StreamBody {
                     let Some(session) = &mut self.session else { return Ok(true) };
                     if let Some(work) = session.receive(&message, now)? {
                         self.check_memory(message.len())?;
-                        self.leave(work);
+                        self.leave(work, Line::End);
                         return Ok(true);
                     }
                     self.check_memory(0)?;
@@ -288,12 +290,12 @@ impl StreamBody {
     }
 
     /// Sends the session away to do long work.
-    fn leave(&mut self, work: LongWork) {
+    fn leave(&mut self, work: LongWork, line: Line) {
         let Some(session) = self.session.take() else { return };
         // Nothing more is read until it is back.
         self.arrival.clear();
         let threads = &self.shared.work_threads;
-        self.away = Some(AwaySession::new(session, work, threads, &self.charge));
+        self.away = Some(AwaySession::new(session, (work, line), threads, &self.charge));
     }
 
     /// Takes the session back, if it is away and its work is done.

@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::budget::PeerShare;
-use crate::turns::Turns;
+use crate::turns::{Line, Turns};
 
 /// The longest time for which a permit counts, so that a client that does not read delays the
 /// others no longer. On a slow network a client takes longer; then a few more responses than the
@@ -70,7 +70,7 @@ impl SendPermits {
 
     pub(crate) fn request(&self, peer: &Arc<PeerShare>) -> PermitRequest {
         let give_up_at = Instant::now() + MAX_WAIT;
-        let ticket = lock(&self.0).turns.add(peer);
+        let ticket = lock(&self.0).turns.add(peer, Line::End);
         let timer = Box::pin(sleep_until(give_up_at));
         let (permits, peer) = (Arc::clone(&self.0), Arc::clone(peer));
         PermitRequest { permits, peer, ticket, give_up_at, timer }

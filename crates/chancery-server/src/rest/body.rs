@@ -22,6 +22,7 @@ use crate::budget::{MemoryCharge, PeerShare};
 use crate::connection::HTTP1_BUFFER;
 use crate::server_state::{ServerState, StreamPermit};
 use crate::slice::{LONG_REQUEST, Slice};
+use crate::turns::Line;
 
 /// The size in bytes from which on a shared text is a chunk of its own, and is not copied.
 const OWN_CHUNK: usize = 8 * 1024;
@@ -225,7 +226,7 @@ impl Writer<'_> {
         let (shared, type_url) = (Arc::clone(self.shared), self.type_url.clone());
         let resource = Arc::clone(resource);
         let write = move || drop(resource_to_json(&shared.schema, &type_url, &resource));
-        self.shared.work_threads.beside_workers(self.peer, write).await;
+        self.shared.work_threads.beside_workers(self.peer, Line::Front, write).await;
     }
 }
 

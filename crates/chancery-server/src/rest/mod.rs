@@ -30,6 +30,7 @@ use crate::request_body::{RequestBody, RequestBodyError};
 use crate::server_state::{ServerState, StreamPermit};
 use crate::slice::LONG_REQUEST;
 use crate::store::Watch;
+use crate::turns::Line;
 
 mod body;
 mod repeats;
@@ -142,16 +143,16 @@ impl RestPoll<'_> {
         let (snapshot, request) = (Arc::clone(snapshot), Arc::clone(request));
         let type_url = self.type_url.clone();
         let decide = move || decide(&snapshot, &type_url, &request, &settings);
-        self.beside_workers(decide).await.unwrap_or(Answer::Unchanged)
+        self.beside_workers(Line::Front, decide).await.unwrap_or(Answer::Unchanged)
     }
 
     /// Does a long piece of work on another thread.
-    async fn beside_workers<T, F>(&self, work: F) -> Option<T>
+    async fn beside_workers<T, F>(&self, line: Line, work: F) -> Option<T>
     where
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        self.shared.work_threads.beside_workers(&self.context.share, work).await
+        self.shared.work_threads.beside_workers(&self.context.share, line, work).await
     }
 
     /// Follows the audience of the client. A reassignment while the policy is asked makes its answer
@@ -190,7 +191,7 @@ impl RestPoll<'_> {
         let is_long = body.len() >= LONG_REQUEST;
         let read = move || request_from_json_within(&body, &limits);
         let read = match is_long {
-            true => self.beside_workers(read).await,
+            true => self.beside_workers(Line::End, read).await,
             false => Some(read()),
         };
         let ends = || Box::new(http_error(StatusCode::SERVICE_UNAVAILABLE, "the server ends"));
