@@ -24,11 +24,15 @@ use crate::budget::PeerShare;
 use crate::places::Places;
 use crate::turns::Line;
 
-/// The size in bytes of a request, from which on its work is long. The shortest names in it cost most,
-/// some 10 ms.
-pub(crate) const LONG_REQUEST: usize = 64 * 1024;
-/// The size in bytes of what a stream keeps for its client, from which on its responses are long.
-pub(crate) const LARGE_STREAM: usize = 1024 * 1024;
+/// The size in bytes of a request as protobuf, from which on it takes long to read.
+pub(crate) const LONG_REQUEST: usize = 1024 * 1024;
+/// The size in bytes of a request or a resource as JSON, from which on it takes long to read or write.
+pub(crate) const LONG_JSON: usize = 64 * 1024;
+/// The number of names in a request from which on its work is long: some 10 ms.
+pub(crate) const MANY_NAMES: usize = 20_000;
+/// The size in bytes of what a stream keeps for its client, from which on its responses are long: of
+/// so many names that are owed.
+pub(crate) const LARGE_STREAM: usize = 128 * MANY_NAMES;
 /// The number of resources from which on work on all of them is long.
 pub(crate) const MANY_RESOURCES: usize = 10_000;
 

@@ -3,7 +3,6 @@
 //! [`chancery_proto::frames`] finds messages in chunks. Here bodies are read, and responses become
 //! chunks.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -12,6 +11,7 @@ use chancery_proto::frames;
 use http_body::Body;
 use tonic::Status;
 
+use super::parts::Parts;
 use super::status;
 
 /// The size of a frame's header: a flag and a length.
@@ -86,7 +86,6 @@ pub(crate) fn frame(shared: Vec<Bytes>, own: &[u8], out: &mut Frames) -> usize {
         shared.iter().for_each(|part| out.open.extend_from_slice(part));
     } else {
         out.close();
-        out.parts.reserve_exact(shared.len());
         shared.into_iter().for_each(|part| out.push(part));
     }
     out.open.extend_from_slice(own);
@@ -105,7 +104,7 @@ const GATHERED: usize = 32 * 1024;
 /// is taken. So a client that does not read keeps references and one chunk.
 #[derive(Default)]
 pub(crate) struct Frames {
-    parts: VecDeque<Bytes>,
+    parts: Parts,
     open: BytesMut,
     bytes: usize,
     /// The number of bytes in parts that are this stream's own.
@@ -116,7 +115,7 @@ impl Frames {
     /// The next chunk: one large part, or small parts that lie together.
     pub(crate) fn pop(&mut self) -> Option<Bytes> {
         let first = self.pop_part()?;
-        let next = self.parts.front().map_or(self.open.len(), Bytes::len);
+        let next = self.parts.first().map_or(self.open.len(), Bytes::len);
         let chunk = if first.len() <= COPIED && (1..=COPIED).contains(&next) {
             self.gather(&first)
         } else {
@@ -133,8 +132,7 @@ impl Frames {
 
     /// The number of bytes of memory that are kept for this stream alone, with the next chunk.
     pub(crate) fn held_bytes(&self) -> usize {
-        let references = self.parts.capacity() * size_of::<Bytes>();
-        self.own + self.open.capacity() + references + self.copied_next()
+        self.own + self.open.capacity() + self.parts.held_bytes() + self.copied_next()
     }
 
     /// The number of bytes that are copied into the next chunk.
@@ -153,7 +151,7 @@ impl Frames {
     fn gather(&mut self, first: &Bytes) -> Bytes {
         let mut chunk = BytesMut::with_capacity(self.bytes.min(GATHERED));
         chunk.extend_from_slice(first);
-        while let Some(part) = self.parts.front()
+        while let Some(part) = self.parts.first()
             && part.len() <= COPIED
             && chunk.len() + part.len() <= GATHERED
         {
@@ -171,25 +169,24 @@ impl Frames {
         if part.is_unique() {
             self.own += part.len();
         }
-        self.parts.push_back(part);
+        self.parts.push(part);
     }
 
     fn pop_part(&mut self) -> Option<Bytes> {
-        let Some(part) = self.parts.pop_front() else { return self.take_open() };
+        let Some(part) = self.parts.pop() else { return self.take_open() };
         if part.is_unique() {
             self.own = self.own.saturating_sub(part.len());
         }
         if self.parts.is_empty() {
-            self.parts = VecDeque::new();
             self.own = 0;
         }
         Some(part)
     }
 
     /// Adds the frames of others behind these.
-    pub(crate) fn append(&mut self, mut others: Self) {
+    pub(crate) fn append(&mut self, others: Self) {
         self.close();
-        self.parts.append(&mut others.parts);
+        self.parts.append(others.parts);
         self.open = others.open;
         self.bytes += others.bytes;
         self.own += others.own;
@@ -209,6 +206,8 @@ impl Frames {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use http_body::Frame;
 
     use super::*;

@@ -14,6 +14,7 @@ mod account;
 mod away;
 mod body;
 mod framing;
+mod parts;
 mod rejection;
 mod send_permits;
 mod session;

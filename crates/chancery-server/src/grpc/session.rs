@@ -18,7 +18,7 @@ use super::framing::{Frames, frame};
 use super::status;
 use crate::policy::Peer;
 use crate::server_state::{ServerState, StreamPermit};
-use crate::slice::{LARGE_STREAM, LONG_REQUEST, MANY_RESOURCES};
+use crate::slice::{LARGE_STREAM, LONG_REQUEST, MANY_NAMES, MANY_RESOURCES};
 use crate::store::{AudienceState, Watch};
 
 /// One stream.
@@ -89,7 +89,8 @@ impl StreamSession {
             })));
         }
         let request = self.decode(message)?;
-        if self.resources >= MANY_RESOURCES && request.is_about_everything() {
+        let is_about_many = self.resources >= MANY_RESOURCES && request.is_about_everything();
+        if is_about_many || names_in(&request) >= MANY_NAMES {
             return Ok(Some(Box::new(move |session, _| {
                 session.take_request(request, Instant::now())
             })));
@@ -278,6 +279,16 @@ impl StreamSession {
     /// The age of the stream at that moment.
     fn time(&self, now: Instant) -> Time {
         Time(now.saturating_duration_since(self.account.started()))
+    }
+}
+
+/// The number of names in a request.
+fn names_in(request: &Request) -> usize {
+    match request {
+        Request::Sotw(request) => request.names.len(),
+        Request::Delta(request) => {
+            request.subscribe.len() + request.unsubscribe.len() + request.initial_versions.len()
+        }
     }
 }
 

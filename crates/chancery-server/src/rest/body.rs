@@ -21,7 +21,7 @@ use crate::activity::ActiveRequest;
 use crate::budget::{MemoryCharge, PeerShare};
 use crate::connection::HTTP1_BUFFER;
 use crate::server_state::{ServerState, StreamPermit};
-use crate::slice::{LONG_REQUEST, Slice};
+use crate::slice::{LONG_JSON, Slice};
 use crate::turns::Line;
 
 /// The size in bytes from which on a shared text is a chunk of its own, and is not copied.
@@ -211,7 +211,7 @@ impl Writer<'_> {
     async fn sizes_of(&mut self, resources: &[Arc<Resource>]) -> Result<Vec<u64>, JsonError> {
         let mut sizes = Vec::with_capacity(resources.len());
         for resource in resources {
-            if resource.body().len() >= LONG_REQUEST {
+            if resource.body().len() >= LONG_JSON {
                 self.write_beside(resource).await;
             }
             let text = resource_to_json(&self.shared.schema, self.type_url, resource)?;

@@ -28,7 +28,7 @@ use crate::metrics::PollLabels;
 use crate::policy::{Client, Refusal};
 use crate::request_body::{RequestBody, RequestBodyError};
 use crate::server_state::{ServerState, StreamPermit};
-use crate::slice::LONG_REQUEST;
+use crate::slice::LONG_JSON;
 use crate::store::Watch;
 use crate::turns::Line;
 
@@ -188,7 +188,7 @@ impl RestPoll<'_> {
             Err(Box::new(http_error(StatusCode::REQUEST_TIMEOUT, "the body took too long")))
         })?;
         let limits = self.shared.config.protocol.request_limits();
-        let is_long = body.len() >= LONG_REQUEST;
+        let is_long = body.len() >= LONG_JSON;
         let read = move || request_from_json_within(&body, &limits);
         let read = match is_long {
             true => self.beside_workers(Line::End, read).await,
