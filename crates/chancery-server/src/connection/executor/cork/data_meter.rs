@@ -47,8 +47,9 @@ impl DataMeter {
         }
     }
 
-    /// Counts the bytes that were read next.
-    pub(super) fn count(&mut self, mut bytes: &[u8]) {
+    /// Counts the bytes that were read next. Returns the number of frames without data.
+    pub(super) fn count(&mut self, mut bytes: &[u8]) -> usize {
+        let mut others = 0;
         while let Some(first) = bytes.first() {
             if self.is_padded {
                 self.tail = usize::from(*first);
@@ -72,12 +73,14 @@ impl DataMeter {
             self.come += part;
             bytes = &bytes[part..];
             if self.come == HEADER {
-                self.begin_frame();
+                others += usize::from(!self.begin_frame());
             }
         }
+        others
     }
 
-    fn begin_frame(&mut self) {
+    /// Begins the frame whose header has come. Returns true if it is one of DATA.
+    fn begin_frame(&mut self) -> bool {
         let [high, middle, low, kind, flags, stream @ ..] = self.header;
         self.rest = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
         self.tail = if kind == DATA { 0 } else { self.rest };
@@ -85,6 +88,7 @@ impl DataMeter {
         // The highest bit is reserved.
         self.stream = u32::from_be_bytes(stream) & (u32::MAX >> 1);
         self.come = 0;
+        kind == DATA
     }
 }
 
@@ -111,7 +115,8 @@ mod tests {
         for size in 1..=bytes.len() {
             let activity = Arc::new(ConnectionActivity::default());
             let mut meter = DataMeter::new(Arc::clone(&activity));
-            bytes.chunks(size).for_each(|part| meter.count(part));
+            let others: usize = bytes.chunks(size).map(|part| meter.count(part)).sum();
+            assert_eq!(others, 3);
             assert_eq!(activity.unread.sum(), 207 + 39, "in parts of {size}");
         }
     }

@@ -30,9 +30,11 @@ use data_meter::DataMeter;
 /// the processor; a larger buffer was measured to be slower.
 const ROOM: usize = 32 * 1024;
 
-/// The number of bytes that are read in one poll of the task, after which others run. What a few of
-/// them ask for may cost work for each stream of the connection: settings do.
-const READ_AT_ONCE: usize = 32 * 1024;
+/// The number of bytes that are read in one poll of the task, after which others run.
+const READ_AT_ONCE: usize = 256 * 1024;
+/// The number of bytes that a frame without data counts for: it may cost work for each stream of the
+/// connection, as settings do.
+const FRAME_WEIGHT: usize = 512;
 
 thread_local! {
     /// The buffer for the connection that is polled on this thread.
@@ -59,7 +61,7 @@ struct CorkState<I> {
     last_read: Instant,
     /// Counts the bytes of request bodies over HTTP/2.
     data: Option<DataMeter>,
-    /// The number of bytes that were read in this poll of the task.
+    /// The number of bytes that were read in this poll of the task, with the weight of frames.
     read: usize,
     held: Vec<u8>,
     /// The number of held bytes that are written already.
@@ -233,7 +235,8 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Cork<I> {
         let new = &buffer.filled()[before..];
         corked.read += new.len();
         if let Some(data) = corked.data.as_mut().filter(|_| !new.is_empty()) {
-            data.count(new);
+            let frames = data.count(new);
+            corked.read += frames * FRAME_WEIGHT;
         }
         read
     }
