@@ -2,20 +2,20 @@
 //! a secret although nobody marked them.
 //!
 //! Marks are read from the descriptors, so that messages of users count like Envoy's. Not here: the
-//! walk over a body (`walk`), and names that authors chose (`names`).
+//! walk over a body (`walk`), names that authors chose (`names`), and a `Struct` in the form of its
+//! type (`typed_struct`).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use prost_reflect::{
-    DynamicMessage, ExtensionDescriptor, FieldDescriptor, Kind, MapKey, MessageDescriptor,
+    DynamicMessage, ExtensionDescriptor, FieldDescriptor, MapKey, MessageDescriptor,
     ReflectMessage, Value,
 };
 
-use super::{content, is_secret, names, values, withheld_path};
+use super::{content, names, typed_struct};
 use crate::any;
-use crate::json::to_value;
 use crate::schema::Schema;
 use crate::walk::{message_in, text_in, value_in};
 
@@ -147,7 +147,7 @@ pub(crate) fn hides(message: &DynamicMessage, field: &FieldDescriptor, value: &V
     rule_of(&rules_of(&descriptor), field).is_some()
         || is_named_value(message, &descriptor, field)
         || is_private_key(value)
-        || is_typed_secret(message, &descriptor, field)
+        || typed_struct::hides(message, &descriptor, field)
 }
 
 /// Returns true for an entry of a map whose value is left out where people read.
@@ -173,12 +173,12 @@ pub(super) fn withheld(message: &DynamicMessage) -> Option<String> {
         return is_closed_secret(message).then(String::new);
     }
     let is_struct = descriptor.full_name() == "google.protobuf.Struct";
-    let is_typed_struct = is_typed_struct(&descriptor);
+    let is_typed_struct = typed_struct::is_typed_struct(&descriptor);
     let rules = rules_of(&descriptor);
     message.fields().find_map(|(field, value)| {
         let is_withheld = match rule_of(&rules, &field) {
             Some(Rule::Withheld) => has_value(value, 0),
-            _ if is_typed_struct => is_typed_withheld(message, &descriptor, &field),
+            _ if is_typed_struct => typed_struct::is_withheld(message, &descriptor, &field),
             _ => has_private_key(value),
         };
         if is_withheld {
@@ -215,14 +215,13 @@ fn is_closed_secret(any: &DynamicMessage) -> bool {
     let Some(value) = any.get_field_by_number(any::VALUE) else { return false };
     let value = value.as_bytes().map(|bytes| &bytes[..]).unwrap_or_default();
     let url = any::type_url(any).unwrap_or_default();
-    let name = url.rsplit_once('/').map_or(&*url, |(_, name)| name);
-    let known = any.descriptor().parent_pool().get_message_by_name(name);
+    let known = any.descriptor().parent_pool().get_message_by_name(any::message_name(&url));
     known.is_some() && !value.is_empty() || names::has_private_key(value)
 }
 
 /// Returns true if there is a value in a field: a text or bytes, and not only the place where they
 /// stand.
-fn has_value(value: &Value, depth: usize) -> bool {
+pub(super) fn has_value(value: &Value, depth: usize) -> bool {
     match value {
         Value::String(_) | Value::Bytes(_) => has_content(value),
         Value::List(items) => items.iter().any(|item| has_value(item, depth)),
@@ -286,45 +285,4 @@ fn is_named_value(
     pair.is_some_and(|(_, key, values)| {
         values.contains(&field.name()) && names::names_secret(text_in(message, key))
     })
-}
-
-/// Returns true for the content of a `TypedStruct` that is withheld in the form of its type.
-fn is_typed_withheld(
-    message: &DynamicMessage,
-    descriptor: &MessageDescriptor,
-    field: &FieldDescriptor,
-) -> bool {
-    let typed = || typed_form(message, descriptor, field);
-    typed().is_some_and(|typed| is_secret(&typed.descriptor()) || withheld_path(&typed).is_some())
-}
-
-/// Returns true for the content of a `TypedStruct` that has hidden values in the form of its type.
-fn is_typed_secret(
-    message: &DynamicMessage,
-    descriptor: &MessageDescriptor,
-    field: &FieldDescriptor,
-) -> bool {
-    let typed = typed_form(message, descriptor, field);
-    typed.is_some_and(|typed| !values::of(&typed).is_empty())
-}
-
-fn is_typed_struct(descriptor: &MessageDescriptor) -> bool {
-    matches!(descriptor.full_name(), "xds.type.v3.TypedStruct" | "udpa.type.v1.TypedStruct")
-}
-
-/// The message that the `value` of a `TypedStruct` stands for, if its type is known.
-pub(super) fn typed_form(
-    message: &DynamicMessage,
-    descriptor: &MessageDescriptor,
-    field: &FieldDescriptor,
-) -> Option<DynamicMessage> {
-    if !is_typed_struct(descriptor) || !matches!(field.kind(), Kind::Message(_)) {
-        return None;
-    }
-    let url = text_in(message, "type_url");
-    let name = url.rsplit_once('/').map_or(url, |(_, name)| name);
-    let known = descriptor.parent_pool().get_message_by_name(name)?;
-    let content = message.get_field(field);
-    let json = to_value(content.as_message()?).ok()?;
-    DynamicMessage::deserialize(known, json).ok()
 }

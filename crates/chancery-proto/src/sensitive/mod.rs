@@ -8,8 +8,8 @@
 //!   `Secret`, wherever it stands; a value in a field that Envoy marks with
 //!   `udpa.annotations.sensitive` (keys, passwords, tokens, session ticket keys); the credentials of
 //!   gRPC services and of filters that Envoy does not mark; a private key in PEM, in whatever text;
-//!   and an `Any` that says it is of a known type and cannot be read. A `DataSource` counts if the
-//!   value stands in it; the name of a file or of an environment variable is no secret.
+//!   and an `Any` or `TypedStruct` that says it is of a known type and cannot be read. A `DataSource`
+//!   counts if the value stands in it; the name of a file or of an environment variable is no secret.
 //! - **Hidden** is what is left out of dumps, of the output for people, and of lines that quote a
 //!   client
 //!   ([S-138](https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/status/v3/csds.proto)):
@@ -32,6 +32,7 @@ mod escapes;
 mod fields;
 mod names;
 mod quotes;
+mod typed_struct;
 mod values;
 
 pub(crate) use fields::{hides, hides_entry};

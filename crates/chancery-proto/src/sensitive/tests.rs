@@ -157,6 +157,57 @@ fn a_struct_is_read_as_the_type_that_it_states() {
     assert_eq!(found(CLUSTER, socket(untyped)), ["KEY"]);
 }
 
+/// An extension with a `TypedStruct` of the configuration of `aws_lambda`.
+fn typed_struct(value: Json) -> Json {
+    extension(json!({"@type": "type.googleapis.com/xds.type.v3.TypedStruct",
+        "typeUrl": format!("{FILTERS}.http.aws_lambda.v3.Config"), "value": value}))
+}
+
+#[test]
+fn a_struct_is_read_as_its_type_with_what_that_type_does_not_know() {
+    let credentials = json!({"session_token": "TOKEN"});
+    let newer = [
+        json!({"credentials": credentials, "later": 1}),
+        json!({"credentials": credentials, "invocation_mode": "LATER"}),
+        json!({"credentials": {"session_token": "TOKEN", "later": {"x": [1]}}}),
+        json!({"credentials": credentials, "invocation_mode": 1}),
+    ];
+    for value in newer {
+        let at = path(EXTENSION, typed_struct(value.clone()));
+        assert_eq!(at.as_deref(), Some("typed_config.value"), "{value}");
+        assert!(found(EXTENSION, typed_struct(value.clone())).contains(&"TOKEN".into()), "{value}");
+    }
+    for value in [json!({"invocation_mode": 1, "arn": "a"}), json!({"later": "a"})] {
+        assert_eq!(path(EXTENSION, typed_struct(value.clone())), None, "{value}");
+        assert_eq!(found(EXTENSION, typed_struct(value)), [""; 0]);
+    }
+}
+
+#[test]
+fn a_struct_that_is_not_of_its_type_may_hold_a_secret() {
+    for value in [json!({"credentials": "TOKEN"}), json!({"arn": ["TOKEN"]})] {
+        let at = path(EXTENSION, typed_struct(value.clone()));
+        assert_eq!(at.as_deref(), Some("typed_config.value"), "{value}");
+        assert_eq!(found(EXTENSION, typed_struct(value)), ["TOKEN"]);
+    }
+    let empty = typed_struct(json!({"arn": 1}));
+    assert_eq!(path(EXTENSION, empty.clone()), None);
+    assert_eq!(found(EXTENSION, empty), [""; 0]);
+    // A part of an unknown type is not read, and keeps nobody from reading the others.
+    let part = json!({"name": "x", "typed_config": {"@type": "x/example.X", "token": 1}});
+    let manager = |filter: Json| {
+        let manager = "network.http_connection_manager.v3.HttpConnectionManager";
+        json!({"@type": "type.googleapis.com/udpa.type.v1.TypedStruct",
+            "typeUrl": format!("{FILTERS}.{manager}"), "value": {"http_filters": [part, filter]}})
+    };
+    assert_eq!(path(EXTENSION, extension(manager(json!({"name": "y"})))), None);
+    let users = json!({"@type": format!("{FILTERS}.http.basic_auth.v3.BasicAuth"),
+        "users": {"inline_string": "USERS"}});
+    let secret = extension(manager(json!({"name": "y", "typed_config": users})));
+    assert_eq!(path(EXTENSION, secret.clone()).as_deref(), Some("typed_config.value"));
+    assert_eq!(found(EXTENSION, secret), ["USERS"]);
+}
+
 #[test]
 fn a_guess_by_name_hides_and_refuses_nobody() {
     let header = |key: &str| json!({"header": {"key": key, "value": "VALUE"}});

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use prost_reflect::{DynamicMessage, ReflectMessage, Value};
 
 use super::fields;
+use super::typed_struct::{TypedForm, typed_form};
 use crate::any;
 use crate::walk::walk;
 
@@ -27,8 +28,11 @@ fn add(message: &DynamicMessage, found: &mut BTreeSet<Bytes>) {
         return;
     }
     for (field, value) in message.fields() {
-        if let Some(typed) = fields::typed_form(message, &message.descriptor(), &field) {
-            found.extend(of(&typed));
+        if let Some(typed) = typed_form(message, &message.descriptor(), &field) {
+            match typed {
+                TypedForm::Message(typed) => found.extend(of(&typed)),
+                TypedForm::Unreadable => add_all(value, 0, found),
+            }
         } else if fields::hides(message, &field, value) {
             add_all(value, 0, found);
         } else if let Value::Map(entries) = value {
