@@ -2,8 +2,8 @@
 //! a secret although nobody marked them.
 //!
 //! Marks are read from the descriptors, so that messages of users count like Envoy's. Not here: the
-//! walk over a body (`walk`), names that authors chose (`names`), and a `Struct` in the form of its
-//! type (`typed_struct`).
+//! walk over a body (`walk`), names that authors chose (`names`), a `Struct` in the form of its type
+//! (`typed_struct`), and what is a secret by its own form (`private_keys`).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,6 +14,7 @@ use prost_reflect::{
     ReflectMessage, Value,
 };
 
+use super::private_keys::{is_private_key, is_private_map_key};
 use super::{content, names, typed_struct};
 use crate::any;
 use crate::schema::Schema;
@@ -154,6 +155,7 @@ pub(crate) fn hides(message: &DynamicMessage, field: &FieldDescriptor, value: &V
 pub(crate) fn hides_entry(key: &MapKey, value: &Value) -> bool {
     let names = || key.as_str().is_some_and(names::names_secret);
     match value {
+        _ if is_private_map_key(key) => true,
         Value::String(_) | Value::Bytes(_) => {
             is_private_key(value) || has_content(value) && names()
         }
@@ -166,7 +168,8 @@ pub(crate) fn hides_entry(key: &MapKey, value: &Value) -> bool {
     }
 }
 
-/// The field of this one message with a value that must be withheld from strangers.
+/// The field of this one message with a value that must be withheld from strangers because of what
+/// the field means.
 pub(super) fn withheld(message: &DynamicMessage) -> Option<String> {
     let descriptor = message.descriptor();
     if any::is_any(&descriptor) {
@@ -178,8 +181,7 @@ pub(super) fn withheld(message: &DynamicMessage) -> Option<String> {
     message.fields().find_map(|(field, value)| {
         let is_withheld = match rule_of(&rules, &field) {
             Some(Rule::Withheld) => has_value(value, 0),
-            _ if is_typed_struct => typed_struct::is_withheld(message, &descriptor, &field),
-            _ => has_private_key(value),
+            _ => is_typed_struct && typed_struct::is_withheld(message, &descriptor, &field),
         };
         if is_withheld {
             return Some(field.name().to_owned());
@@ -209,14 +211,12 @@ fn is_source_in(value: &DynamicMessage) -> bool {
     names::INLINE.iter().filter_map(|name| text(name)).any(has_content)
 }
 
-/// Returns true for an `Any` that could not be opened and may hold a secret: one of a known type,
-/// or one with a private key.
+/// Returns true for an `Any` of a known type that could not be opened: it may hold a secret.
 fn is_closed_secret(any: &DynamicMessage) -> bool {
     let Some(value) = any.get_field_by_number(any::VALUE) else { return false };
-    let value = value.as_bytes().map(|bytes| &bytes[..]).unwrap_or_default();
     let url = any::type_url(any).unwrap_or_default();
     let known = any.descriptor().parent_pool().get_message_by_name(any::message_name(&url));
-    known.is_some() && !value.is_empty() || names::has_private_key(value)
+    known.is_some() && has_content(&value)
 }
 
 /// Returns true if there is a value in a field: a text or bytes, and not only the place where they
@@ -258,21 +258,6 @@ pub(super) fn is_source(descriptor: &MessageDescriptor) -> bool {
 
 fn has_content(value: &Value) -> bool {
     content(value).is_some_and(|content| !content.is_empty())
-}
-
-/// Returns true if a private key is among the values of a field.
-fn has_private_key(value: &Value) -> bool {
-    match value {
-        Value::Map(entries) => entries.values().any(is_private_key),
-        other => is_private_key(other),
-    }
-}
-
-fn is_private_key(value: &Value) -> bool {
-    match value {
-        Value::List(items) => items.iter().any(is_private_key),
-        one => content(one).is_some_and(names::has_private_key),
-    }
 }
 
 /// Returns true for the value of a header, a parameter or a pair with the name of a secret.

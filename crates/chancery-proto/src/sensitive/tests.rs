@@ -143,6 +143,36 @@ fn a_private_key_is_withheld_in_whatever_text() {
 }
 
 #[test]
+fn a_private_key_is_withheld_where_no_descriptor_has_a_field() {
+    // The key in a field of a newer Envoy: of the cluster, and of the context of its socket.
+    let context = format!("{TLS}.UpstreamTlsContext");
+    let newer = |number, content: &[u8], to: &mut Vec<u8>| {
+        prost::encoding::bytes::encode(number, &content.to_vec(), to);
+    };
+    let mut field = Vec::new();
+    newer(4000, &[b"\n\x03new\x12", PEM.as_bytes()].concat(), &mut field);
+    let in_cluster = [&body(CLUSTER, json!({"name": "c"}))[..], &field].concat();
+    let any = AnyMessage { type_url: context, value: field.clone() };
+    let mut in_context = body(CLUSTER, json!({"name": "c"})).to_vec();
+    let socket = [&b"\n\x01t\x1a"[..], &[any.encoded_len() as u8], &any.encode_to_vec()].concat();
+    newer(24, &socket, &mut in_context);
+    let bodies = [(in_cluster, ""), (in_context, "transport_socket.typed_config")];
+    for (body, at) in bodies {
+        let (url, body) = (TypeUrl::new(CLUSTER), Bytes::from(body));
+        assert_eq!(withheld(&Schema::bundled(), &url, &body).as_deref(), Some(at));
+        assert_eq!(values(&Schema::bundled(), &url, &body), [&field[..]], "{at}");
+    }
+    let labels = json!({"@type": format!("{FILTERS}.http.ext_authz.v3.CheckSettings"),
+        "contextExtensions": {PEM: ""}});
+    assert!(found(EXTENSION, extension(labels)).contains(&PEM.to_owned()));
+    // A text that was given twice, so that no message holds the first one.
+    let twice = [b"\n\x1e", &PEM.as_bytes()[..30], b"\n\x01c"].concat();
+    let (url, body) = (TypeUrl::new(CLUSTER), Bytes::from(twice));
+    assert_eq!(withheld(&Schema::bundled(), &url, &body).as_deref(), Some(""));
+    assert_eq!(values(&Schema::bundled(), &url, &body), [body]);
+}
+
+#[test]
 fn a_struct_is_read_as_the_type_that_it_states() {
     let certificate = json!({"private_key": {"inline_string": "KEY"}, "certificate_chain": {}});
     let context = json!({"common_tls_context": {"tls_certificates": [certificate]}});

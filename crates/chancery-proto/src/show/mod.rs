@@ -106,6 +106,21 @@ impl Viewer {
         !self.secrets && sensitive::hides(message, field, value)
     }
 
+    /// The key of an entry of a map.
+    fn key(&self, key: &MapKey) -> String {
+        if !self.secrets && sensitive::is_private_map_key(key) {
+            return REDACTED.to_owned();
+        }
+        match key {
+            MapKey::Bool(is) => is.to_string(),
+            MapKey::I32(is) => is.to_string(),
+            MapKey::I64(is) => is.to_string(),
+            MapKey::U32(is) => is.to_string(),
+            MapKey::U64(is) => is.to_string(),
+            MapKey::String(is) => is.clone(),
+        }
+    }
+
     /// Returns true for an entry of a map that is a hidden value, unless secrets are shown.
     fn withholds_entry(&self, key: &MapKey, value: &Value) -> bool {
         !self.secrets && sensitive::hides_entry(key, value)

@@ -10,7 +10,6 @@ use bytes::Bytes;
 use chancery_core::printable::is_printable;
 use prost_reflect::{DynamicMessage, Kind, ReflectMessage, Value};
 
-use super::tree::key_of;
 use super::{AnyContent, REDACTED, Viewer, fields};
 use crate::any;
 
@@ -73,7 +72,7 @@ impl TextWriter<'_> {
                     for (key, value) in entries {
                         let text = matches!(keys, Some(Kind::String));
                         let hidden = self.viewer.withholds_entry(key, value);
-                        let key = key_of(key);
+                        let key = self.viewer.key(key);
                         let key = if text { quoted(key.as_bytes()) } else { key };
                         self.block(name, |writer| {
                             writer.write_line("key", &key);

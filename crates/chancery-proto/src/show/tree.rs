@@ -7,7 +7,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, ReflectMessage, Value};
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, ReflectMessage, Value};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Number, Value as Json};
 
@@ -87,7 +87,7 @@ impl TreeBuilder<'_> {
             Json::Object(fields) => {
                 let fields = fields.into_iter().map(|(name, one)| {
                     let shown = shown(&name, one);
-                    (name, shown)
+                    (self.viewer.key(&MapKey::String(name)), shown)
                 });
                 Tree::Map(fields.collect())
             }
@@ -125,7 +125,7 @@ impl TreeBuilder<'_> {
                         } else {
                             self.value(entry.as_ref(), value, depth)
                         };
-                        (key_of(key), shown)
+                        (self.viewer.key(key), shown)
                     });
                     Tree::Map(entries.collect())
                 }
@@ -189,18 +189,6 @@ impl From<Json> for Tree {
                 Self::Map(fields.into_iter().map(|(key, value)| (key, value.into())).collect())
             }
         }
-    }
-}
-
-pub(super) fn key_of(key: &prost_reflect::MapKey) -> String {
-    use prost_reflect::MapKey;
-    match key {
-        MapKey::Bool(is) => is.to_string(),
-        MapKey::I32(is) => is.to_string(),
-        MapKey::I64(is) => is.to_string(),
-        MapKey::U32(is) => is.to_string(),
-        MapKey::U64(is) => is.to_string(),
-        MapKey::String(is) => is.clone(),
     }
 }
 
