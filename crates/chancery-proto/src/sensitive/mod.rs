@@ -46,9 +46,10 @@ pub use quotes::{WINDOW, without_values};
 /// has.
 pub fn withheld(schema: &Schema, type_url: &TypeUrl, body: &Bytes) -> Option<String> {
     match opened(schema, type_url, body) {
-        Opened::Message(message) => {
-            withheld_path(&message).or_else(|| has_private_key(body).then(String::new))
+        Opened::Message(message) if has_private_key(body) => {
+            withheld_path(&message).or_else(|| Some(String::new()))
         }
+        Opened::Message(message) => first_path(&message, withheld_by_meaning),
         Opened::Broken => Some(String::new()),
         Opened::Unknown => has_private_key(body).then(String::new),
     }
@@ -72,25 +73,36 @@ pub fn values(schema: &Schema, type_url: &TypeUrl, body: &Bytes) -> Vec<Bytes> {
 
 /// The path of the first value in a message that must be withheld from strangers.
 pub(crate) fn withheld_path(message: &DynamicMessage) -> Option<String> {
+    first_path(message, |message| {
+        withheld_by_meaning(message).or_else(|| private_keys::field_with_key(message))
+    })
+}
+
+/// The field of this one message with a value that must be withheld because of what the field
+/// means. It is empty for a message that is withheld as a whole. The messages in it are visited
+/// separately, and private keys are found by a search of the body, which has all texts.
+pub(crate) fn withheld_by_meaning(message: &DynamicMessage) -> Option<String> {
+    if is_secret(&message.descriptor()) {
+        return Some(String::new());
+    }
+    fields::withheld(message)
+}
+
+/// The path of the first field that `find` finds in a message or in one inside of it.
+fn first_path(
+    message: &DynamicMessage,
+    find: impl Fn(&DynamicMessage) -> Option<String>,
+) -> Option<String> {
     let mut found = None;
     walk(message, &mut |path, message| {
         if found.is_none()
-            && let Some(field) = withheld_in(message)
+            && let Some(field) = find(message)
         {
             let dot = if path.is_empty() || field.is_empty() { "" } else { "." };
             found = Some(format!("{path}{dot}{field}"));
         }
     });
     found
-}
-
-/// The field of this one message with a value that must be withheld. It is empty for a message that
-/// is withheld as a whole. The messages in it are visited separately.
-pub(crate) fn withheld_in(message: &DynamicMessage) -> Option<String> {
-    if is_secret(&message.descriptor()) {
-        return Some(String::new());
-    }
-    fields::withheld(message).or_else(|| private_keys::field_with_key(message))
 }
 
 /// Returns true for the type of an SDS resource.

@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use bytes::Bytes;
 use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
 
-use super::private_keys::{is_private_map_key, unknown_keys};
+use super::fields;
+use super::private_keys::{field_with_key, is_private_map_key, unknown_keys};
 use super::typed_struct::{TypedForm, typed_form};
-use super::{fields, withheld_in};
 use crate::any;
 use crate::walk::walk;
 
@@ -22,7 +22,7 @@ pub(super) fn of(message: &DynamicMessage) -> Vec<Bytes> {
 fn add(message: &DynamicMessage, found: &mut BTreeSet<Bytes>) {
     found.extend(unknown_keys(message));
     if any::is_any(&message.descriptor()) {
-        if withheld_in(message).is_some()
+        if (fields::withheld(message).is_some() || field_with_key(message).is_some())
             && let Some(value) = message.get_field_by_number(any::VALUE)
         {
             add_all(&value, 0, found);
