@@ -84,7 +84,7 @@ pub(super) const UNMARKED: [(&str, &[&str]); 14] = [
 const MILD: [&str; 3] = ["context_extensions", "auth_username", "downstream_auth_username"];
 
 /// Messages of a name and a value: the message, the field of the name, and those of the value.
-const PAIRS: [(&str, &str, [&str; 2]); 5] = [
+static PAIRS: [(&str, &str, [&str; 2]); 5] = [
     ("envoy.config.core.v3.HeaderValue", "key", ["value", "raw_value"]),
     ("envoy.api.v2.core.HeaderValue", "key", ["value", "raw_value"]),
     ("envoy.config.core.v3.QueryParameter", "key", ["value", "value"]),
@@ -132,23 +132,48 @@ fn mark_of(message: &MessageDescriptor) -> Option<ExtensionDescriptor> {
 fn rules_of(message: &MessageDescriptor) -> Cow<'static, [(u32, Rule)]> {
     match BUNDLED.get(message.full_name()) {
         Some(rules) => Cow::Borrowed(rules),
-        None if message.parent_pool() == Schema::bundled().pool() => Cow::Borrowed(&[]),
+        None if is_bundled(message) => Cow::Borrowed(&[]),
         // A message of the user's: few have marks, so that is looked up each time.
         None => Cow::Owned(rules(message)),
     }
+}
+
+/// Returns true for a message of the bundled descriptors, also in a pool to which others were
+/// added: the known messages stay as they are there.
+fn is_bundled(message: &MessageDescriptor) -> bool {
+    let bundled = Schema::bundled();
+    message.parent_pool() == bundled.pool()
+        || bundled.pool().get_message_by_name(message.full_name()).is_some()
 }
 
 fn rule_of(rules: &[(u32, Rule)], field: &FieldDescriptor) -> Option<Rule> {
     rules.iter().find(|(number, _)| *number == field.number()).map(|(_, rule)| *rule)
 }
 
-/// Returns true for a field whose value is left out where people read.
-pub(crate) fn hides(message: &DynamicMessage, field: &FieldDescriptor, value: &Value) -> bool {
-    let descriptor = message.descriptor();
-    rule_of(&rules_of(&descriptor), field).is_some()
-        || is_named_value(message, &descriptor, field)
-        || is_private_key(value)
-        || typed_struct::hides(message, &descriptor, field)
+/// The fields of one message whose values are left out where people read.
+pub(crate) struct HiddenFields<'m> {
+    message: &'m DynamicMessage,
+    descriptor: MessageDescriptor,
+    rules: Cow<'static, [(u32, Rule)]>,
+    /// The fields with the value of a header, a parameter or a pair with the name of a secret.
+    named: &'static [&'static str],
+}
+
+impl<'m> HiddenFields<'m> {
+    /// Looks up the rules of the message, which hold for all its fields.
+    pub(crate) fn of(message: &'m DynamicMessage) -> Self {
+        let descriptor = message.descriptor();
+        let (rules, named) = (rules_of(&descriptor), named_values(message, &descriptor));
+        Self { message, descriptor, rules, named }
+    }
+
+    /// Returns true if the value of this field is left out.
+    pub(crate) fn contain(&self, field: &FieldDescriptor, value: &Value) -> bool {
+        rule_of(&self.rules, field).is_some()
+            || self.named.contains(&field.name())
+            || is_private_key(value)
+            || typed_struct::hides(self.message, &self.descriptor, field)
+    }
 }
 
 /// Returns true for an entry of a map whose value is left out where people read.
@@ -260,14 +285,56 @@ fn has_content(value: &Value) -> bool {
     content(value).is_some_and(|content| !content.is_empty())
 }
 
-/// Returns true for the value of a header, a parameter or a pair with the name of a secret.
-fn is_named_value(
+/// The fields with the value of a header, a parameter or a pair, if it has the name of a secret.
+fn named_values(
     message: &DynamicMessage,
     descriptor: &MessageDescriptor,
-    field: &FieldDescriptor,
-) -> bool {
+) -> &'static [&'static str] {
     let pair = PAIRS.iter().find(|(name, ..)| *name == descriptor.full_name());
-    pair.is_some_and(|(_, key, values)| {
-        values.contains(&field.name()) && names::names_secret(text_in(message, key))
-    })
+    let pair = pair.filter(|(_, key, _)| names::names_secret(text_in(message, key)));
+    pair.map_or(&[], |(_, _, values)| values)
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message as _;
+    use serde_json::json;
+
+    use super::*;
+
+    /// The bundled descriptors, and a message of so many texts, of which the last one is marked.
+    fn with_own(fields: usize) -> Schema {
+        let field = |number| {
+            let options = match number == fields {
+                true => json!({"[udpa.annotations.sensitive]": true}),
+                false => json!({"deprecated": false}),
+            };
+            json!({"name": format!("f{number}"), "number": number, "label": "LABEL_OPTIONAL",
+                "type": "TYPE_STRING", "options": options})
+        };
+        let fields: Vec<_> = (1..=fields).map(field).collect();
+        let file = json!({"name": "own.proto", "package": "own", "syntax": "proto3",
+            "dependency": ["udpa/annotations/sensitive.proto"],
+            "messageType": [{"name": "Own", "field": fields}]});
+        let set = Schema::bundled().message("google.protobuf.FileDescriptorSet").unwrap();
+        let set = DynamicMessage::deserialize(set, json!({"file": [file]})).unwrap();
+        Schema::bundled().with_descriptor_set(&set.encode_to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_field_that_a_user_marks_has_a_rule() {
+        let own = with_own(3).message("own.Own").unwrap();
+        assert_eq!(*rules_of(&own), [(3, Rule::Withheld)]);
+    }
+
+    #[test]
+    fn the_rules_of_known_messages_are_known_beside_those_of_a_user() {
+        let (bundled, wider) = (Schema::bundled(), with_own(1));
+        for message in bundled.pool().all_messages() {
+            let same = wider.message(message.full_name()).unwrap();
+            let known = rules_of(&same);
+            assert!(matches!(known, Cow::Borrowed(_)), "{}", same.full_name());
+            assert_eq!(*known, *rules(&same), "{}", same.full_name());
+        }
+    }
 }

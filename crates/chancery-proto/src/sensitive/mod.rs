@@ -36,7 +36,7 @@ mod quotes;
 mod typed_struct;
 mod values;
 
-pub(crate) use fields::{hides, hides_entry};
+pub(crate) use fields::{HiddenFields, hides_entry};
 pub(crate) use names::{has_private_key, is_sensitive_json};
 pub(crate) use private_keys::{has_unknown_key, is_private_map_key};
 pub use quotes::{WINDOW, without_values};

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use bytes::Bytes;
 use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
 
-use super::fields;
+use super::fields::{self, HiddenFields};
 use super::private_keys::{field_with_key, is_private_map_key, unknown_keys};
 use super::typed_struct::{TypedForm, typed_form};
 use crate::any;
@@ -29,6 +29,7 @@ fn add(message: &DynamicMessage, found: &mut BTreeSet<Bytes>) {
         }
         return;
     }
+    let hidden = HiddenFields::of(message);
     for (field, value) in message.fields() {
         let keys = value.as_map().into_iter().flat_map(HashMap::keys);
         let keys = keys.filter(|key| is_private_map_key(key)).filter_map(MapKey::as_str);
@@ -38,7 +39,7 @@ fn add(message: &DynamicMessage, found: &mut BTreeSet<Bytes>) {
                 TypedForm::Message(typed) => found.extend(of(&typed)),
                 TypedForm::Unreadable => add_all(value, 0, found),
             }
-        } else if fields::hides(message, &field, value) {
+        } else if hidden.contain(&field, value) {
             add_all(value, 0, found);
         } else if let Value::Map(entries) = value {
             let hidden = entries.iter().filter(|(key, value)| fields::hides_entry(key, value));

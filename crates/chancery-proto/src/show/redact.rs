@@ -29,9 +29,11 @@ impl Viewer {
         if any::is_any(&message.descriptor()) {
             return self.strip_any(message, depth);
         }
-        let hidden = message.fields();
-        let hidden = hidden.filter(|(field, value)| self.withholds(message, field, value));
-        let hidden: Vec<_> = hidden.map(|(field, _)| field).collect();
+        let hidden: Vec<_> = {
+            let withholds = self.withholds(message);
+            let hidden = message.fields().filter(|(field, value)| withholds(field, value));
+            hidden.map(|(field, _)| field).collect()
+        };
         hidden.iter().for_each(|field| message.clear_field(field));
         let has_key = !self.secrets && sensitive::has_unknown_key(message);
         if has_key {

@@ -54,10 +54,11 @@ impl TextWriter<'_> {
             }
             return;
         }
+        let withholds = self.viewer.withholds(message);
         for (field, value) in fields(message) {
             let (name, kind) = (field.name(), field.kind());
             match value {
-                _ if self.viewer.withholds(message, &field, value) => {
+                _ if withholds(&field, value) => {
                     self.write_line(name, &quoted(REDACTED.as_bytes()))
                 }
                 Value::List(values) => {

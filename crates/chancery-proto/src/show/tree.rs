@@ -109,11 +109,10 @@ impl TreeBuilder<'_> {
     }
 
     fn fields(&self, message: &DynamicMessage, depth: usize) -> Tree {
+        let withholds = self.viewer.withholds(message);
         let field = |(field, value): (FieldDescriptor, &Value)| {
             let shown = match value {
-                _ if self.viewer.withholds(message, &field, value) => {
-                    Tree::Text(REDACTED.to_owned())
-                }
+                _ if withholds(&field, value) => Tree::Text(REDACTED.to_owned()),
                 Value::Map(entries) => {
                     let kind = field.kind();
                     let entry = kind.as_message().map(|entry| entry.map_entry_value_field().kind());
