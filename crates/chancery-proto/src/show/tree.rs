@@ -65,34 +65,28 @@ impl TreeBuilder<'_> {
             Some(Special::Any) => self.any(message, depth),
             Some(_) => {
                 let json = special(message);
-                json.map_or_else(|| self.fields(message, depth), |json| self.json(json))
+                json.map_or_else(|| self.fields(message, depth), |json| self.json("", json))
             }
             None => self.fields(message, depth),
         }
     }
 
-    /// The tree of the special form of a message, with the hidden entries of a `Struct` left out.
-    fn json(&self, json: Json) -> Tree {
-        let hidden = |name: &str, json: &Json| {
-            !self.viewer.secrets && sensitive::is_sensitive_json(name, json)
-        };
-        let shown = |name: &str, json: Json| match hidden(name, &json) {
-            true => Tree::Text(REDACTED.to_owned()),
-            false => self.json(json),
-        };
+    /// The tree of the special form of a message, with the hidden entries of a `Struct` left out. The
+    /// name is that of an entry, or empty.
+    fn json(&self, name: &str, json: Json) -> Tree {
+        if !self.viewer.secrets && sensitive::is_sensitive_json(name, &json) {
+            return Tree::Text(REDACTED.to_owned());
+        }
         match json {
             Json::Array(values) => {
-                Tree::List(values.into_iter().map(|one| shown("", one)).collect())
+                Tree::List(values.into_iter().map(|one| self.json("", one)).collect())
             }
             Json::Object(fields) => {
                 let fields = fields.into_iter().map(|(name, one)| {
-                    let shown = shown(&name, one);
+                    let shown = self.json(&name, one);
                     (self.viewer.key(&MapKey::String(name)), shown)
                 });
                 Tree::Map(fields.collect())
-            }
-            Json::String(text) if hidden("", &Json::String(text.clone())) => {
-                Tree::Text(REDACTED.to_owned())
             }
             other => other.into(),
         }
