@@ -5,7 +5,6 @@
 //! messages that JSON writes in a form of their own.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
 
 use super::dialect::Dialect;
 use super::scalar::Mismatch;
@@ -20,9 +19,6 @@ pub(super) struct MessageReader<'s, 'n> {
     pub(super) dialect: Dialect,
     text: &'s str,
     confidential: OnceCell<bool>,
-    /// The hints for unknown types. They are kept because computing one takes a walk over all
-    /// types.
-    pub(super) unknown_types: HashMap<&'n str, String>,
     /// The number of messages around the current one. An `Any` starts again at zero.
     pub(super) depth: usize,
     pub(super) path: FieldPath<'n>,
@@ -36,7 +32,6 @@ impl<'s, 'n> MessageReader<'s, 'n> {
             dialect,
             text,
             confidential: OnceCell::new(),
-            unknown_types: HashMap::new(),
             depth: 0,
             path: FieldPath::default(),
             faults: FaultList::default(),
