@@ -9,6 +9,7 @@ use std::cell::OnceCell;
 use super::dialect::Dialect;
 use super::scalar::Mismatch;
 use crate::schema::Schema;
+use crate::sensitive::may_hold_secrets;
 use crate::syntax::{
     Fault, FaultList, FieldPath, FoundValue, MapEntry, Position, TreeNode, TreeValue,
 };
@@ -85,36 +86,11 @@ impl<'s, 'n> MessageReader<'s, 'n> {
         self.confidential = OnceCell::from(true);
     }
 
-    fn confidential(&self) -> bool {
-        *self.confidential.get_or_init(|| is_confidential(self.text))
+    /// Returns true if the faults must show nothing of the text.
+    pub(super) fn confidential(&self) -> bool {
+        *self.confidential.get_or_init(|| may_hold_secrets(self.schema, self.text))
     }
 }
-
-/// Returns true if a text may hold secrets, so that faults must show nothing of it
-/// ([S-138](https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/status/v3/csds.proto)).
-pub(super) fn is_confidential(text: &str) -> bool {
-    CONFIDENTIAL.iter().any(|mark| text.contains(mark))
-}
-
-/// The words in a text that may hold secrets.
-const CONFIDENTIAL: [&str; 16] = [
-    ".Secret",
-    "PRIVATE KEY-----",
-    "private_key",
-    "privateKey",
-    "password",
-    "Password",
-    "access_token",
-    "accessToken",
-    "secret_access_key",
-    "secretAccessKey",
-    "session_ticket_keys",
-    "sessionTicketKeys",
-    "json_key",
-    "jsonKey",
-    "authorization",
-    "Authorization",
-];
 
 /// The hint to quote a text that YAML reads as a number or boolean.
 fn quoting_hint(expected: &str, node: &TreeNode<'_>, confidential: bool) -> Option<String> {

@@ -140,10 +140,16 @@ fn rules_of(message: &MessageDescriptor) -> Cow<'static, [(u32, Rule)]> {
 
 /// Returns true for a message of the bundled descriptors, also in a pool to which others were
 /// added: the known messages stay as they are there.
-fn is_bundled(message: &MessageDescriptor) -> bool {
+pub(super) fn is_bundled(message: &MessageDescriptor) -> bool {
     let bundled = Schema::bundled();
     message.parent_pool() == bundled.pool()
         || bundled.pool().get_message_by_name(message.full_name()).is_some()
+}
+
+/// The fields of a message that have rules.
+pub(super) fn ruled_fields(message: &MessageDescriptor) -> Vec<FieldDescriptor> {
+    let rules = rules_of(message);
+    rules.iter().filter_map(|(number, _)| message.get_field(*number)).collect()
 }
 
 fn rule_of(rules: &[(u32, Rule)], field: &FieldDescriptor) -> Option<Rule> {
@@ -300,6 +306,7 @@ mod tests {
     use prost::Message as _;
     use serde_json::json;
 
+    use super::super::may_hold_secrets;
     use super::*;
 
     /// The bundled descriptors, and a message of so many texts, of which the last one is marked.
@@ -323,8 +330,10 @@ mod tests {
 
     #[test]
     fn a_field_that_a_user_marks_has_a_rule() {
-        let own = with_own(3).message("own.Own").unwrap();
+        let schema = with_own(3);
+        let own = schema.message("own.Own").unwrap();
         assert_eq!(*rules_of(&own), [(3, Rule::Withheld)]);
+        assert!(may_hold_secrets(&schema, "{f3: [x]}") && !may_hold_secrets(&schema, "{f2: [x]}"));
     }
 
     #[test]

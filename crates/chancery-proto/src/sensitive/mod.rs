@@ -35,11 +35,13 @@ mod private_keys;
 mod quotes;
 mod typed_struct;
 mod values;
+mod words;
 
 pub(crate) use fields::{HiddenFields, hides_entry};
 pub(crate) use names::{has_private_key, is_sensitive_json};
 pub(crate) use private_keys::{has_unknown_key, is_private_map_key};
 pub use quotes::{WINDOW, without_values};
+pub(crate) use words::may_hold_secrets;
 
 /// The path of the first value in a body that must be withheld from strangers. The path is empty
 /// for a body that is a `Secret`, or cannot be read, or has the value in a field that no descriptor
