@@ -7,9 +7,10 @@
 //!   SDS ([S-137](https://www.envoyproxy.io/docs/envoy/latest/configuration/security/secret)): any
 //!   `Secret`, wherever it stands; a value in a field that Envoy marks with
 //!   `udpa.annotations.sensitive` (keys, passwords, tokens, session ticket keys); the credentials of
-//!   gRPC services and of filters that Envoy does not mark; a private key in PEM, in whatever text
-//!   or field; and an `Any` or `TypedStruct` that says it is of a known type and cannot be read. A `DataSource`
-//!   counts if the value stands in it; the name of a file or of an environment variable is no secret.
+//!   gRPC services and of filters that Envoy does not mark; a private key in PEM, in whatever text or
+//!   field; and an `Any` or `TypedStruct` that says it is of a known type and cannot be read. A
+//!   `DataSource` counts if the value stands in it; the name of a file or of an environment variable
+//!   is no secret.
 //! - **Hidden** is what is left out of dumps, of the output for people, and of lines that quote a
 //!   client
 //!   ([S-138](https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/status/v3/csds.proto)):
@@ -18,8 +19,8 @@
 //!   a `Struct` (`password`, `client_secret`). Names are a guess, so nobody is refused for one.
 //!
 //! Everything is found through `Any`, lists, maps and the typed form of a `TypedStruct`, up to the
-//! depth to which an `Any` is opened. Not here: how a resource is shown (`show`), and who is a
-//! stranger (the server).
+//! depth to which an `Any` is opened. A text that is no message is known by its words (`words`).
+//! Not here: how a resource is shown (`show`), and who is a stranger (the server).
 
 use bytes::Bytes;
 use chancery_core::TypeUrl;
