@@ -191,16 +191,23 @@ async fn a_secret_in_a_cluster_is_kept_only_if_asked() {
     let key = "-----BEGIN PRIVATE KEY-----";
     for wanted in [false, true] {
         let dir = tempfile::tempdir().unwrap();
-        let server = TestServer::start(snapshot(&[("a", "1"), ("k", key)])).await.unwrap();
+        let mut all = snapshot(&[("a", "1"), ("k", key)]);
+        // Field 32767 is one of a newer Envoy.
+        let newer = [&b"\n\x01n\xe2\x01\x011\xfa\xff\x0f\x1b"[..], key.as_bytes()].concat();
+        all.insert(&clusters(), Resource::new("n".parse().unwrap(), newer.into()));
+        let server = TestServer::start(all).await.unwrap();
         let mut options = keeping(&dir);
         options.disk_cache.as_mut().unwrap().secrets = wanted;
         let client = client(vec![self::server(server.address())], options);
         let mut secret = client.watch_raw(&clusters(), "k");
         assert_eq!(heard(&mut secret).await, format!("k={key}"));
+        let mut newer = client.watch_raw(&clusters(), "n");
+        assert!(heard(&mut newer).await.ends_with(key));
         let mut watch = client.watch_raw(&clusters(), "a");
         assert_eq!(heard(&mut watch).await, "a=1");
         let text = index(dir.path(), |text| text.contains("\"a\"")).await;
         assert_eq!(text.contains("\"k\""), wanted, "{text}");
+        assert_eq!(text.contains("\"n\""), wanted, "{text}");
         server.publish(snapshot(&[("a", "2"), ("k", key)]));
         assert_eq!(heard(&mut watch).await, "a=2");
     }

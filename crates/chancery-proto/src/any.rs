@@ -19,12 +19,16 @@ pub(crate) fn type_url(any: &DynamicMessage) -> Option<String> {
     Some(any.get_field_by_number(TYPE_URL)?.as_str()?.to_owned())
 }
 
+/// The name of the message in a type URL. The prefix may be missing.
+pub(crate) fn message_name(type_url: &str) -> &str {
+    type_url.rsplit_once('/').map_or(type_url, |(_, name)| name)
+}
+
 /// Decodes the message in an `Any`. The result is `None` if the type is unknown or the bytes are
 /// not of that type.
 pub(crate) fn open(any: &DynamicMessage) -> Option<DynamicMessage> {
     let url = any.get_field_by_number(TYPE_URL)?;
-    let url = url.as_str()?;
-    let name = url.rsplit_once('/').map_or(url, |(_, name)| name);
+    let name = message_name(url.as_str()?);
     let descriptor = any.descriptor().parent_pool().get_message_by_name(name)?;
     let value = any.get_field_by_number(VALUE)?;
     DynamicMessage::decode(descriptor, value.as_bytes()?.clone()).ok()

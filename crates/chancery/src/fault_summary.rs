@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use chancery_core::printable::Printable;
+
 /// The number of faults or warnings that are told one by one, and of files that are named after them.
 pub(crate) const MOST_TOLD: usize = 20;
 
@@ -30,9 +32,10 @@ impl FaultCounts {
         self.0.iter().map(|(file, count)| (file.as_str(), *count))
     }
 
-    /// The counts in one line; `None` if there are none.
+    /// The counts in one line, whatever the names of the files are; `None` if there are none.
     pub(crate) fn line(&self) -> Option<String> {
-        let named = self.files().take(MOST_TOLD).map(|(file, count)| format!("{file}: {count}"));
+        let named = self.files().take(MOST_TOLD);
+        let named = named.map(|(file, count)| format!("{}: {count}", Printable(file)));
         let mut named: Vec<_> = named.collect();
         if self.0.len() > MOST_TOLD {
             named.push(format!("and in {} more files", self.0.len() - MOST_TOLD));
@@ -68,5 +71,12 @@ mod tests {
         let line = counts.line().unwrap();
         assert!(line.starts_with("36 more faults (a.yaml: 1, b.yaml: 5, c00.yaml: 1, "), "{line}");
         assert!(line.ends_with("c17.yaml: 1, and in 12 more files)"), "{line}");
+    }
+
+    #[test]
+    fn the_name_of_a_file_begins_no_line() {
+        let mut counts = FaultCounts::default();
+        counts.add("a\n\u{1b}[31m.yaml", 1);
+        assert_eq!(counts.line().unwrap(), "1 more fault (a\\n\\u{1b}[31m.yaml: 1)");
     }
 }

@@ -5,11 +5,11 @@
 //! messages that JSON writes in a form of their own.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
 
 use super::dialect::Dialect;
 use super::scalar::Mismatch;
 use crate::schema::Schema;
+use crate::sensitive::may_hold_secrets;
 use crate::syntax::{
     Fault, FaultList, FieldPath, FoundValue, MapEntry, Position, TreeNode, TreeValue,
 };
@@ -20,9 +20,6 @@ pub(super) struct MessageReader<'s, 'n> {
     pub(super) dialect: Dialect,
     text: &'s str,
     confidential: OnceCell<bool>,
-    /// The hints for unknown types. They are kept because computing one takes a walk over all
-    /// types.
-    pub(super) unknown_types: HashMap<&'n str, String>,
     /// The number of messages around the current one. An `Any` starts again at zero.
     pub(super) depth: usize,
     pub(super) path: FieldPath<'n>,
@@ -36,7 +33,6 @@ impl<'s, 'n> MessageReader<'s, 'n> {
             dialect,
             text,
             confidential: OnceCell::new(),
-            unknown_types: HashMap::new(),
             depth: 0,
             path: FieldPath::default(),
             faults: FaultList::default(),
@@ -90,36 +86,11 @@ impl<'s, 'n> MessageReader<'s, 'n> {
         self.confidential = OnceCell::from(true);
     }
 
-    fn confidential(&self) -> bool {
-        *self.confidential.get_or_init(|| is_confidential(self.text))
+    /// Returns true if the faults must show nothing of the text.
+    pub(super) fn confidential(&self) -> bool {
+        *self.confidential.get_or_init(|| may_hold_secrets(self.schema, self.text))
     }
 }
-
-/// Returns true if a text may hold secrets, so that faults must show nothing of it
-/// ([S-138](https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/status/v3/csds.proto)).
-pub(super) fn is_confidential(text: &str) -> bool {
-    CONFIDENTIAL.iter().any(|mark| text.contains(mark))
-}
-
-/// The words in a text that may hold secrets.
-const CONFIDENTIAL: [&str; 16] = [
-    ".Secret",
-    "PRIVATE KEY-----",
-    "private_key",
-    "privateKey",
-    "password",
-    "Password",
-    "access_token",
-    "accessToken",
-    "secret_access_key",
-    "secretAccessKey",
-    "session_ticket_keys",
-    "sessionTicketKeys",
-    "json_key",
-    "jsonKey",
-    "authorization",
-    "Authorization",
-];
 
 /// The hint to quote a text that YAML reads as a number or boolean.
 fn quoting_hint(expected: &str, node: &TreeNode<'_>, confidential: bool) -> Option<String> {

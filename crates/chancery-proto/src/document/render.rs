@@ -24,7 +24,7 @@ pub fn render(fault: &Fault, file: &str, text: Option<&str>) -> String {
 }
 
 /// Writes the faults of one text as [`render`] does. Faults in the order of their positions cost one
-/// walk over the text together.
+/// walk over the text together, and each of them the part of its line that is shown.
 #[derive(Debug)]
 pub struct Renderer<'a> {
     file: &'a str,
@@ -33,8 +33,6 @@ pub struct Renderer<'a> {
     line: TextPlace,
     /// The start of the part of that line that was shown last. A line may be a whole file.
     window: TextPlace,
-    /// The number of characters and lines that were walked over.
-    walked: usize,
 }
 
 /// A place in a text: its byte, and the number of lines or characters before it.
@@ -48,7 +46,7 @@ impl<'a> Renderer<'a> {
     /// A renderer of the faults of this file, which shows lines if there is a text.
     pub fn new(file: &'a str, text: Option<&'a str>) -> Self {
         let start = TextPlace::default();
-        Self { file, text, line: start, window: start, walked: 0 }
+        Self { file, text, line: start, window: start }
     }
 
     /// Writes a fault.
@@ -79,10 +77,10 @@ impl<'a> Renderer<'a> {
         if self.seek(text, (position.line as usize).saturating_sub(1), cut).is_none() {
             return;
         }
-        let rest = text[self.window.offset..].split('\n').next().unwrap_or_default();
-        let window: String = rest.chars().take(2 * AROUND).collect();
-        let window =
-            if window.len() == rest.len() { window.trim_end_matches('\r') } else { &window };
+        let rest = &text[self.window.offset..];
+        let (window, behind) = rest.split_at(window_length(rest.chars()));
+        let is_line_end = behind.is_empty() || behind.starts_with('\n');
+        let window = if is_line_end { window.trim_end_matches('\r') } else { window };
         let before = column.saturating_sub(self.window.before);
         let below: String =
             window.chars().take(before).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
@@ -104,7 +102,6 @@ impl<'a> Renderer<'a> {
             self.line.offset += length + 1;
             self.line.before += 1;
             self.window = TextPlace { offset: self.line.offset, before: 0 };
-            self.walked += 1;
         }
         if characters < self.window.before {
             self.window = TextPlace { offset: self.line.offset, before: 0 };
@@ -114,10 +111,15 @@ impl<'a> Renderer<'a> {
         for character in passed {
             self.window.offset += character.len_utf8();
             self.window.before += 1;
-            self.walked += 1;
         }
         Some(())
     }
+}
+
+/// The bytes of the part of a line that is shown. The end of the line may be far away, and is not
+/// looked for.
+fn window_length(line: impl Iterator<Item = char>) -> usize {
+    line.take_while(|c| *c != '\n').take(2 * AROUND).map(char::len_utf8).sum()
 }
 
 /// Replaces characters that a terminal would take for orders. One stays one, so that the caret is
@@ -140,18 +142,28 @@ mod tests {
 
     #[test]
     fn many_faults_of_a_text_cost_one_walk_over_it() {
-        let lines = "some words\n".repeat(10_000);
-        let mut renderer = Renderer::new("a", Some(&lines));
-        for line in 1..=10_000 {
-            renderer.render(&at(line, 6));
+        // Whoever looked again at what is before the last fault would find another line or column.
+        let text = "some words\n".repeat(1000);
+        let other = format!("{}{}", "x".repeat(500 * 11), &text[500 * 11..]);
+        let line = "some words ".repeat(1000);
+        let other_line = format!("{}{}", "\u{e4}".repeat(250 * 11), &line[500 * 11..]);
+        for (text, other, first, second) in [
+            (&text, &other, at(501, 1), at(700, 6)),
+            (&line, &other_line, at(1, 500 * 11 + AROUND + 1), at(1, 700 * 11 + 6)),
+        ] {
+            let mut renderer = Renderer::new("a", Some(text));
+            renderer.render(&first);
+            renderer.text = Some(other);
+            assert_eq!(renderer.render(&second), render(&second, "a", Some(text)));
         }
-        assert!(renderer.walked <= 10_000, "{}", renderer.walked);
-        let line = "some words ".repeat(10_000);
-        let mut renderer = Renderer::new("a", Some(&line));
-        for column in (1..=100_000).step_by(10) {
-            renderer.render(&at(1, column));
-        }
-        assert!(renderer.walked <= 100_000, "{}", renderer.walked);
+    }
+
+    #[test]
+    fn a_line_is_read_as_far_as_it_is_shown() {
+        let endless = std::iter::repeat_n('\u{e4}', 2 * AROUND);
+        let endless = endless.chain(std::iter::from_fn(|| panic!("the rest was read")));
+        assert_eq!(window_length(endless), 2 * 2 * AROUND);
+        assert_eq!(window_length("ab\ncd".chars()), 2);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use prost_reflect::MessageDescriptor;
 use super::Parsed;
 use super::collect::{Collector, Location};
 use super::dialect::{AT_TYPE, Dialect};
-use super::reader::{MessageReader, is_confidential};
+use super::reader::MessageReader;
 use super::scalar::Mismatch;
 use crate::schema::Schema;
 use crate::syntax::{Documents, Fault, FaultList, MapEntry, PathStep, TreeNode, TreeValue};
@@ -28,8 +28,10 @@ pub(super) fn parse(
         documents.document(root);
     }
     let DocumentReader { reader, collector, .. } = documents;
+    let count = collector.faults.count() + faults.count() + reader.faults.count();
+    let confidential = count > 0 && reader.confidential();
     let (mut faults, more_faults) = FaultList::merged([collector.faults, faults, reader.faults]);
-    if !faults.is_empty() && is_confidential(text) {
+    if confidential {
         faults = faults.into_iter().map(Fault::confidential).collect();
     }
     let is_blank = faults.is_empty() && roots.iter().all(TreeNode::is_null);

@@ -88,16 +88,13 @@ impl<'n> MessageReader<'_, 'n> {
             return found;
         }
         let schema = self.schema;
-        let mut hints = std::mem::take(&mut self.unknown_types);
         self.fault(position, || {
             if found.is_some() {
                 let hint = format!("write `type.googleapis.com/{url}`");
                 return (format!("`{}` is no type URL", Short(url)), Some(hint));
             }
-            let hint = hints.entry(url).or_insert_with(|| type_hint(schema, url));
-            (format!("unknown type `{}`", Short(url)), Some(hint.clone()))
+            (format!("unknown type `{}`", Short(url)), Some(type_hint(schema, url)))
         });
-        self.unknown_types = hints;
         None
     }
 

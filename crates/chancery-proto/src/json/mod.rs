@@ -158,7 +158,7 @@ fn with_type(type_url: &TypeUrl, json: Value) -> Value {
 }
 
 /// Writes numbers without a fraction as integers.
-fn tidy_numbers(json: Value) -> Value {
+pub(crate) fn tidy_numbers(json: Value) -> Value {
     match json {
         Value::Number(number) => Value::Number(tidy_number(number)),
         Value::Array(values) => values.into_iter().map(tidy_numbers).collect(),

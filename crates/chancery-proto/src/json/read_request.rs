@@ -39,7 +39,7 @@ pub fn request_from_json_within(
     let body: JsonRequest<'_> = serde_json::from_slice(text).map_err(JsonError::Request)?;
     let mut size = RequestSize::new(limits);
     let mut names = Names::default();
-    push_names::<Cow<'_, str>>(&mut names, body.resource_names, &mut size)?;
+    push_names::<JsonName<'_>>(&mut names, body.resource_names, &mut size)?;
     push_names::<JsonLocator>(&mut names, body.resource_locators, &mut size)?;
     let type_url = body.type_url.unwrap_or_default();
     size.check_type_url(&type_url)?;
@@ -119,9 +119,13 @@ trait Named {
     fn name(&self) -> &str;
 }
 
-impl Named for Cow<'_, str> {
+/// A name. It is a part of the text unless it has escapes.
+#[derive(serde::Deserialize)]
+struct JsonName<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Named for JsonName<'_> {
     fn name(&self) -> &str {
-        self
+        &self.0
     }
 }
 
@@ -345,6 +349,13 @@ mod tests {
             let request = request_from_json(nothing.as_bytes()).unwrap();
             assert_eq!(request, SotwRequest::default());
         }
+    }
+
+    #[test]
+    fn a_name_is_copied_only_to_undo_its_escapes() {
+        let names: Vec<JsonName<'_>> = serde_json::from_str(r#"["a", "b\u0041"]"#).unwrap();
+        assert!(matches!(names[0].0, Cow::Borrowed("a")));
+        assert_eq!(names[1].name(), "bA");
     }
 
     #[test]

@@ -160,7 +160,8 @@ fn build(
     facts: Facts,
     wrapper: Wrapper,
 ) -> Result<Resource, ResourceError> {
-    // A field that no descriptor has may hold a key as well.
+    // The canonical bytes have all texts as they are, those in an `Any` and in fields that no
+    // descriptor has too.
     let sensitive = facts.sensitive || sensitive::has_private_key(&body);
     let facts = Facts { sensitive, ..facts };
     let aliases = wrapper.aliases.iter().map(|alias| checked_name(type_url, alias));

@@ -2,6 +2,7 @@
 
 use chancery_core::Version;
 use serde::de::DeserializeSeed;
+use serde_json::json;
 
 use super::*;
 
@@ -131,6 +132,34 @@ fn the_deepest_body_there_can_be_does_not_exhaust_the_stack() {
     let bytes = Bytes::from(body);
     let resource = resource_from_bytes(&schema, &type_url, &bytes, named("a")).unwrap();
     assert_eq!(*resource.body(), bytes);
+}
+
+#[test]
+fn a_private_key_in_whatever_text_makes_a_resource_a_secret() {
+    // S-137
+    let key = "-----BEGIN PRIVATE KEY-----";
+    let text = json!({"@type": "type.googleapis.com/google.protobuf.StringValue", "value": key});
+    let any = "type.googleapis.com/google.protobuf.Any";
+    let twice = json!({"@type": any, "value": {"@type": any, "value": text}});
+    // In JSON these bytes are base64, and in the type that is stated they are the key.
+    let encoded = "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0t";
+    let typed = json!({"@type": "type.googleapis.com/xds.type.v3.TypedStruct",
+        "typeUrl": "envoy.config.core.v3.DataSource", "value": {"inline_bytes": encoded}});
+    let socket =
+        |config| json!({"name": "a", "transportSocket": {"name": "t", "typedConfig": config}});
+    let metadata = json!({"name": "a", "metadata": {"filterMetadata": {"m": {"x": [key]}}}});
+    for cluster in [
+        json!({"name": "a", "altStatName": key}),
+        socket(text),
+        socket(twice),
+        socket(typed),
+        metadata,
+    ] {
+        let new = from_json(CLUSTER, &cluster.to_string(), Wrapper::default()).unwrap();
+        assert!(new.facts().sensitive, "{cluster}");
+        let path = sensitive::withheld(&Schema::bundled(), &url(CLUSTER), new.body());
+        assert!(path.is_some_and(|path| !path.is_empty()), "{cluster}");
+    }
 }
 
 #[test]

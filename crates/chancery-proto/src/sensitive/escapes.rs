@@ -19,15 +19,38 @@ const ROUNDS: usize = 4;
 /// The fewest digits of base64 or hexadecimal that are read as such: those of the shortest value.
 const MIN_DIGITS: usize = 12;
 
+/// The escapes of a notation. In another one they may be a part of the value.
+#[derive(Clone, Copy)]
+struct Notation {
+    /// True if `%41` is an escape.
+    percent: bool,
+    /// True if `\0` has up to two more octal digits, as in C. In Rust and JavaScript it has none.
+    octal: bool,
+}
+
+const NOTATIONS: [Notation; 3] = [
+    Notation { percent: true, octal: true },
+    Notation { percent: false, octal: true },
+    Notation { percent: false, octal: false },
+];
+
 /// All that a text may stand for, itself first.
 pub(super) fn decodings(text: &str) -> Vec<Decoded> {
     let mut all = vec![Decoded::of(text)];
-    for round in 0..ROUNDS {
-        let undone = all[round].undone();
-        if undone.bytes.len() == all[round].bytes.len() {
-            break;
+    for notation in NOTATIONS {
+        let mut last = 0;
+        for _ in 0..ROUNDS {
+            let undone = all[last].undone(notation);
+            if undone.bytes.len() == all[last].bytes.len() {
+                break;
+            }
+            // Most texts are the same in several notations.
+            let known = all.iter().position(|known| known.bytes == undone.bytes);
+            last = known.unwrap_or(all.len());
+            if known.is_none() {
+                all.push(undone);
+            }
         }
-        all.push(undone);
     }
     let encoded: Vec<_> = all.iter().flat_map(Decoded::as_digits).collect();
     all.extend(encoded);
@@ -63,12 +86,12 @@ impl Decoded {
     }
 
     /// The same with one round of escapes undone.
-    fn undone(&self) -> Self {
+    fn undone(&self, notation: Notation) -> Self {
         let mut out = Self::default();
         let mut at = 0;
         while at < self.bytes.len() {
             let rest = &self.bytes[at..];
-            let (meaning, length) = escape(rest).unwrap_or((Meaning::Byte(rest[0]), 1));
+            let (meaning, length) = escape(rest, notation).unwrap_or((Meaning::Byte(rest[0]), 1));
             let place = self.place(at, at + length);
             match meaning {
                 Meaning::Byte(byte) => out.push(byte, place),
@@ -140,9 +163,11 @@ enum Meaning {
 }
 
 /// The escape at the beginning of some bytes, and its length.
-fn escape(bytes: &[u8]) -> Option<(Meaning, usize)> {
+fn escape(bytes: &[u8], notation: Notation) -> Option<(Meaning, usize)> {
     match bytes {
-        [b'%', rest @ ..] => number(rest, 16, 2, 2).map(|(byte, _)| (Meaning::Byte(byte as u8), 3)),
+        [b'%', rest @ ..] if notation.percent => {
+            number(rest, 16, 2, 2).map(|(byte, _)| (Meaning::Byte(byte as u8), 3))
+        }
         [b'\\', kind, rest @ ..] => {
             let simple = |byte| Some((Meaning::Byte(byte), 2));
             match kind {
@@ -159,6 +184,7 @@ fn escape(bytes: &[u8]) -> Option<(Meaning, usize)> {
                     let (byte, digits) = number(rest, 16, 1, 2)?;
                     Some((Meaning::Byte(byte as u8), 2 + digits))
                 }
+                b'0' if !notation.octal => simple(0),
                 b'0'..=b'7' => {
                     let (byte, digits) = number(&bytes[1..], 8, 1, 3)?;
                     Some((Meaning::Byte(byte as u8), 1 + digits))
@@ -223,7 +249,7 @@ mod tests {
     use super::*;
 
     fn undone(text: &str) -> String {
-        String::from_utf8_lossy(&Decoded::of(text).undone().bytes).into_owned()
+        String::from_utf8_lossy(&Decoded::of(text).undone(NOTATIONS[0]).bytes).into_owned()
     }
 
     #[test]
@@ -245,7 +271,7 @@ mod tests {
 
     #[test]
     fn each_byte_knows_its_place() {
-        let decoded = Decoded::of(r"ä\nb").undone();
+        let decoded = Decoded::of(r"ä\nb").undone(NOTATIONS[0]);
         assert_eq!(decoded.bytes, "ä\nb".as_bytes());
         assert_eq!(decoded.places, [0..2, 0..2, 2..4, 4..5]);
     }

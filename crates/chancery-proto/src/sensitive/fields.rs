@@ -2,20 +2,21 @@
 //! a secret although nobody marked them.
 //!
 //! Marks are read from the descriptors, so that messages of users count like Envoy's. Not here: the
-//! walk over a body (`walk`), and names that authors chose (`names`).
+//! walk over a body (`walk`), names that authors chose (`names`), a `Struct` in the form of its type
+//! (`typed_struct`), and what is a secret by its own form (`private_keys`).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use prost_reflect::{
-    DynamicMessage, ExtensionDescriptor, FieldDescriptor, Kind, MapKey, MessageDescriptor,
+    DynamicMessage, ExtensionDescriptor, FieldDescriptor, MapKey, MessageDescriptor,
     ReflectMessage, Value,
 };
 
-use super::{content, is_secret, names, values, withheld_path};
+use super::private_keys::{is_private_key, is_private_map_key};
+use super::{content, names, typed_struct};
 use crate::any;
-use crate::json::to_value;
 use crate::schema::Schema;
 use crate::walk::{message_in, text_in, value_in};
 
@@ -83,7 +84,7 @@ pub(super) const UNMARKED: [(&str, &[&str]); 14] = [
 const MILD: [&str; 3] = ["context_extensions", "auth_username", "downstream_auth_username"];
 
 /// Messages of a name and a value: the message, the field of the name, and those of the value.
-const PAIRS: [(&str, &str, [&str; 2]); 5] = [
+static PAIRS: [(&str, &str, [&str; 2]); 5] = [
     ("envoy.config.core.v3.HeaderValue", "key", ["value", "raw_value"]),
     ("envoy.api.v2.core.HeaderValue", "key", ["value", "raw_value"]),
     ("envoy.config.core.v3.QueryParameter", "key", ["value", "value"]),
@@ -131,29 +132,61 @@ fn mark_of(message: &MessageDescriptor) -> Option<ExtensionDescriptor> {
 fn rules_of(message: &MessageDescriptor) -> Cow<'static, [(u32, Rule)]> {
     match BUNDLED.get(message.full_name()) {
         Some(rules) => Cow::Borrowed(rules),
-        None if message.parent_pool() == Schema::bundled().pool() => Cow::Borrowed(&[]),
+        None if is_bundled(message) => Cow::Borrowed(&[]),
         // A message of the user's: few have marks, so that is looked up each time.
         None => Cow::Owned(rules(message)),
     }
+}
+
+/// Returns true for a message of the bundled descriptors, also in a pool to which others were
+/// added: the known messages stay as they are there.
+pub(super) fn is_bundled(message: &MessageDescriptor) -> bool {
+    let bundled = Schema::bundled();
+    message.parent_pool() == bundled.pool()
+        || bundled.pool().get_message_by_name(message.full_name()).is_some()
+}
+
+/// The fields of a message that have rules.
+pub(super) fn ruled_fields(message: &MessageDescriptor) -> Vec<FieldDescriptor> {
+    let rules = rules_of(message);
+    rules.iter().filter_map(|(number, _)| message.get_field(*number)).collect()
 }
 
 fn rule_of(rules: &[(u32, Rule)], field: &FieldDescriptor) -> Option<Rule> {
     rules.iter().find(|(number, _)| *number == field.number()).map(|(_, rule)| *rule)
 }
 
-/// Returns true for a field whose value is left out where people read.
-pub(crate) fn hides(message: &DynamicMessage, field: &FieldDescriptor, value: &Value) -> bool {
-    let descriptor = message.descriptor();
-    rule_of(&rules_of(&descriptor), field).is_some()
-        || is_named_value(message, &descriptor, field)
-        || is_private_key(value)
-        || is_typed_secret(message, &descriptor, field)
+/// The fields of one message whose values are left out where people read.
+pub(crate) struct HiddenFields<'m> {
+    message: &'m DynamicMessage,
+    descriptor: MessageDescriptor,
+    rules: Cow<'static, [(u32, Rule)]>,
+    /// The fields with the value of a header, a parameter or a pair with the name of a secret.
+    named: &'static [&'static str],
+}
+
+impl<'m> HiddenFields<'m> {
+    /// Looks up the rules of the message, which hold for all its fields.
+    pub(crate) fn of(message: &'m DynamicMessage) -> Self {
+        let descriptor = message.descriptor();
+        let (rules, named) = (rules_of(&descriptor), named_values(message, &descriptor));
+        Self { message, descriptor, rules, named }
+    }
+
+    /// Returns true if the value of this field is left out.
+    pub(crate) fn contain(&self, field: &FieldDescriptor, value: &Value) -> bool {
+        rule_of(&self.rules, field).is_some()
+            || self.named.contains(&field.name())
+            || is_private_key(value)
+            || typed_struct::hides(self.message, &self.descriptor, field)
+    }
 }
 
 /// Returns true for an entry of a map whose value is left out where people read.
 pub(crate) fn hides_entry(key: &MapKey, value: &Value) -> bool {
     let names = || key.as_str().is_some_and(names::names_secret);
     match value {
+        _ if is_private_map_key(key) => true,
         Value::String(_) | Value::Bytes(_) => {
             is_private_key(value) || has_content(value) && names()
         }
@@ -166,20 +199,20 @@ pub(crate) fn hides_entry(key: &MapKey, value: &Value) -> bool {
     }
 }
 
-/// The field of this one message with a value that must be withheld from strangers.
+/// The field of this one message with a value that must be withheld from strangers because of what
+/// the field means.
 pub(super) fn withheld(message: &DynamicMessage) -> Option<String> {
     let descriptor = message.descriptor();
     if any::is_any(&descriptor) {
         return is_closed_secret(message).then(String::new);
     }
     let is_struct = descriptor.full_name() == "google.protobuf.Struct";
-    let is_typed_struct = is_typed_struct(&descriptor);
+    let is_typed_struct = typed_struct::is_typed_struct(&descriptor);
     let rules = rules_of(&descriptor);
     message.fields().find_map(|(field, value)| {
         let is_withheld = match rule_of(&rules, &field) {
             Some(Rule::Withheld) => has_value(value, 0),
-            _ if is_typed_struct => is_typed_withheld(message, &descriptor, &field),
-            _ => has_private_key(value),
+            _ => is_typed_struct && typed_struct::is_withheld(message, &descriptor, &field),
         };
         if is_withheld {
             return Some(field.name().to_owned());
@@ -209,20 +242,17 @@ fn is_source_in(value: &DynamicMessage) -> bool {
     names::INLINE.iter().filter_map(|name| text(name)).any(has_content)
 }
 
-/// Returns true for an `Any` that could not be opened and may hold a secret: one of a known type,
-/// or one with a private key.
+/// Returns true for an `Any` of a known type that could not be opened: it may hold a secret.
 fn is_closed_secret(any: &DynamicMessage) -> bool {
     let Some(value) = any.get_field_by_number(any::VALUE) else { return false };
-    let value = value.as_bytes().map(|bytes| &bytes[..]).unwrap_or_default();
     let url = any::type_url(any).unwrap_or_default();
-    let name = url.rsplit_once('/').map_or(&*url, |(_, name)| name);
-    let known = any.descriptor().parent_pool().get_message_by_name(name);
-    known.is_some() && !value.is_empty() || names::has_private_key(value)
+    let known = any.descriptor().parent_pool().get_message_by_name(any::message_name(&url));
+    known.is_some() && has_content(&value)
 }
 
 /// Returns true if there is a value in a field: a text or bytes, and not only the place where they
 /// stand.
-fn has_value(value: &Value, depth: usize) -> bool {
+pub(super) fn has_value(value: &Value, depth: usize) -> bool {
     match value {
         Value::String(_) | Value::Bytes(_) => has_content(value),
         Value::List(items) => items.iter().any(|item| has_value(item, depth)),
@@ -261,70 +291,59 @@ fn has_content(value: &Value) -> bool {
     content(value).is_some_and(|content| !content.is_empty())
 }
 
-/// Returns true if a private key is among the values of a field.
-fn has_private_key(value: &Value) -> bool {
-    match value {
-        Value::Map(entries) => entries.values().any(is_private_key),
-        other => is_private_key(other),
-    }
-}
-
-fn is_private_key(value: &Value) -> bool {
-    match value {
-        Value::List(items) => items.iter().any(is_private_key),
-        one => content(one).is_some_and(names::has_private_key),
-    }
-}
-
-/// Returns true for the value of a header, a parameter or a pair with the name of a secret.
-fn is_named_value(
+/// The fields with the value of a header, a parameter or a pair, if it has the name of a secret.
+fn named_values(
     message: &DynamicMessage,
     descriptor: &MessageDescriptor,
-    field: &FieldDescriptor,
-) -> bool {
+) -> &'static [&'static str] {
     let pair = PAIRS.iter().find(|(name, ..)| *name == descriptor.full_name());
-    pair.is_some_and(|(_, key, values)| {
-        values.contains(&field.name()) && names::names_secret(text_in(message, key))
-    })
+    let pair = pair.filter(|(_, key, _)| names::names_secret(text_in(message, key)));
+    pair.map_or(&[], |(_, _, values)| values)
 }
 
-/// Returns true for the content of a `TypedStruct` that is withheld in the form of its type.
-fn is_typed_withheld(
-    message: &DynamicMessage,
-    descriptor: &MessageDescriptor,
-    field: &FieldDescriptor,
-) -> bool {
-    let typed = || typed_form(message, descriptor, field);
-    typed().is_some_and(|typed| is_secret(&typed.descriptor()) || withheld_path(&typed).is_some())
-}
+#[cfg(test)]
+mod tests {
+    use prost::Message as _;
+    use serde_json::json;
 
-/// Returns true for the content of a `TypedStruct` that has hidden values in the form of its type.
-fn is_typed_secret(
-    message: &DynamicMessage,
-    descriptor: &MessageDescriptor,
-    field: &FieldDescriptor,
-) -> bool {
-    let typed = typed_form(message, descriptor, field);
-    typed.is_some_and(|typed| !values::of(&typed).is_empty())
-}
+    use super::super::may_hold_secrets;
+    use super::*;
 
-fn is_typed_struct(descriptor: &MessageDescriptor) -> bool {
-    matches!(descriptor.full_name(), "xds.type.v3.TypedStruct" | "udpa.type.v1.TypedStruct")
-}
-
-/// The message that the `value` of a `TypedStruct` stands for, if its type is known.
-pub(super) fn typed_form(
-    message: &DynamicMessage,
-    descriptor: &MessageDescriptor,
-    field: &FieldDescriptor,
-) -> Option<DynamicMessage> {
-    if !is_typed_struct(descriptor) || !matches!(field.kind(), Kind::Message(_)) {
-        return None;
+    /// The bundled descriptors, and a message of so many texts, of which the last one is marked.
+    fn with_own(fields: usize) -> Schema {
+        let field = |number| {
+            let options = match number == fields {
+                true => json!({"[udpa.annotations.sensitive]": true}),
+                false => json!({"deprecated": false}),
+            };
+            json!({"name": format!("f{number}"), "number": number, "label": "LABEL_OPTIONAL",
+                "type": "TYPE_STRING", "options": options})
+        };
+        let fields: Vec<_> = (1..=fields).map(field).collect();
+        let file = json!({"name": "own.proto", "package": "own", "syntax": "proto3",
+            "dependency": ["udpa/annotations/sensitive.proto"],
+            "messageType": [{"name": "Own", "field": fields}]});
+        let set = Schema::bundled().message("google.protobuf.FileDescriptorSet").unwrap();
+        let set = DynamicMessage::deserialize(set, json!({"file": [file]})).unwrap();
+        Schema::bundled().with_descriptor_set(&set.encode_to_vec()).unwrap()
     }
-    let url = text_in(message, "type_url");
-    let name = url.rsplit_once('/').map_or(url, |(_, name)| name);
-    let known = descriptor.parent_pool().get_message_by_name(name)?;
-    let content = message.get_field(field);
-    let json = to_value(content.as_message()?).ok()?;
-    DynamicMessage::deserialize(known, json).ok()
+
+    #[test]
+    fn a_field_that_a_user_marks_has_a_rule() {
+        let schema = with_own(3);
+        let own = schema.message("own.Own").unwrap();
+        assert_eq!(*rules_of(&own), [(3, Rule::Withheld)]);
+        assert!(may_hold_secrets(&schema, "{f3: [x]}") && !may_hold_secrets(&schema, "{f2: [x]}"));
+    }
+
+    #[test]
+    fn the_rules_of_known_messages_are_known_beside_those_of_a_user() {
+        let (bundled, wider) = (Schema::bundled(), with_own(1));
+        for message in bundled.pool().all_messages() {
+            let same = wider.message(message.full_name()).unwrap();
+            let known = rules_of(&same);
+            assert!(matches!(known, Cow::Borrowed(_)), "{}", same.full_name());
+            assert_eq!(*known, *rules(&same), "{}", same.full_name());
+        }
+    }
 }

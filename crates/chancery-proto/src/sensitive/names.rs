@@ -6,8 +6,9 @@
 use serde_json::Value as Json;
 
 /// The ends of names of secrets. A name is compared in small letters, with `_` between words.
-const ENDS: [&str; 19] = [
+const ENDS: [&str; 20] = [
     "password",
+    "passwords",
     "passwd",
     "passphrase",
     "secret",
@@ -30,13 +31,17 @@ const ENDS: [&str; 19] = [
 
 /// Returns true for the name of a secret: `authorization`, `X-Api-Key`, `clientSecret`.
 pub(super) fn names_secret(name: &str) -> bool {
-    let name = snake(name);
+    ends_as_secret(&snake(name))
+}
+
+/// Returns true for the name of a secret in small letters.
+pub(super) fn ends_as_secret(name: &str) -> bool {
     let mut before = ENDS.iter().filter_map(|end| name.strip_suffix(end));
     before.any(|before| before.is_empty() || before.ends_with('_'))
 }
 
 /// The name in small letters, with `_` where another word begins.
-fn snake(name: &str) -> String {
+pub(super) fn snake(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 4);
     let mut after_small = false;
     for character in name.chars() {

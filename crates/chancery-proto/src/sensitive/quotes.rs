@@ -145,6 +145,14 @@ mod tests {
     }
 
     #[test]
+    fn a_zero_byte_before_a_digit_is_read_as_in_c_and_as_in_rust() {
+        let value = [[0; 7].as_slice(), b"0", &[0; 4]].concat();
+        for text in [r"\0\0\0\0\0\0\00\0\0\0\0", r"\000\0\0\0\0\0\0\060\0\0\0\0"] {
+            assert_eq!(redacted(text, &value), REDACTED);
+        }
+    }
+
+    #[test]
     fn too_many_values_are_not_looked_for() {
         let value = Bytes::from(vec![b'x'; MAX_VALUE_BYTES + 1]);
         assert_eq!(without_values("x", &[value]), None);

@@ -107,7 +107,8 @@ fn every_field_that_envoy_marks_is_hidden() {
     let mut count = 0;
     for field in marked {
         let message = DynamicMessage::new(field.parent_message().clone());
-        assert!(hides(&message, &field, &Value::Bool(true)), "{}", field.full_name());
+        let hidden = HiddenFields::of(&message);
+        assert!(hidden.contain(&field, &Value::Bool(true)), "{}", field.full_name());
         count += 1;
     }
     assert!(count >= 40, "{count}");
@@ -143,6 +144,36 @@ fn a_private_key_is_withheld_in_whatever_text() {
 }
 
 #[test]
+fn a_private_key_is_withheld_where_no_descriptor_has_a_field() {
+    // The key in a field of a newer Envoy: of the cluster, and of the context of its socket.
+    let context = format!("{TLS}.UpstreamTlsContext");
+    let newer = |number, content: &[u8], to: &mut Vec<u8>| {
+        prost::encoding::bytes::encode(number, &content.to_vec(), to);
+    };
+    let mut field = Vec::new();
+    newer(4000, &[b"\n\x03new\x12", PEM.as_bytes()].concat(), &mut field);
+    let in_cluster = [&body(CLUSTER, json!({"name": "c"}))[..], &field].concat();
+    let any = AnyMessage { type_url: context, value: field.clone() };
+    let mut in_context = body(CLUSTER, json!({"name": "c"})).to_vec();
+    let socket = [&b"\n\x01t\x1a"[..], &[any.encoded_len() as u8], &any.encode_to_vec()].concat();
+    newer(24, &socket, &mut in_context);
+    let bodies = [(in_cluster, ""), (in_context, "transport_socket.typed_config")];
+    for (body, at) in bodies {
+        let (url, body) = (TypeUrl::new(CLUSTER), Bytes::from(body));
+        assert_eq!(withheld(&Schema::bundled(), &url, &body).as_deref(), Some(at));
+        assert_eq!(values(&Schema::bundled(), &url, &body), [&field[..]], "{at}");
+    }
+    let labels = json!({"@type": format!("{FILTERS}.http.ext_authz.v3.CheckSettings"),
+        "contextExtensions": {PEM: ""}});
+    assert!(found(EXTENSION, extension(labels)).contains(&PEM.to_owned()));
+    // A text that was given twice, so that no message holds the first one.
+    let twice = [b"\n\x1e", &PEM.as_bytes()[..30], b"\n\x01c"].concat();
+    let (url, body) = (TypeUrl::new(CLUSTER), Bytes::from(twice));
+    assert_eq!(withheld(&Schema::bundled(), &url, &body).as_deref(), Some(""));
+    assert_eq!(values(&Schema::bundled(), &url, &body), [body]);
+}
+
+#[test]
 fn a_struct_is_read_as_the_type_that_it_states() {
     let certificate = json!({"private_key": {"inline_string": "KEY"}, "certificate_chain": {}});
     let context = json!({"common_tls_context": {"tls_certificates": [certificate]}});
@@ -155,6 +186,57 @@ fn a_struct_is_read_as_the_type_that_it_states() {
     let untyped = json!({"@type": "type.googleapis.com/google.protobuf.Struct", "value": context});
     assert!(path(CLUSTER, socket(untyped.clone())).is_some());
     assert_eq!(found(CLUSTER, socket(untyped)), ["KEY"]);
+}
+
+/// An extension with a `TypedStruct` of the configuration of `aws_lambda`.
+fn typed_struct(value: Json) -> Json {
+    extension(json!({"@type": "type.googleapis.com/xds.type.v3.TypedStruct",
+        "typeUrl": format!("{FILTERS}.http.aws_lambda.v3.Config"), "value": value}))
+}
+
+#[test]
+fn a_struct_is_read_as_its_type_with_what_that_type_does_not_know() {
+    let credentials = json!({"session_token": "TOKEN"});
+    let newer = [
+        json!({"credentials": credentials, "later": 1}),
+        json!({"credentials": credentials, "invocation_mode": "LATER"}),
+        json!({"credentials": {"session_token": "TOKEN", "later": {"x": [1]}}}),
+        json!({"credentials": credentials, "invocation_mode": 1}),
+    ];
+    for value in newer {
+        let at = path(EXTENSION, typed_struct(value.clone()));
+        assert_eq!(at.as_deref(), Some("typed_config.value"), "{value}");
+        assert!(found(EXTENSION, typed_struct(value.clone())).contains(&"TOKEN".into()), "{value}");
+    }
+    for value in [json!({"invocation_mode": 1, "arn": "a"}), json!({"later": "a"})] {
+        assert_eq!(path(EXTENSION, typed_struct(value.clone())), None, "{value}");
+        assert_eq!(found(EXTENSION, typed_struct(value)), [""; 0]);
+    }
+}
+
+#[test]
+fn a_struct_that_is_not_of_its_type_may_hold_a_secret() {
+    for value in [json!({"credentials": "TOKEN"}), json!({"arn": ["TOKEN"]})] {
+        let at = path(EXTENSION, typed_struct(value.clone()));
+        assert_eq!(at.as_deref(), Some("typed_config.value"), "{value}");
+        assert_eq!(found(EXTENSION, typed_struct(value)), ["TOKEN"]);
+    }
+    let empty = typed_struct(json!({"arn": 1}));
+    assert_eq!(path(EXTENSION, empty.clone()), None);
+    assert_eq!(found(EXTENSION, empty), [""; 0]);
+    // A part of an unknown type is not read, and keeps nobody from reading the others.
+    let part = json!({"name": "x", "typed_config": {"@type": "x/example.X", "token": 1}});
+    let manager = |filter: Json| {
+        let manager = "network.http_connection_manager.v3.HttpConnectionManager";
+        json!({"@type": "type.googleapis.com/udpa.type.v1.TypedStruct",
+            "typeUrl": format!("{FILTERS}.{manager}"), "value": {"http_filters": [part, filter]}})
+    };
+    assert_eq!(path(EXTENSION, extension(manager(json!({"name": "y"})))), None);
+    let users = json!({"@type": format!("{FILTERS}.http.basic_auth.v3.BasicAuth"),
+        "users": {"inline_string": "USERS"}});
+    let secret = extension(manager(json!({"name": "y", "typed_config": users})));
+    assert_eq!(path(EXTENSION, secret.clone()).as_deref(), Some("typed_config.value"));
+    assert_eq!(found(EXTENSION, secret), ["USERS"]);
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! The hidden values of a message, as texts and bytes, so that they can be found in what others say.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use bytes::Bytes;
-use prost_reflect::{DynamicMessage, ReflectMessage, Value};
+use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
 
-use super::fields;
+use super::fields::{self, HiddenFields};
+use super::private_keys::{field_with_key, is_private_map_key, unknown_keys};
+use super::typed_struct::{TypedForm, typed_form};
 use crate::any;
 use crate::walk::walk;
 
@@ -18,18 +20,26 @@ pub(super) fn of(message: &DynamicMessage) -> Vec<Bytes> {
 
 /// Adds the values of this one message. The messages in it are visited separately.
 fn add(message: &DynamicMessage, found: &mut BTreeSet<Bytes>) {
+    found.extend(unknown_keys(message));
     if any::is_any(&message.descriptor()) {
-        if fields::withheld(message).is_some()
+        if (fields::withheld(message).is_some() || field_with_key(message).is_some())
             && let Some(value) = message.get_field_by_number(any::VALUE)
         {
             add_all(&value, 0, found);
         }
         return;
     }
+    let hidden = HiddenFields::of(message);
     for (field, value) in message.fields() {
-        if let Some(typed) = fields::typed_form(message, &message.descriptor(), &field) {
-            found.extend(of(&typed));
-        } else if fields::hides(message, &field, value) {
+        let keys = value.as_map().into_iter().flat_map(HashMap::keys);
+        let keys = keys.filter(|key| is_private_map_key(key)).filter_map(MapKey::as_str);
+        found.extend(keys.map(|key| Bytes::copy_from_slice(key.as_bytes())));
+        if let Some(typed) = typed_form(message, &message.descriptor(), &field) {
+            match typed {
+                TypedForm::Message(typed) => found.extend(of(&typed)),
+                TypedForm::Unreadable => add_all(value, 0, found),
+            }
+        } else if hidden.contain(&field, value) {
             add_all(value, 0, found);
         } else if let Value::Map(entries) = value {
             let hidden = entries.iter().filter(|(key, value)| fields::hides_entry(key, value));

@@ -19,7 +19,7 @@ use prost_reflect::{DynamicMessage, FieldDescriptor, MapKey, Value};
 
 use crate::any;
 use crate::schema::Schema;
-use crate::sensitive;
+use crate::sensitive::{self, HiddenFields};
 
 mod redact;
 mod text;
@@ -101,9 +101,28 @@ impl Viewer {
         }
     }
 
-    /// Returns true for a field that holds a hidden value, unless secrets are shown.
-    fn withholds(&self, message: &DynamicMessage, field: &FieldDescriptor, value: &Value) -> bool {
-        !self.secrets && sensitive::hides(message, field, value)
+    /// Finds the fields of a message that hold hidden values, unless secrets are shown.
+    fn withholds<'m>(
+        &self,
+        message: &'m DynamicMessage,
+    ) -> impl Fn(&FieldDescriptor, &Value) -> bool + use<'m> {
+        let hidden = (!self.secrets).then(|| HiddenFields::of(message));
+        move |field, value| hidden.as_ref().is_some_and(|hidden| hidden.contain(field, value))
+    }
+
+    /// The key of an entry of a map.
+    fn key(&self, key: &MapKey) -> String {
+        if !self.secrets && sensitive::is_private_map_key(key) {
+            return REDACTED.to_owned();
+        }
+        match key {
+            MapKey::Bool(is) => is.to_string(),
+            MapKey::I32(is) => is.to_string(),
+            MapKey::I64(is) => is.to_string(),
+            MapKey::U32(is) => is.to_string(),
+            MapKey::U64(is) => is.to_string(),
+            MapKey::String(is) => is.clone(),
+        }
     }
 
     /// Returns true for an entry of a map that is a hidden value, unless secrets are shown.

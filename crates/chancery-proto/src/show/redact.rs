@@ -6,20 +6,22 @@ use chancery_core::TypeUrl;
 use prost_reflect::{DynamicMessage, ReflectMessage, Value};
 
 use super::{AnyContent, Viewer};
-use crate::{any, canonical};
+use crate::{any, canonical, sensitive};
 
 impl Viewer {
     /// Removes the secrets from a body. A body without secrets keeps its bytes. The result is
-    /// `None` for bytes that are not of their known type, because nobody can say what they contain.
+    /// `None` for bytes that are not of their known type, because nobody can say what they contain,
+    /// and for those with a private key that is in no field.
     pub fn without_secrets(&self, type_url: &TypeUrl, body: &Bytes) -> Option<Bytes> {
-        match self.content_of(type_url.as_str(), body, 0) {
-            AnyContent::Opaque(bytes) => Some(bytes),
-            AnyContent::Withheld => None,
-            AnyContent::Message(mut message) => {
-                let is_less = self.strip(&mut message, 0);
-                Some(if is_less { canonical::encode(&message).into() } else { body.clone() })
-            }
-        }
+        let rest = match self.content_of(type_url.as_str(), body, 0) {
+            AnyContent::Opaque(bytes) => bytes,
+            AnyContent::Withheld => return None,
+            AnyContent::Message(mut message) => match self.strip(&mut message, 0) {
+                true => canonical::encode(&message).into(),
+                false => body.clone(),
+            },
+        };
+        (self.secrets || !sensitive::has_private_key(&rest)).then_some(rest)
     }
 
     /// Removes the secrets from a message. Returns true if there were any.
@@ -27,11 +29,17 @@ impl Viewer {
         if any::is_any(&message.descriptor()) {
             return self.strip_any(message, depth);
         }
-        let hidden = message.fields();
-        let hidden = hidden.filter(|(field, value)| self.withholds(message, field, value));
-        let hidden: Vec<_> = hidden.map(|(field, _)| field).collect();
+        let hidden: Vec<_> = {
+            let withholds = self.withholds(message);
+            let hidden = message.fields().filter(|(field, value)| withholds(field, value));
+            hidden.map(|(field, _)| field).collect()
+        };
         hidden.iter().for_each(|field| message.clear_field(field));
-        message.fields_mut().fold(!hidden.is_empty(), |is_less, (_, value)| {
+        let has_key = !self.secrets && sensitive::has_unknown_key(message);
+        if has_key {
+            message.take_unknown_fields().for_each(drop);
+        }
+        message.fields_mut().fold(has_key || !hidden.is_empty(), |is_less, (_, value)| {
             self.strip_value(value, depth) | is_less
         })
     }

@@ -270,6 +270,28 @@ fn values_that_are_secret_by_their_name_are_redacted() {
 }
 
 #[test]
+fn a_private_key_is_left_out_wherever_it_stands() {
+    // S-138
+    let key = b"-----BEGIN PRIVATE KEY-----";
+    let later = [&b"\n\x01c\x92\xfa\x01\x01x\xfa\xff\x0f\x1b"[..], key].concat();
+    let rest = viewer().without_secrets(&TypeUrl::new(CLUSTER), &later.into()).unwrap();
+    assert_eq!(rest, &b"\n\x01c"[..]);
+    let twice = [&b"\n\x1b"[..], key, b"\n\x01c"].concat();
+    assert_eq!(viewer().without_secrets(&TypeUrl::new(CLUSTER), &twice.into()), None);
+    let key = "-----BEGIN PRIVATE KEY-----";
+    let body =
+        body(CLUSTER, json!({"name": "c", "metadata": {"filterMetadata": {key: {key: {key: 1}}}}}));
+    for notation in ALL {
+        let text = shown(notation, CLUSTER, &body);
+        assert!(text.contains("[redacted]") && !text.contains("PRIVATE"), "{text}");
+        let all = viewer().with_secrets().show(notation, &TypeUrl::new(CLUSTER), &body);
+        assert!(!all.contains("[redacted]") && all.contains(key), "{all}");
+    }
+    let rest = viewer().without_secrets(&TypeUrl::new(CLUSTER), &body).unwrap();
+    assert!(!rest.windows(7).any(|part| part == b"PRIVATE"), "{rest:?}");
+}
+
+#[test]
 fn what_nobody_knows_is_shown_as_it_is() {
     let nothing = "type.googleapis.com/example.Nothing";
     let expected = format!("\"@type\": {nothing}\nvalue: AAH/\n");

@@ -10,7 +10,6 @@ use bytes::Bytes;
 use chancery_core::printable::is_printable;
 use prost_reflect::{DynamicMessage, Kind, ReflectMessage, Value};
 
-use super::tree::key_of;
 use super::{AnyContent, REDACTED, Viewer, fields};
 use crate::any;
 
@@ -55,10 +54,11 @@ impl TextWriter<'_> {
             }
             return;
         }
+        let withholds = self.viewer.withholds(message);
         for (field, value) in fields(message) {
             let (name, kind) = (field.name(), field.kind());
             match value {
-                _ if self.viewer.withholds(message, &field, value) => {
+                _ if withholds(&field, value) => {
                     self.write_line(name, &quoted(REDACTED.as_bytes()))
                 }
                 Value::List(values) => {
@@ -73,7 +73,7 @@ impl TextWriter<'_> {
                     for (key, value) in entries {
                         let text = matches!(keys, Some(Kind::String));
                         let hidden = self.viewer.withholds_entry(key, value);
-                        let key = key_of(key);
+                        let key = self.viewer.key(key);
                         let key = if text { quoted(key.as_bytes()) } else { key };
                         self.block(name, |writer| {
                             writer.write_line("key", &key);

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, ReflectMessage, Value};
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, ReflectMessage, Value};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Number, Value as Json};
 
@@ -65,34 +65,28 @@ impl TreeBuilder<'_> {
             Some(Special::Any) => self.any(message, depth),
             Some(_) => {
                 let json = special(message);
-                json.map_or_else(|| self.fields(message, depth), |json| self.json(json))
+                json.map_or_else(|| self.fields(message, depth), |json| self.json("", json))
             }
             None => self.fields(message, depth),
         }
     }
 
-    /// The tree of the special form of a message, with the hidden entries of a `Struct` left out.
-    fn json(&self, json: Json) -> Tree {
-        let hidden = |name: &str, json: &Json| {
-            !self.viewer.secrets && sensitive::is_sensitive_json(name, json)
-        };
-        let shown = |name: &str, json: Json| match hidden(name, &json) {
-            true => Tree::Text(REDACTED.to_owned()),
-            false => self.json(json),
-        };
+    /// The tree of the special form of a message, with the hidden entries of a `Struct` left out. The
+    /// name is that of an entry, or empty.
+    fn json(&self, name: &str, json: Json) -> Tree {
+        if !self.viewer.secrets && sensitive::is_sensitive_json(name, &json) {
+            return Tree::Text(REDACTED.to_owned());
+        }
         match json {
             Json::Array(values) => {
-                Tree::List(values.into_iter().map(|one| shown("", one)).collect())
+                Tree::List(values.into_iter().map(|one| self.json("", one)).collect())
             }
             Json::Object(fields) => {
                 let fields = fields.into_iter().map(|(name, one)| {
-                    let shown = shown(&name, one);
-                    (name, shown)
+                    let shown = self.json(&name, one);
+                    (self.viewer.key(&MapKey::String(name)), shown)
                 });
                 Tree::Map(fields.collect())
-            }
-            Json::String(text) if hidden("", &Json::String(text.clone())) => {
-                Tree::Text(REDACTED.to_owned())
             }
             other => other.into(),
         }
@@ -109,11 +103,10 @@ impl TreeBuilder<'_> {
     }
 
     fn fields(&self, message: &DynamicMessage, depth: usize) -> Tree {
+        let withholds = self.viewer.withholds(message);
         let field = |(field, value): (FieldDescriptor, &Value)| {
             let shown = match value {
-                _ if self.viewer.withholds(message, &field, value) => {
-                    Tree::Text(REDACTED.to_owned())
-                }
+                _ if withholds(&field, value) => Tree::Text(REDACTED.to_owned()),
                 Value::Map(entries) => {
                     let kind = field.kind();
                     let entry = kind.as_message().map(|entry| entry.map_entry_value_field().kind());
@@ -125,7 +118,7 @@ impl TreeBuilder<'_> {
                         } else {
                             self.value(entry.as_ref(), value, depth)
                         };
-                        (key_of(key), shown)
+                        (self.viewer.key(key), shown)
                     });
                     Tree::Map(entries.collect())
                 }
@@ -189,18 +182,6 @@ impl From<Json> for Tree {
                 Self::Map(fields.into_iter().map(|(key, value)| (key, value.into())).collect())
             }
         }
-    }
-}
-
-pub(super) fn key_of(key: &prost_reflect::MapKey) -> String {
-    use prost_reflect::MapKey;
-    match key {
-        MapKey::Bool(is) => is.to_string(),
-        MapKey::I32(is) => is.to_string(),
-        MapKey::I64(is) => is.to_string(),
-        MapKey::U32(is) => is.to_string(),
-        MapKey::U64(is) => is.to_string(),
-        MapKey::String(is) => is.clone(),
     }
 }
 

@@ -11,13 +11,10 @@ pub(crate) fn closest<'c>(
     }
     let found: Vec<char> = found.chars().map(normal).collect();
     let bound = (found.len() / 3).clamp(1, 4);
-    candidates
-        .into_iter()
-        .filter(|candidate| candidate.len().abs_diff(found.len()) <= bound)
-        .map(|candidate| (distance(&found, candidate), candidate))
-        .filter(|(edits, _)| *edits <= bound)
-        .min()
-        .map(|(_, candidate)| candidate)
+    let candidates = candidates.into_iter();
+    let near = candidates.filter(|candidate| candidate.len().abs_diff(found.len()) <= bound);
+    let near = near.filter_map(|candidate| Some((distance(&found, candidate, bound)?, candidate)));
+    near.min().map(|(_, candidate)| candidate)
 }
 
 /// Maps `connectTimeout`, `connect-timeout` and `connect_timeout` to similar texts.
@@ -25,14 +22,21 @@ fn normal(character: char) -> char {
     if character == '-' { '_' } else { character.to_ascii_lowercase() }
 }
 
-/// The number of insertions, deletions, replacements and swaps of neighbours between two texts.
-fn distance(from: &[char], to: &str) -> usize {
+/// The number of insertions, deletions, replacements and swaps of neighbours between two texts, if
+/// they are not more than `bound`.
+///
+/// A cell of the table is the number for two beginnings. It is at least the difference of their
+/// lengths, so only cells near the diagonal are worked out.
+fn distance(from: &[char], to: &str, bound: usize) -> Option<usize> {
     let to: Vec<char> = to.chars().map(normal).collect();
-    let mut before_last = vec![0; to.len() + 1];
+    let too_many = bound + 1;
+    let mut before_last = vec![too_many; to.len() + 1];
     let mut last: Vec<usize> = (0..=to.len()).collect();
     for (row, wanted) in from.iter().enumerate() {
-        let mut current = vec![row + 1; to.len() + 1];
-        for (column, found) in to.iter().enumerate() {
+        let mut current = vec![too_many; to.len() + 1];
+        current[0] = row + 1;
+        let (first, end) = (row.saturating_sub(bound), to.len().min(row + bound + 1));
+        for (column, found) in to.iter().enumerate().take(end).skip(first) {
             let replaced = last[column] + usize::from(wanted != found);
             let mut best = replaced.min(last[column + 1] + 1).min(current[column] + 1);
             if row > 0 && column > 0 && *wanted == to[column - 1] && from[row - 1] == *found {
@@ -40,14 +44,33 @@ fn distance(from: &[char], to: &str) -> usize {
             }
             current[column + 1] = best;
         }
-        before_last = std::mem::replace(&mut last, current);
+        // No row has a smaller minimum than the one before.
+        if current.iter().all(|edits| *edits > bound) {
+            return None;
+        }
+        before_last = last;
+        last = current;
     }
-    last[to.len()]
+    Some(last[to.len()]).filter(|edits| *edits <= bound)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn the_distance_is_exact_up_to_the_bound(
+            from in "[ab-]{0,9}", to in "[ab_]{0,9}", bound in 0..9_usize,
+        ) {
+            let from: Vec<_> = from.chars().map(normal).collect();
+            // With this bound all cells are worked out.
+            let exact = distance(&from, &to, 9);
+            prop_assert_eq!(distance(&from, &to, bound), exact.filter(|edits| *edits <= bound));
+        }
+    }
 
     #[test]
     fn the_closest_name_is_offered_only_if_it_is_close() {

@@ -7,9 +7,10 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use chancery_core::printable::{MAX_MESSAGE_BYTES, cut};
 use chancery_core::server::RejectedResources;
-use chancery_core::{Api, ErrorDetail, TypeUrl};
+use chancery_core::{Api, ErrorDetail, Resource, TypeUrl};
 use chancery_proto::schema::Schema;
 use chancery_proto::sensitive;
 
@@ -46,9 +47,9 @@ fn text_without(
     if rejected.is_cut {
         return None;
     }
-    let bodies = rejected.resources.iter().map(|resource| resource.body());
+    let values = rejected.resources.iter();
     let values: Vec<_> =
-        bodies.flat_map(|body| sensitive::values(schema, type_url, body)).collect();
+        values.flat_map(|resource| hidden_values(schema, type_url, resource)).collect();
     let read = &text[..text.floor_char_boundary(MAX_READ_BYTES)];
     let shown = sensitive::without_values(read, &values)?;
     Some(match cut(&shown, MAX_MESSAGE_BYTES) {
@@ -60,8 +61,20 @@ fn text_without(
     })
 }
 
+/// The hidden values of a resource. Of one with a secret that is in none of its fields, as a field of
+/// v3 in a body of v2, that is the whole body.
+fn hidden_values(schema: &Schema, type_url: &TypeUrl, resource: &Resource) -> Vec<Bytes> {
+    let found = sensitive::values(schema, type_url, resource.body());
+    let is_elsewhere = found.is_empty() && resource.facts().sensitive;
+    if is_elsewhere { vec![resource.body().clone()] } else { found }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use chancery_core::Facts;
+
     use super::*;
 
     const CLUSTER: &str = "envoy.config.cluster.v3.Cluster";
@@ -87,5 +100,21 @@ mod tests {
         let mut rejected = RejectedResources::default();
         rejected.is_cut = true;
         assert_eq!(reason_for("no", &rejected), TOO_MANY);
+    }
+
+    #[test]
+    fn a_secret_in_a_field_that_nobody_knows_is_not_quoted() {
+        // S-138
+        let body = b"\x0a\x01c\xfa\xff\x0f\x12very-secret-bundle";
+        let resource = |sensitive| {
+            let facts = Facts { sensitive, ..Facts::default() };
+            let resource = Resource::new("c".parse().unwrap(), Bytes::from_static(body));
+            Arc::new(resource.with_facts(facts))
+        };
+        let mut rejected = RejectedResources::default();
+        rejected.resources = vec![resource(false)];
+        assert_eq!(reason_for("no very-secret-bundle", &rejected), "no very-secret-bundle");
+        rejected.resources = vec![resource(true)];
+        assert_eq!(reason_for("no very-secret-bundle", &rejected), "no [redacted]");
     }
 }

@@ -25,6 +25,36 @@ fn a_file_of_secrets_is_not_quoted() {
 }
 
 #[test]
+fn a_line_with_a_secret_is_not_shown_whatever_it_is_called() {
+    // S-138
+    const EXTENSION: &str = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig";
+    let grpc = |credential: &str| {
+        let target = "targetUri: t, statPrefix: s, callCredentials";
+        format!("envoy.config.core.v3.GrpcService, googleGrpc: {{{target}: [{{{credential}}}]}}")
+    };
+    let filter = |config: &str| format!("envoy.extensions.filters.http.{config}");
+    let configs = [
+        filter("aws_lambda.v3.Config, credentials: {session_token: [S3CRET]}"),
+        filter("api_key_auth.v3.ApiKeyAuth, credentials: [{key: [S3CRET]}]"),
+        filter("basic_auth.v3.BasicAuth, users: {inline_string: [S3CRET]}"),
+        filter("basic_auth.v3.BasicAuth, users: {inline_string: S3CRET}, later: 1"),
+        grpc("google_refresh_token: [S3CRET]"),
+        grpc("googleIam: {authorizationToken: [S3CRET]}"),
+        "envoy.config.core.v3.HeaderValue, key: cookie, value: [S3CRET]".to_owned(),
+        "google.protobuf.Struct, value: {client_secret: S3CRET}, later: 1".to_owned(),
+    ];
+    for config in configs {
+        let (config, fields) = config.split_once(", ").unwrap();
+        let config = format!("{{'@type': type.googleapis.com/{config}, {fields}}}");
+        let text = format!("{{'@type': {EXTENSION}, name: e, typed_config: {config}}}");
+        let parsed = read(Format::Yaml, &text);
+        assert_eq!(parsed.faults.len(), 1, "{text}");
+        let shown = render(&parsed.faults[0], "s.yaml", Some(&text));
+        assert!(!shown.contains("S3CRET") && shown.contains("s.yaml:1:"), "{shown}");
+    }
+}
+
+#[test]
 fn a_fault_is_shown_with_its_line() {
     let text = format!("- '@type': {CLUSTER}\n  name: a\n\t\n");
     let fault =
