@@ -11,6 +11,7 @@
 //! Both responses have their entries in field 2.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes};
@@ -25,20 +26,25 @@ use super::put::{field_size, put_field, put_header};
 pub fn encode_entries(response: &Response) -> impl Iterator<Item = Bytes> + '_ {
     let (type_url, form) = (&response.type_url, response.form());
     let put = move |out: &mut Vec<u8>, entry: &ResponseEntry| put_entry(out, type_url, form, entry);
-    let alone = move |entry: &ResponseEntry| {
-        let mut out = Vec::with_capacity(room_for(entry));
-        put(&mut out, entry);
-        Bytes::from(out)
-    };
     response.entries.segments().iter().map(move |segment| match segment {
         Segment::Run(run) => {
             run.encoding(form, |out, resource| put(out, &ResponseEntry::of(resource)))
         }
-        Segment::Resource(resource) => {
-            resource.encoding(type_url, form, || alone(&ResponseEntry::of(resource)))
-        }
-        Segment::Own(entry) => alone(entry),
+        Segment::Resource(resource) => encode_resource(type_url, form, resource),
+        Segment::Own(entry) => alone(type_url, form, entry),
     })
+}
+
+/// Encodes a resource under its own name, as a segment of a response. The bytes are kept with the
+/// resource, so they are the same the next time.
+pub fn encode_resource(type_url: &TypeUrl, form: Form, resource: &Arc<Resource>) -> Bytes {
+    resource.encoding(type_url, form, || alone(type_url, form, &ResponseEntry::of(resource)))
+}
+
+fn alone(type_url: &TypeUrl, form: Form, entry: &ResponseEntry) -> Bytes {
+    let mut out = Vec::with_capacity(room_for(entry));
+    put_entry(&mut out, type_url, form, entry);
+    Bytes::from(out)
 }
 
 /// Encodes a whole response, for a server that sends it once.

@@ -30,7 +30,7 @@ mod status;
 mod tail;
 pub use decode_request::{decode_delta, decode_delta_within, decode_sotw, decode_sotw_within};
 pub use encode_request::encode_request;
-pub use entries::{encode_entries, encode_response};
+pub use entries::{encode_entries, encode_resource, encode_response};
 pub use load::{
     decode_load_report, decode_load_response, encode_load_report, encode_load_response,
 };

@@ -75,18 +75,19 @@ impl<B: Body<Data = Bytes> + Unpin> RequestMessages<B> {
 /// parts are kept as references until the connection takes them. The part that is the stream's own
 /// comes last: the connection takes it only when it has sent nearly all that is before it, so a poll
 /// for more shows that the client took the large parts.
-pub(crate) fn frame(shared: Vec<Bytes>, own: &[u8], out: &mut Frames) -> usize {
-    let size = shared.iter().map(Bytes::len).sum::<usize>() + own.len();
+pub(crate) fn frame((shared, size): (Parts, usize), own: &[u8], out: &mut Frames) -> usize {
+    let size = size + own.len();
     let copies = size <= COPIED;
     out.open.reserve(HEADER + if copies { size } else { 0 });
     out.open.put_u8(0);
     // A message of 4 GiB cannot be sent at all; clients refuse anything near it.
     out.open.put_u32(u32::try_from(size).unwrap_or(u32::MAX));
     if copies {
-        shared.iter().for_each(|part| out.open.extend_from_slice(part));
+        shared.iter().for_each(|part| out.open.extend_from_slice(&part));
     } else {
         out.close();
-        shared.into_iter().for_each(|part| out.push(part));
+        out.own += shared.own_bytes();
+        out.parts.append(shared);
     }
     out.open.extend_from_slice(own);
     out.bytes += HEADER + size;
@@ -115,7 +116,7 @@ impl Frames {
     /// The next chunk: one large part, or small parts that lie together.
     pub(crate) fn pop(&mut self) -> Option<Bytes> {
         let first = self.pop_part()?;
-        let next = self.parts.first().map_or(self.open.len(), Bytes::len);
+        let next = self.parts.first().map_or(self.open.len(), |part| part.len());
         let chunk = if first.len() <= COPIED && (1..=COPIED).contains(&next) {
             self.gather(&first)
         } else {
@@ -155,7 +156,7 @@ impl Frames {
             && part.len() <= COPIED
             && chunk.len() + part.len() <= GATHERED
         {
-            chunk.extend_from_slice(part);
+            chunk.extend_from_slice(&part);
             self.pop_part();
         }
         if self.parts.is_empty() && chunk.len() + self.open.len() <= GATHERED {
@@ -212,6 +213,15 @@ mod tests {
 
     use super::*;
 
+    fn parts(all: impl IntoIterator<Item = Bytes>) -> (Parts, usize) {
+        let (mut parts, mut size) = (Parts::default(), 0);
+        for part in all {
+            size += part.len();
+            parts.push(part);
+        }
+        (parts, size)
+    }
+
     /// A body of prepared chunks.
     struct Chunks(VecDeque<Bytes>);
 
@@ -244,7 +254,7 @@ mod tests {
     fn framed(messages: &[&[u8]]) -> Vec<u8> {
         let mut out = Frames::default();
         for message in messages {
-            frame(Vec::new(), message, &mut out);
+            frame(parts([]), message, &mut out);
         }
         let mut all = Vec::new();
         while let Some(chunk) = out.pop() {
@@ -288,10 +298,10 @@ mod tests {
     fn frames_are_put_together_in_order() {
         let large = Bytes::from(vec![1; COPIED + 1]);
         let (mut all, mut others) = (Frames::default(), Frames::default());
-        frame(Vec::new(), b"a", &mut all);
-        frame(vec![large.clone()], b"b", &mut others);
+        frame(parts([]), b"a", &mut all);
+        frame(parts([large.clone()]), b"b", &mut others);
         all.append(others);
-        frame(Vec::new(), b"c", &mut all);
+        frame(parts([]), b"c", &mut all);
         let chunks: Vec<_> = std::iter::from_fn(|| all.pop()).collect();
         let expected = [&framed(&[b"a"])[..], &[0, 0, 0, 32, 2], &large, b"b", &framed(&[b"c"])];
         assert_eq!(chunks.concat(), expected.concat());
@@ -302,9 +312,9 @@ mod tests {
     fn large_shared_bytes_are_not_copied_and_small_frames_lie_together() {
         let large = Bytes::from(vec![1; COPIED + 1]);
         let mut out = Frames::default();
-        frame(vec![Bytes::from_static(b"s")], b"a", &mut out);
-        frame(vec![large.clone()], b"b", &mut out);
-        frame(vec![Bytes::from_static(b"s")], b"c", &mut out);
+        frame(parts([Bytes::from_static(b"s")]), b"a", &mut out);
+        frame(parts([large.clone()]), b"b", &mut out);
+        frame(parts([Bytes::from_static(b"s")]), b"c", &mut out);
         assert_eq!(out.len(), 7 + 6 + large.len() + 7);
         assert_eq!(out.pop().unwrap().len(), 7 + 5);
         let shared = out.pop().unwrap();
@@ -315,9 +325,9 @@ mod tests {
 
     #[test]
     fn a_response_of_many_small_shared_parts_is_kept_as_references() {
-        let parts: Vec<Bytes> = (0..5_000_u32).map(|it| vec![it as u8; 2_000].into()).collect();
+        let shared: Vec<Bytes> = (0..5_000_u32).map(|it| vec![it as u8; 2_000].into()).collect();
         let mut out = Frames::default();
-        let size = frame(parts.clone(), b"own", &mut out);
+        let size = frame(parts(shared.clone()), b"own", &mut out);
         assert_eq!(size, 5_000 * 2_000 + 3);
         assert!(out.held_bytes() < size / 20, "{} bytes are held", out.held_bytes());
         let mut all = Vec::new();
@@ -325,7 +335,7 @@ mod tests {
             assert!(chunk.len() <= GATHERED, "a chunk of {} bytes", chunk.len());
             all.extend_from_slice(&chunk);
         }
-        let message: Vec<u8> = parts.iter().flatten().chain(b"own").copied().collect();
+        let message: Vec<u8> = shared.iter().flatten().chain(b"own").copied().collect();
         assert!(all[HEADER..] == message);
         assert_eq!((out.len(), out.held_bytes()), (0, 0));
     }
@@ -333,7 +343,7 @@ mod tests {
     #[test]
     fn the_parts_that_are_of_this_stream_alone_count_in_full() {
         let mut out = Frames::default();
-        frame(vec![Bytes::from(vec![1; 100_000])], b"", &mut out);
+        frame(parts([Bytes::from(vec![1; 100_000])]), b"", &mut out);
         assert!(out.held_bytes() > 100_000);
         while out.pop().is_some() {}
         assert_eq!(out.held_bytes(), 0);

@@ -15,6 +15,7 @@ use tonic::Status;
 
 use super::account::Account;
 use super::framing::{Frames, frame};
+use super::parts::Parts;
 use super::status;
 use crate::policy::Peer;
 use crate::server_state::{ServerState, StreamPermit};
@@ -176,9 +177,8 @@ impl StreamSession {
     }
 
     fn add(&mut self, response: &Response, out: &mut Frames) {
-        let entries: Vec<Bytes> = wire::encode_entries(response).collect();
         let tail = wire::encode_tail(response, &self.shared().config.control_plane);
-        let bytes = frame(entries, &tail, out);
+        let bytes = frame(Parts::of(response), &tail, out);
         self.answered = true;
         self.account.sent(response, bytes);
     }
