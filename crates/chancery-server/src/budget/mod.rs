@@ -28,7 +28,7 @@ pub use network::{InvalidNetwork, Network};
 
 pub(crate) use charge::MemoryCharge;
 pub(crate) use memory::MemoryShortage;
-pub(crate) use peer::{PeerShare, Permit};
+pub(crate) use peer::{PeerShare, Permit, shared_address};
 
 use memory::Memory;
 use peer::PeerKey;

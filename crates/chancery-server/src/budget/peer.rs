@@ -61,7 +61,7 @@ impl PeerKey {
 }
 
 /// The address by which a peer counts.
-fn shared_address(address: IpAddr) -> IpAddr {
+pub(crate) fn shared_address(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();

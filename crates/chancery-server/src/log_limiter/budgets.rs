@@ -7,13 +7,14 @@
 //! of a bucket, and any other the first half: connections that come and go never use up what is
 //! left for clients that stay.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use chancery_core::Time;
 use chancery_core::client::{RateLimit, TokenBucket};
 
 use super::recent::Recent;
+use crate::budget::shared_address;
 
 /// The lines of one connection: the half of it is as many as it can have streams by default.
 const CONNECTION: RateLimit = RateLimit { burst: 2000, interval: Duration::from_secs(1) };
@@ -70,13 +71,7 @@ impl Budgets {
 
 /// The address that a peer shares with others that are likely to be the same.
 pub(super) fn address_of(peer: Option<SocketAddr>) -> PeerAddress {
-    Some(match peer?.ip().to_canonical() {
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
-        }
-        address => address,
-    })
+    peer.map(|peer| shared_address(peer.ip()))
 }
 
 #[cfg(test)]

@@ -195,6 +195,9 @@ impl Writer<'_> {
     /// Writes the resources of a segment, and returns the bytes of their texts. The sizes of a list are
     /// kept with it, so that later polls need not look at each resource.
     async fn size_of(&mut self, segment: &Segment) -> Result<u64, JsonError> {
+        if let Segment::Resource(resource) = segment {
+            return self.size_of_one(resource).await;
+        }
         if let Segment::Run(run) = segment {
             if run.json_size().is_none()
                 && let Ok(sizes) = self.sizes_of(run.whole_list()).await
@@ -211,14 +214,18 @@ impl Writer<'_> {
     async fn sizes_of(&mut self, resources: &[Arc<Resource>]) -> Result<Vec<u64>, JsonError> {
         let mut sizes = Vec::with_capacity(resources.len());
         for resource in resources {
-            if resource.body().len() >= LONG_JSON {
-                self.write_beside(resource).await;
-            }
-            let text = resource_to_json(&self.shared.schema, self.type_url, resource)?;
-            sizes.push(text.len() as u64);
-            self.slice.share().await;
+            sizes.push(self.size_of_one(resource).await?);
         }
         Ok(sizes)
+    }
+
+    async fn size_of_one(&mut self, resource: &Arc<Resource>) -> Result<u64, JsonError> {
+        if resource.body().len() >= LONG_JSON {
+            self.write_beside(resource).await;
+        }
+        let text = resource_to_json(&self.shared.schema, self.type_url, resource)?;
+        self.slice.share().await;
+        Ok(text.len() as u64)
     }
 
     /// Writes a large resource. The text is kept with it, so it is there the next time.
