@@ -49,8 +49,9 @@ pub(crate) struct Interest {
 struct TextBytes {
     /// The bytes of all names, globs included.
     names: usize,
-    /// The bytes of those names that nobody else keeps anyway, as [`held_bytes`] counts them.
-    own: usize,
+    /// The bytes of the names that are texts of resources, as [`held_bytes`] counts them; or fewer,
+    /// because nobody remembers which of the names that were removed since are among them.
+    shared: usize,
     /// The bytes of canonical forms and faults, as [`held_bytes`] counts them.
     parsed: usize,
 }
@@ -87,7 +88,6 @@ impl Interest {
         let new: Vec<_> = names.into_iter().filter(|name| !self.is_named(name)).collect();
         for name in &new {
             self.texts.names += name.len();
-            self.texts.own += held_bytes::text(name.len());
         }
         for name in new.iter().filter(|name| !ResourceName::is_opaque(name)) {
             match ResourceName::parse(name) {
@@ -111,12 +111,11 @@ impl Interest {
         self.names.get(&name).or_else(glob).cloned().unwrap_or(name)
     }
 
-    /// Replaces the names by equal texts, some of which are kept elsewhere anyway. Those that are
-    /// not are `own`.
-    pub(crate) fn respell(&mut self, names: BTreeSet<Spelling>, own: usize) {
+    /// Replaces the names by equal texts, some of which are kept elsewhere anyway: `shared` are the
+    /// bytes of these.
+    pub(crate) fn respell(&mut self, names: BTreeSet<Spelling>, shared: usize) {
         self.names = names;
-        let globs = self.globs.keys().map(|glob| held_bytes::text(glob.len()));
-        self.texts.own = own + globs.sum::<usize>();
+        self.texts.shared = shared;
     }
 
     /// Takes a name out.
@@ -129,8 +128,8 @@ impl Interest {
             return;
         }
         self.texts.names -= name.len();
-        // Nobody remembers which texts are shared, so the average is subtracted.
-        self.texts.own -= (self.texts.own / count).min(self.texts.own);
+        // The name counts as a shared one, so that never less is told than is kept.
+        self.texts.shared = self.texts.shared.saturating_sub(held_bytes::text(name.len()));
         if let Some(parsed) = parsed {
             self.texts.parsed -= held_bytes::text(parsed.as_str().len());
             self.spellings.remove(&(parsed, Arc::clone(name)));
@@ -146,7 +145,8 @@ impl Interest {
     /// The bytes that are kept for the client, about.
     pub(crate) fn held_bytes(&self) -> usize {
         const SPELLING: usize = size_of::<Spelling>();
-        self.texts.own
+        let texts = self.texts.names + self.len() * held_bytes::text(0);
+        texts.saturating_sub(self.texts.shared)
             + self.texts.parsed
             + held_bytes::tree(self.names.len(), SPELLING)
             + held_bytes::tree(self.globs.len() + self.respelled.len(), 2 * SPELLING)
@@ -317,5 +317,49 @@ impl Interest {
     fn set_malformed(&mut self, name: &Spelling, fault: String) {
         self.texts.parsed += held_bytes::text(fault.len());
         self.malformed.insert(Arc::clone(name), fault);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extend(interest: &mut Interest, names: impl Iterator<Item = String>) {
+        let type_url = TypeUrl::new("envoy.config.endpoint.v3.ClusterLoadAssignment");
+        interest.extend(names.map(Spelling::from).collect(), &type_url);
+    }
+
+    #[test]
+    fn the_bytes_of_the_names_that_are_left_are_told_whatever_was_removed() {
+        let long = |at: usize| format!("{at:04000}");
+        let mut interest = Interest::new(Lookup::ByName);
+        extend(&mut interest, (0..100).map(long));
+        let of_long = interest.held_bytes();
+        extend(&mut interest, (0..5000).map(|at| at.to_string()));
+        (0..5000).for_each(|at| interest.remove(&at.to_string().into()));
+        assert_eq!(interest.held_bytes(), of_long);
+        (0..100).for_each(|at| interest.remove(&long(at).into()));
+        assert_eq!(interest.held_bytes(), 0);
+        extend(&mut interest, (0..1000).map(|at| at.to_string()));
+        let of_short = interest.held_bytes();
+        for at in 0..100 {
+            extend(&mut interest, std::iter::once(long(at)));
+            interest.remove(&long(at).into());
+        }
+        assert_eq!(interest.held_bytes(), of_short);
+    }
+
+    #[test]
+    fn names_that_are_texts_of_resources_hide_no_others() {
+        let mut interest = Interest::new(Lookup::ByName);
+        extend(&mut interest, (0..100).map(|at| at.to_string()));
+        let names = interest.names().clone();
+        let shared = names.iter().map(|name| held_bytes::text(name.len())).sum();
+        let all = interest.held_bytes();
+        interest.respell(names, shared);
+        assert_eq!(interest.held_bytes(), all - shared);
+        (0..100).for_each(|at| interest.remove(&at.to_string().into()));
+        extend(&mut interest, (100..200).map(|at| at.to_string()));
+        assert!(interest.held_bytes() >= all);
     }
 }

@@ -333,8 +333,8 @@ impl Subscription {
             self.subscribe_to_base_hosts(snapshot);
         }
         let lookup = MergeLookup::new(&self.interest, self.ledger.target(), self.interest.len());
-        let (names, own) = lookup.shared_spellings();
-        self.interest.respell(names, own);
+        let (names, shared) = lookup.shared_spellings();
+        self.interest.respell(names, shared);
         match first {
             FirstRequest::Sotw(version) => self.begin_sotw(version),
             FirstRequest::Delta(held) => self.begin_delta(held),
