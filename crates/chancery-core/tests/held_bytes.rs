@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use chancery_core::server::{Input, Machine, Settings};
 use chancery_core::{
-    DeltaRequest, Node, Request, Scope, Snapshot, SotwRequest, Time, Value, Variant, Versions,
+    DeltaRequest, ErrorDetail, Node, Request, Scope, Snapshot, SotwRequest, Time, Value, Variant,
+    Versions,
 };
 
 const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
@@ -31,6 +32,12 @@ fn the_estimate_is_near_the_truth() {
             faults.push(format!("{case}: {held} bytes are told and {taken} are taken"));
         }
     };
+    compare("versions of an earlier stream", &mut || {
+        let mut machine = machine(Variant::Delta);
+        let held = names("v", 60_000).map(|name| (name, "0123456789abcdef"));
+        tell(&mut machine, delta(std::iter::empty(), held.collect()));
+        machine
+    });
     compare("names before there is a snapshot", &mut || {
         let mut machine = machine(Variant::Delta);
         tell(&mut machine, delta(names("n", 40_000), Versions::default()));
@@ -46,14 +53,7 @@ fn the_estimate_is_near_the_truth() {
     compare("names of SotW that exist nowhere", &mut || {
         let mut machine = machine(Variant::Sotw);
         see(&mut machine);
-        tell(
-            &mut machine,
-            Request::Sotw(SotwRequest {
-                type_url: EDS.into(),
-                names: names("s", 40_000).collect(),
-                ..SotwRequest::default()
-            }),
-        );
+        tell(&mut machine, sotw(names("s", 40_000)));
         while machine.poll(Time::default()).is_some() {}
         machine
     });
@@ -72,10 +72,40 @@ fn the_estimate_is_near_the_truth() {
         tell(&mut machine, delta(names, Versions::default()));
         machine
     });
-    compare("versions of an earlier stream", &mut || {
+    compare("names that are unsubscribed beside a wildcard", &mut || {
         let mut machine = machine(Variant::Delta);
-        let held = names("v", 60_000).map(|name| (name, "0123456789abcdef"));
-        tell(&mut machine, delta(std::iter::empty(), held.collect()));
+        let long = || (0..3_000).map(|at| format!("{at:04000}"));
+        tell(&mut machine, changes(all().chain(long()), long()));
+        machine
+    });
+    compare("names that are replaced beside a wildcard", &mut || {
+        let mut machine = machine(Variant::Sotw);
+        for round in 0..10 {
+            let names = names(&format!("r{round}"), 10_000);
+            tell(&mut machine, sotw(all().chain(names)));
+        }
+        machine
+    });
+    compare("names that are unsubscribed and whose removal is rejected", &mut || {
+        let mut machine = machine(Variant::Delta);
+        see(&mut machine);
+        tell(&mut machine, delta(all(), Versions::default()));
+        acknowledge(&mut machine);
+        for round in 0..5 {
+            let names = || names(&format!("u{round}"), 5_000);
+            tell(&mut machine, delta(names(), Versions::default()));
+            acknowledge(&mut machine);
+            tell(&mut machine, changes(std::iter::empty(), names()));
+            answer(&mut machine, Some(&ErrorDetail::default()));
+        }
+        machine
+    });
+    compare("versions of resources that are gone", &mut || {
+        let mut machine = machine(Variant::Delta);
+        let held = names("g", 60_000).map(|name| (name, "0123456789abcdef"));
+        tell(&mut machine, delta(all(), held.collect()));
+        see(&mut machine);
+        machine.poll(Time::default()).unwrap();
         machine
     });
     compare("a node", &mut || {
@@ -106,15 +136,40 @@ fn tell(machine: &mut Machine, request: Request) {
     machine.handle(Time::default(), Input::Request(request)).unwrap();
 }
 
-/// Takes all responses, and answers each.
+/// Takes all responses, and accepts each.
 fn acknowledge(machine: &mut Machine) {
+    answer(machine, None);
+}
+
+/// Takes all responses, and answers each.
+fn answer(machine: &mut Machine, error: Option<&ErrorDetail>) {
     while let Some(response) = machine.poll(Time::default()) {
-        let nonce = response.nonce;
-        tell(
-            machine,
-            Request::Delta(DeltaRequest { type_url: EDS.into(), nonce, ..DeltaRequest::default() }),
-        );
+        let (type_url, nonce, error) = (EDS.into(), response.nonce, error.cloned());
+        let answer = DeltaRequest { type_url, nonce, error, ..DeltaRequest::default() };
+        tell(machine, Request::Delta(answer));
     }
+}
+
+fn all() -> impl Iterator<Item = String> {
+    std::iter::once("*".to_owned())
+}
+
+fn sotw(names: impl Iterator<Item = String>) -> Request {
+    let (type_url, names) = (EDS.into(), names.collect());
+    Request::Sotw(SotwRequest { type_url, names, ..SotwRequest::default() })
+}
+
+/// A request that subscribes names and unsubscribes others.
+fn changes(
+    subscribe: impl Iterator<Item = String>,
+    unsubscribe: impl Iterator<Item = String>,
+) -> Request {
+    Request::Delta(DeltaRequest {
+        type_url: EDS.into(),
+        subscribe: subscribe.collect(),
+        unsubscribe: unsubscribe.collect(),
+        ..DeltaRequest::default()
+    })
 }
 
 fn delta(names: impl Iterator<Item = String>, initial_versions: Versions) -> Request {
@@ -126,7 +181,7 @@ fn delta(names: impl Iterator<Item = String>, initial_versions: Versions) -> Req
     })
 }
 
-fn names(prefix: &str, count: usize) -> impl Iterator<Item = String> {
+fn names(prefix: &str, count: usize) -> impl Iterator<Item = String> + use<> {
     let prefix = prefix.to_owned();
     (0..count)
         .map(move |at| format!("{prefix}/outbound|8080||service-{at}.namespace.svc.cluster.local"))

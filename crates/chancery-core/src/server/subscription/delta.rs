@@ -124,7 +124,7 @@ impl Subscription {
         let mut there = target.iter().map(|member| (member.name().as_str(), ())).peekable();
         for name in held.names() {
             if seek(&mut there, name).is_none() && self.interest.covers(name) {
-                self.ledger.owe(&name.into());
+                self.ledger.owe_own(name.into());
             }
         }
     }
@@ -198,9 +198,11 @@ impl Subscription {
         } else if self.interest.wildcard() {
             // Beside a wildcard the client cannot know whether the resource stays, so it is told
             // (S-081).
-            self.ledger.owe(name);
+            self.ledger.owe_unsubscribed(name);
             return true;
-        } else if !self.interest.covers(name) {
+        } else if self.interest.covers(name) {
+            self.ledger.keep_unsubscribed(name);
+        } else {
             self.ledger.unsubscribe(name);
         }
         false

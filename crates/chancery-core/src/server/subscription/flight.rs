@@ -179,10 +179,10 @@ impl Flight {
         self.answered_nonce.as_deref() == Some(nonce)
     }
 
-    /// The keys under which responses under way give something.
-    pub(crate) fn given(&self) -> impl Iterator<Item = Spelling> {
+    /// The mentions of what responses under way give.
+    pub(crate) fn given(&self) -> impl Iterator<Item = Mention> {
         let mentions = self.responses.iter().flat_map(|sent| sent.contents.iter());
-        mentions.filter(|mention| mention.resource.is_some()).map(|mention| mention.key)
+        mentions.filter(|mention| mention.resource.is_some())
     }
 
     /// Returns true if a response under way mentions this key.
@@ -316,6 +316,17 @@ impl Mention {
     fn of(change: StepChange<'_>, reconnected: bool) -> Self {
         let is_new = change.old.is_none() && !reconnected;
         Self { key: change.name.shared(), resource: change.new.cloned(), is_new }
+    }
+
+    /// Returns true if the text of the key is not that of the resource, so that it may be kept for the
+    /// client alone.
+    pub(crate) fn has_own_text(&self) -> bool {
+        self.resource.as_ref().is_none_or(|resource| *resource.name().as_str() != *self.key)
+    }
+
+    /// The bytes of the text, if it is not that of the resource.
+    pub(crate) fn own_text_bytes(&self) -> usize {
+        if self.has_own_text() { held_bytes::text(self.key.len()) } else { 0 }
     }
 }
 

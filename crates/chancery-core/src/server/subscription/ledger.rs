@@ -21,6 +21,8 @@ use std::sync::Arc;
 
 use super::flight::{Contents, Flight, Mention};
 use super::interest::{Interest, Spelling};
+use super::key_map::KeyMap;
+use super::unsubscribed::UnsubscribedKeys;
 use crate::server::held_bytes;
 use crate::step::{Step, StepChange};
 use crate::{Resource, ResourceName, ResourceSet, Time};
@@ -35,6 +37,10 @@ pub(crate) struct Ledger {
     sent: Arc<ResourceSet>,
     /// The keys of which the client has to be told before it is where `sent` says.
     owed: BTreeMap<Spelling, ClientCopy>,
+    /// Those of the owed keys that the client has unsubscribed.
+    unsubscribed: UnsubscribedKeys,
+    /// The bytes of the texts of other owed keys that nobody else keeps, at most.
+    owed_texts: usize,
     /// Resources that are gone from the target, and that the client keeps until nothing uses them
     /// (S-098).
     kept: BTreeMap<Spelling, Kept>,
@@ -42,7 +48,7 @@ pub(crate) struct Ledger {
     /// resource or the old one (S-035, [gRFC
     /// A46](https://github.com/grpc/proposal/blob/master/A46-xds-nack-semantics-improvement.md)).
     /// The value is true if the client had nothing under the key before.
-    refused: BTreeMap<Spelling, bool>,
+    refused: KeyMap<bool>,
     /// True if a part of a rejected response has been unsubscribed since. If that part was the one
     /// at fault, no change of the others will show it: so any change of the type lets the refused
     /// keys be tried again.
@@ -50,7 +56,7 @@ pub(crate) struct Ledger {
     /// The keys of responses that the client read and never answered, so that its verdict is
     /// unknown (S-037, [resource
     /// updates](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-updates)).
-    verdict_unknown: BTreeSet<Spelling>,
+    verdict_unknown: KeyMap<()>,
 }
 
 /// The resource that the client holds under a key, as far as it is known.
@@ -93,10 +99,12 @@ impl Default for Ledger {
             target: Arc::clone(ResourceSet::empty()),
             sent: Arc::clone(ResourceSet::empty()),
             owed: BTreeMap::new(),
+            unsubscribed: UnsubscribedKeys::default(),
+            owed_texts: 0,
             kept: BTreeMap::new(),
-            refused: BTreeMap::new(),
+            refused: KeyMap::default(),
             fault_may_be_unsubscribed: false,
-            verdict_unknown: BTreeSet::new(),
+            verdict_unknown: KeyMap::default(),
         }
     }
 }
@@ -133,7 +141,7 @@ impl Ledger {
     /// Takes the client's word that it has the target already: nothing is owed.
     pub(crate) fn trust_client_at_target(&mut self) {
         self.move_to_target();
-        self.owed.clear();
+        self.put_back_owed(std::iter::empty());
     }
 
     /// Returns true if the client holds exactly what `sent` says: nothing is owed, kept or refused,
@@ -148,8 +156,8 @@ impl Ledger {
             return;
         }
         if self.fault_may_be_unsubscribed && self.sent.version() != self.target.version() {
-            let mut refused = self.refused.keys();
-            if refused.any(|key| self.view(key, interest).is_some()) {
+            let is_there = |key: &Spelling| self.view(key, interest).is_some();
+            if self.refused.keys().any(is_there) {
                 self.retry_refused();
             }
         }
@@ -175,14 +183,21 @@ impl Ledger {
         self.refused.is_empty()
     }
 
-    /// The bytes that are kept for the client, about. The texts of keys are those of the interest, or
-    /// of resources.
+    /// The bytes that are kept for the client, about. The texts of most keys are those of the interest,
+    /// or of resources.
     pub(crate) fn held_bytes(&self) -> usize {
         const KEY: usize = size_of::<Spelling>();
         held_bytes::tree(self.owed.len(), KEY + size_of::<ClientCopy>())
+            + self.owed_texts
+            + self.unsubscribed.held_bytes()
             + held_bytes::tree(self.kept.len(), KEY + size_of::<Kept>())
-            + held_bytes::tree(self.refused.len(), KEY + size_of::<bool>())
-            + held_bytes::tree(self.verdict_unknown.len(), KEY)
+            + self.refused.held_bytes()
+            + self.verdict_unknown.held_bytes()
+    }
+
+    /// The number of owed keys that the client has unsubscribed, and the bytes of their texts.
+    pub(crate) fn unsubscribed_sizes(&self) -> (usize, usize) {
+        self.unsubscribed.sizes()
     }
 
     fn all_accepted(&self) -> bool {
@@ -203,6 +218,39 @@ impl Ledger {
         self.owed.insert(Arc::clone(key), ClientCopy::Unknown);
     }
 
+    /// Owes the client a key that it has unsubscribed, whatever it holds.
+    pub(crate) fn owe_unsubscribed(&mut self, key: &Spelling) {
+        self.owe(key);
+        self.unsubscribed.insert(Arc::clone(key));
+    }
+
+    /// Takes in that the client has unsubscribed a key to which it is still subscribed as a member.
+    pub(crate) fn keep_unsubscribed(&mut self, key: &Spelling) {
+        if self.owes(key) {
+            self.unsubscribed.insert(Arc::clone(key));
+        }
+    }
+
+    /// Takes in that the interest keeps other texts than the owed keys from now on, in place of texts
+    /// of these bytes.
+    pub(crate) fn set_respelled(&mut self, bytes: usize) {
+        self.owed_texts += bytes;
+        self.forget_owed_texts();
+    }
+
+    /// Owes the client a key whose text nobody else keeps, whatever it holds.
+    pub(crate) fn owe_own(&mut self, key: Spelling) {
+        self.owed_texts += held_bytes::text(key.len());
+        self.owed.insert(key, ClientCopy::Unknown);
+    }
+
+    /// Counts no texts if nothing is owed any more.
+    fn forget_owed_texts(&mut self) {
+        if self.owed.is_empty() {
+            self.owed_texts = 0;
+        }
+    }
+
     /// Owes the client a key of which it holds this, unless the key is owed already.
     pub(crate) fn owe_copy(&mut self, key: Spelling, copy: ClientCopy) {
         self.owed.entry(key).or_insert(copy);
@@ -220,14 +268,16 @@ impl Ledger {
     pub(crate) fn owe_members(
         &mut self,
         interest: &Interest,
-        given: impl Iterator<Item = Spelling>,
+        given: impl Iterator<Item = Mention>,
     ) {
         let members = self.sent.iter().map(|member| member.name());
         for name in members.filter(|name| !interest.is_named(name.as_str())) {
             self.owed.entry(name.shared()).or_insert(ClientCopy::Nothing);
         }
-        let given = given.filter(|key| !interest.is_named(key));
-        self.owed.extend(given.map(|key| (key, ClientCopy::Doubtful)));
+        for mention in given.filter(|mention| !interest.is_named(&mention.key)) {
+            self.owed_texts += mention.own_text_bytes();
+            self.owed.insert(mention.key, ClientCopy::Doubtful);
+        }
     }
 
     /// Takes out all that is owed, to be looked at key by key. The caller puts the keys back that
@@ -239,6 +289,12 @@ impl Ledger {
     /// Puts back the keys that are still owed.
     pub(crate) fn put_back_owed(&mut self, left: impl Iterator<Item = (Spelling, ClientCopy)>) {
         self.owed = left.collect();
+        let owed = &self.owed;
+        self.unsubscribed.retain(|key| owed.contains_key(key));
+        if self.owed_texts > 0 {
+            let left = owed.keys().map(|key| held_bytes::text(key.len())).sum();
+            self.owed_texts = self.owed_texts.min(left);
+        }
     }
 
     /// Returns true if nothing is owed.
@@ -308,9 +364,15 @@ impl Ledger {
         }
     }
 
+    fn remove_owed(&mut self, key: &str) {
+        self.owed.remove(key);
+        self.unsubscribed.remove(key);
+        self.forget_owed_texts();
+    }
+
     /// Drops a key that the client has unsubscribed.
     pub(crate) fn unsubscribe(&mut self, key: &str) {
-        self.owed.remove(key);
+        self.remove_owed(key);
         self.kept.remove(key);
         let refused = self.refused.remove(key).is_some();
         self.part_unsubscribed(refused);
@@ -320,9 +382,11 @@ impl Ledger {
     /// Drops all keys that the subscription no longer covers.
     pub(crate) fn retain_covered(&mut self, interest: &Interest) {
         self.owed.retain(|key, _| interest.covers(key));
+        self.unsubscribed.retain(|key| interest.covers(key));
+        self.forget_owed_texts();
         self.kept.retain(|key, _| interest.covers(key));
         let refused = self.refused.len();
-        self.refused.retain(|key, _| interest.covers(key));
+        self.refused.retain(|key| interest.covers(key));
         self.part_unsubscribed(self.refused.len() < refused);
         self.verdict_unknown.retain(|key| interest.covers(key));
     }
@@ -338,8 +402,8 @@ impl Ledger {
         };
         add(&mut self.owed.range::<str, _>(below()).map(|(key, _)| key));
         add(&mut self.kept.range::<str, _>(below()).map(|(key, _)| key));
-        add(&mut self.refused.range::<str, _>(below()).map(|(key, _)| key));
-        add(&mut self.verdict_unknown.range::<str, _>(below()));
+        add(&mut self.refused.keys_from(prefix));
+        add(&mut self.verdict_unknown.keys_from(prefix));
         gone.iter().for_each(|key| self.unsubscribe(key));
     }
 
@@ -364,11 +428,13 @@ impl Ledger {
         let outdated = contents.iter().any(is_outdated);
         let uncovered = contents.iter().any(|mention| !interest.covers(&mention.key));
         let newer = newer.mentioned();
-        for Mention { key, is_new, .. } in wanted().filter(|one| !newer.contains(&one.key)) {
+        for mention in wanted().filter(|one| !newer.contains(&one.key)) {
             if outdated {
-                self.owe_again(&key);
+                self.owed_texts += mention.own_text_bytes();
+                self.owe_again(&mention.key);
             } else {
-                self.refused.insert(key, is_new);
+                let has_own_text = mention.has_own_text();
+                self.refused.insert(mention.key, mention.is_new, has_own_text);
             }
         }
         self.part_unsubscribed(uncovered);
@@ -382,19 +448,21 @@ impl Ledger {
 
     /// Returns true if the client rejected what it was told last under a key.
     pub(crate) fn is_refused(&self, key: &str) -> bool {
-        self.refused.contains_key(key)
+        self.refused.get(key).is_some()
     }
 
     /// Takes in that the client read a response whose verdict will never be known.
     pub(crate) fn set_verdict_unknown(&mut self, contents: &Contents, interest: &Interest) {
-        let keys = contents.iter().map(|mention| mention.key).filter(|key| interest.covers(key));
-        self.verdict_unknown.extend(keys);
+        for mention in contents.iter().filter(|mention| interest.covers(&mention.key)) {
+            let has_own_text = mention.has_own_text();
+            self.verdict_unknown.insert(mention.key, (), has_own_text);
+        }
     }
 
     /// Takes in that the client accepted a response: the keys it mentions are not refused any more.
     pub(crate) fn accept(&mut self, contents: &Contents) {
         if !self.all_accepted() {
-            self.refused.retain(|key, _| !contents.mentions(key));
+            self.refused.retain(|key| !contents.mentions(key));
             self.verdict_unknown.retain(|key| !contents.mentions(key));
         }
     }
@@ -402,9 +470,9 @@ impl Ledger {
     /// Takes in that the client accepted a response with the whole state: nothing is refused any
     /// more.
     pub(crate) fn accept_all(&mut self) {
-        self.refused.clear();
+        self.refused = KeyMap::default();
         self.fault_may_be_unsubscribed = false;
-        self.verdict_unknown.clear();
+        self.verdict_unknown = KeyMap::default();
     }
 
     /// Owes the client a key that changed; a resource that is gone is kept instead if other
@@ -435,7 +503,7 @@ impl Ledger {
         match self.owed.get(key) {
             Some(ClientCopy::Has(before)) => {
                 let before = Arc::clone(before);
-                self.owed.remove(key);
+                self.remove_owed(key);
                 Some(before)
             }
             _ => None,
@@ -454,7 +522,9 @@ impl Ledger {
 
     fn retry_refused(&mut self) {
         self.fault_may_be_unsubscribed = false;
-        for key in std::mem::take(&mut self.refused).into_keys() {
+        let refused = std::mem::take(&mut self.refused);
+        self.owed_texts += refused.text_bytes();
+        for key in refused.into_keys() {
             self.owe_again(&key);
         }
     }

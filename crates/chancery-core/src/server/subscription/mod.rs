@@ -34,6 +34,7 @@ mod flight;
 mod given_clusters;
 mod initial_versions;
 mod interest;
+mod key_map;
 mod ledger;
 mod merge_lookup;
 mod pending;
@@ -42,6 +43,7 @@ mod respond;
 mod shared_response;
 mod sotw;
 mod status;
+mod unsubscribed;
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Included, Unbounded};
@@ -161,9 +163,11 @@ impl Subscription {
         &self.interest
     }
 
-    /// The number of names that the client asked for, and their bytes.
+    /// The number of names that the client asked for, and their bytes. Names that it has unsubscribed
+    /// are among them as long as it is owed them.
     pub(crate) fn name_sizes(&self) -> (usize, usize) {
-        (self.interest.len(), self.interest.name_bytes())
+        let (count, bytes) = self.ledger.unsubscribed_sizes();
+        (self.interest.len() + count, self.interest.name_bytes() + bytes)
     }
 
     /// Makes the resources of this type in a snapshot the set that the client should see. A peer
@@ -335,6 +339,7 @@ impl Subscription {
         let lookup = MergeLookup::new(&self.interest, self.ledger.target(), self.interest.len());
         let (names, shared) = lookup.shared_spellings();
         self.interest.respell(names, shared);
+        self.ledger.set_respelled(shared);
         match first {
             FirstRequest::Sotw(version) => self.begin_sotw(version),
             FirstRequest::Delta(held) => self.begin_delta(held),

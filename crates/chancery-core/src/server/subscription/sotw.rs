@@ -116,6 +116,9 @@ impl Subscription {
         // An added name is sent even if it did not change, and even if it was sent before (S-046).
         let new = self.interest.extend(wanted, &self.type_url);
         self.ledger.owe_all(new.clone());
+        for name in gone.iter().filter(|name| self.interest.covers(name)) {
+            self.ledger.keep_unsubscribed(name);
+        }
         (new, gone)
     }
 
