@@ -32,7 +32,8 @@ impl Client {
         let mut snapshot = Snapshot::new();
         for (name, body) in resources {
             let facts = Facts { sensitive: body.starts_with("key"), ..Facts::default() };
-            let resource = Resource::new(name.parse().unwrap(), Bytes::from_static(body.as_bytes()));
+            let resource =
+                Resource::new(name.parse().unwrap(), Bytes::from_static(body.as_bytes()));
             snapshot.insert(&TypeUrl::new(self.type_url), resource.with_facts(facts));
         }
         self.machine.handle(Time::default(), Input::Snapshot(Arc::new(snapshot))).unwrap();
@@ -82,6 +83,30 @@ fn a_whole_state_may_be_quoted_as_a_whole() {
     let rejected = client_with_a_key().reject(&["*"], "2");
     assert!(!rejected.is_cut);
     assert!(rejected.resources.iter().any(|it| it.body() == "key 1"));
+}
+
+#[test]
+fn a_client_may_quote_a_secret_that_was_superseded_while_it_read() {
+    for later in [("b", "key 2"), ("b", "none"), ("c", "1")] {
+        let mut client = client_with_a_key();
+        client.ask(&["*", "c"], "1"); // It asks for more before it answers.
+        client.see(&[("a", "2"), later]);
+        client.take("3");
+        assert!(client.reject(&["*", "c"], "2").is_cut, "{later:?}");
+    }
+}
+
+#[test]
+fn what_was_superseded_before_a_response_is_not_quoted_in_its_rejection() {
+    let mut client = client_with_a_key();
+    client.ask(&["*", "c"], "1");
+    client.see(&[("a", "2"), ("b", "none")]);
+    client.take("3");
+    client.ask(&["*", "c"], "2");
+    client.ask(&["*", "c"], "3");
+    client.see(&[("a", "3"), ("b", "none")]);
+    client.take("4");
+    assert!(!client.reject(&["*", "c"], "4").is_cut);
 }
 
 #[test]

@@ -57,6 +57,9 @@ pub(crate) struct Ledger {
     /// unknown (S-037, [resource
     /// updates](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-updates)).
     verdict_unknown: KeyMap<()>,
+    /// True if a resource with a secret may be gone from `sent`, the target and what is kept, and was
+    /// in a response that the client has not answered.
+    supersedes_secret: bool,
 }
 
 /// The resource that the client holds under a key, as far as it is known.
@@ -86,6 +89,12 @@ struct Kept {
     since: Time,
 }
 
+impl Kept {
+    fn is_sensitive(&self) -> bool {
+        self.resource.facts().sensitive
+    }
+}
+
 /// One key under which the client should see another resource than before.
 struct KeyChange {
     key: Spelling,
@@ -105,6 +114,7 @@ impl Default for Ledger {
             refused: KeyMap::default(),
             fault_may_be_unsubscribed: false,
             verdict_unknown: KeyMap::default(),
+            supersedes_secret: false,
         }
     }
 }
@@ -120,15 +130,30 @@ impl Ledger {
         &self.sent
     }
 
-    /// The resources that the client may have been sent; none of the others holds a secret.
+    /// The resources that the client may have been sent. None of the others holds a secret, unless one
+    /// was superseded ([`may_supersede_secret`](Self::may_supersede_secret)).
     pub(crate) fn may_have_sent(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let sets = [&self.sent, &self.target].into_iter().filter(|set| set.may_be_sensitive());
         sets.flat_map(|set| set.iter()).chain(self.kept.values().map(|kept| &kept.resource))
     }
 
+    /// Returns true if a response that the client has not answered may have a secret that is not
+    /// known here any more.
+    pub(crate) fn may_supersede_secret(&self) -> bool {
+        self.supersedes_secret
+    }
+
+    /// Takes in that the client has answered all responses.
+    pub(crate) fn forget_superseded(&mut self) {
+        self.supersedes_secret = false;
+    }
+
     /// Changes what the client should see. Nothing is owed before the next
     /// [`advance`](Self::advance).
     pub(crate) fn set_target(&mut self, target: &Arc<ResourceSet>) {
+        if !Arc::ptr_eq(&self.sent, &self.target) {
+            self.supersedes_secret |= self.target.may_be_sensitive();
+        }
         self.target = Arc::clone(target);
     }
 
@@ -161,6 +186,7 @@ impl Ledger {
                 self.retry_refused();
             }
         }
+        self.supersedes_secret |= self.sent.may_be_sensitive();
         for change in self.changes(interest) {
             self.apply_change(now, change);
         }
@@ -373,7 +399,8 @@ impl Ledger {
     /// Drops a key that the client has unsubscribed.
     pub(crate) fn unsubscribe(&mut self, key: &str) {
         self.remove_owed(key);
-        self.kept.remove(key);
+        let kept = self.kept.remove(key);
+        self.supersedes_secret |= kept.is_some_and(|kept| kept.is_sensitive());
         let refused = self.refused.remove(key).is_some();
         self.part_unsubscribed(refused);
         self.verdict_unknown.remove(key);
@@ -384,7 +411,9 @@ impl Ledger {
         self.owed.retain(|key, _| interest.covers(key));
         self.unsubscribed.retain(|key| interest.covers(key));
         self.forget_owed_texts();
-        self.kept.retain(|key, _| interest.covers(key));
+        let gone = self.kept.extract_if(.., |key, _| !interest.covers(key));
+        let sensitive = gone.filter(|(_, kept)| kept.is_sensitive()).count();
+        self.supersedes_secret |= sensitive > 0;
         let refused = self.refused.len();
         self.refused.retain(|key| interest.covers(key));
         self.part_unsubscribed(self.refused.len() < refused);
@@ -412,6 +441,7 @@ impl Ledger {
     pub(crate) fn owe_removals(&mut self, is_over: impl Fn(Time) -> bool) {
         let gone: Vec<_> = self.kept.extract_if(.., |_, kept| is_over(kept.since)).collect();
         for (key, kept) in gone {
+            self.supersedes_secret |= kept.is_sensitive();
             self.retry_if_refused(&key);
             self.owed.entry(key).or_insert(ClientCopy::Has(kept.resource));
         }
@@ -480,7 +510,9 @@ impl Ledger {
     fn apply_change(&mut self, now: Time, change: KeyChange) {
         let KeyChange { key, old, new } = change;
         let never_accepted = self.retry_if_refused(&key);
-        let kept = self.kept.remove(&key).map(|kept| kept.resource);
+        let kept = self.kept.remove(&key);
+        self.supersedes_secret |= kept.as_ref().is_some_and(Kept::is_sensitive);
+        let kept = kept.map(|kept| kept.resource);
         let Some(held) = kept.or(old) else {
             self.owed.entry(key).or_insert(ClientCopy::Nothing);
             return;

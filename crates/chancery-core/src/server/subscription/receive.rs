@@ -129,8 +129,8 @@ impl Subscription {
         }
     }
 
-    /// The resources of a rejected response that its reason may quote. One with the whole state has also those that it does
-    /// not mention because the client had them.
+    /// The resources of a rejected response that its reason may quote. One with the whole state has also
+    /// those that it does not mention because the client had them.
     fn rejected_resources(&self, contents: &Contents) -> RejectedResources {
         if self.api() == Api::Sds {
             return RejectedResources::left_out();
@@ -142,6 +142,7 @@ impl Subscription {
         if self.is_full_state() {
             let sensitive = self.ledger.may_have_sent().filter(|it| it.facts().sensitive);
             sensitive.for_each(|resource| rejected.add(resource));
+            rejected.is_cut |= self.ledger.may_supersede_secret();
         }
         rejected.sorted()
     }

@@ -110,6 +110,9 @@ impl Subscription {
             at: now,
             contents,
         };
+        if self.flight.is_empty() {
+            self.ledger.forget_superseded();
+        }
         let given_up = self.flight.push(sent);
         if !given_up.is_empty() {
             self.set_verdict_unknown(given_up.iter().map(|sent| &sent.contents));
