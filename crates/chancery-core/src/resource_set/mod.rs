@@ -257,13 +257,15 @@ impl ResourceSet {
         self.pending = pending;
     }
 
-    /// Adds a resource, or replaces the one of that name. If it is the same, nothing changes: of two
-    /// resources with one alias that of the last change counts, and this is none.
+    /// Returns true if the set has this resource.
+    pub(crate) fn holds(&self, resource: &Arc<Resource>) -> bool {
+        self.get(resource.name().as_str()) == Some(resource)
+    }
+
+    /// Adds a resource, or replaces the one of that name. An edit forgets the version that was stated,
+    /// so the caller looks first whether the set [`holds`](Self::holds) the resource.
     pub(crate) fn insert(&mut self, resource: Arc<Resource>) {
         self.edit(|plain, digest| {
-            if plain.resources.get(resource.name()) == Some(&resource) {
-                return;
-            }
             let old = plain.remove(resource.name());
             let old = old.map_or(0, |old| old.share_of_type_version());
             *digest = digest.wrapping_sub(old).wrapping_add(resource.share_of_type_version());
@@ -301,7 +303,7 @@ impl ResourceSet {
             after.remove(gone);
         }
         for resource in wanted {
-            if self.get(resource.name().as_str()) != Some(&resource) {
+            if !self.holds(&resource) {
                 after.insert(resource);
             }
         }

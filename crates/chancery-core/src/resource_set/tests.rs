@@ -117,6 +117,46 @@ fn no_host_is_longer_than_a_name_in_the_domain_name_system() {
 }
 
 #[test]
+fn a_resource_that_is_said_again_changes_nothing() {
+    let mut snapshot = Snapshot::new();
+    (0..20).for_each(|at| snapshot.insert(&cds(), resource(&at.to_string(), "1")));
+    snapshot.set_version(&cds(), "stated");
+    let below = snapshot.clone();
+    snapshot.insert(&cds(), resource("7", "2"));
+    snapshot.set_version(&cds(), "stated too");
+    snapshot.written_over(&below);
+    for (before, body) in [(&below, "1"), (&snapshot, "2")] {
+        let mut again = before.clone();
+        again.insert(&cds(), resource("7", body));
+        again.remove(&cds(), &"99".parse().unwrap());
+        assert!(Arc::ptr_eq(again.set(&cds()), before.set(&cds())));
+    }
+    assert!(snapshot.set(&cds()).below().is_some(), "it is written over another still");
+}
+
+#[test]
+fn a_resource_with_another_ttl_alias_or_fact_is_another() {
+    let stated = || resource("a", "1").with_version("1");
+    let sensitive = Facts { sensitive: true, ..Facts::default() };
+    let others = [
+        stated().with_ttl(Some(Duration::from_secs(1))),
+        stated().with_aliases(vec!["b".parse().unwrap()]),
+        stated().with_facts(sensitive),
+    ];
+    for other in others {
+        let mut snapshot = Snapshot::new();
+        snapshot.insert(&cds(), stated());
+        let before = Arc::clone(snapshot.set(&cds()));
+        snapshot.insert(&cds(), other.clone());
+        let set = snapshot.set(&cds());
+        assert_eq!(set.diff(&before).count(), 1);
+        assert_eq!(set.may_be_sensitive(), other.facts().sensitive);
+        assert_eq!(set.timed().count(), usize::from(other.ttl().is_some()));
+        assert_eq!(set.get_aliased("b").is_some(), !other.aliases().is_empty());
+    }
+}
+
+#[test]
 fn an_edit_in_place_forgets_what_was_worked_out() {
     let with_host = |name: &str, host: &str| {
         let facts = Facts { hosts: vec![host.into()], ..Facts::default() };
