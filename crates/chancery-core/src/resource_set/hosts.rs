@@ -71,7 +71,7 @@ impl ResourceSet {
                 Content::Overlaid(over) => over.below.pattern_lengths().clone(),
             };
             match &self.content {
-                Content::Plain(plain) => plain.keys.keys().for_each(|key| lengths.add(key)),
+                Content::Plain(plain) => plain.keys.iter().for_each(|key| lengths.add(key)),
                 Content::Overlaid(over) => over.keys().for_each(|key| lengths.add(key)),
             }
             lengths

@@ -13,6 +13,7 @@
 mod diff;
 mod hosts;
 mod iter;
+mod keys;
 mod members;
 mod overlay;
 mod pending;
@@ -104,9 +105,19 @@ impl ResourceSet {
 
     /// The name that a further key leads to.
     fn name_by_key(&self, key: &str) -> Option<&ResourceName> {
+        self.least_by_key(key, &|_| false)
+    }
+
+    /// The least of the names that state a further key, but for those that are hidden. So the name does
+    /// not depend on the order in which resources came.
+    fn least_by_key(
+        &self,
+        key: &str,
+        is_hidden: &dyn Fn(&ResourceName) -> bool,
+    ) -> Option<&ResourceName> {
         match &self.content {
-            Content::Plain(plain) => plain.keys.get(key),
-            Content::Overlaid(over) => over.name_by_key(key),
+            Content::Plain(plain) => plain.keys.names(key).find(|name| !is_hidden(name)),
+            Content::Overlaid(over) => over.least_by_key(key, is_hidden),
         }
     }
 

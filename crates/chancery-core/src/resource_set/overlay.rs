@@ -9,10 +9,10 @@
 //! Reads look into the overlay first and then into the set below. Not here: sets that have all they
 //! hold (`plain`), and the difference of any two sets (`diff`).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::plain::{PlainContent, keys_of};
+use super::keys::keys_of;
+use super::plain::PlainContent;
 use crate::name_bits::NameBits;
 use crate::step::Step;
 use crate::{Change, Resource, ResourceName, ResourceSet};
@@ -36,8 +36,8 @@ pub(super) struct OverlaidContent {
 pub(super) struct Overlay {
     /// The names that differ, in order, with the resources they have now.
     changes: Box<[OverlayChange]>,
-    /// The further keys of the resources, and the names they lead to.
-    keys: BTreeMap<Arc<str>, ResourceName>,
+    /// The further keys of the resources, each with a name that states it, in order.
+    keys: Box<[(Arc<str>, ResourceName)]>,
     /// The digest of the changes, to be added to that of the set below.
     digest: u128,
     /// The number of resources that are added and not replaced.
@@ -105,17 +105,22 @@ impl OverlaidContent {
         }
     }
 
-    /// The name that a further key leads to.
-    pub(super) fn name_by_key(&self, key: &str) -> Option<&ResourceName> {
-        self.overlay.keys.get(key).or_else(|| {
-            let name = self.below.name_by_key(key)?;
-            self.overlay.change_of(name.as_str()).is_none().then_some(name)
-        })
+    /// The least of the names that state a further key, but for those that are hidden. The overlay hides
+    /// those of the set below that it changes.
+    pub(super) fn least_by_key(
+        &self,
+        key: &str,
+        is_hidden: &dyn Fn(&ResourceName) -> bool,
+    ) -> Option<&ResourceName> {
+        let own = self.overlay.names_by_key(key).find(|name| !is_hidden(name));
+        let is_changed = |name: &ResourceName| self.overlay.change_of(name.as_str()).is_some();
+        let below = self.below.least_by_key(key, &|name| is_changed(name) || is_hidden(name));
+        own.into_iter().chain(below).min()
     }
 
     /// The further keys that the overlay has.
     pub(super) fn keys(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.overlay.keys.keys()
+        self.overlay.keys.iter().map(|(key, _)| key)
     }
 
     /// Returns true if every resource is found under its own name only.
@@ -172,7 +177,9 @@ impl Overlay {
         let resources = changes.iter().filter_map(|change| change.new.as_ref());
         let sensitive = resources.clone().any(|it| it.facts().sensitive);
         let keys = resources.flat_map(|it| keys_of(it).map(|key| (key, it.name().clone())));
-        let keys = keys.collect();
+        let mut keys: Vec<_> = keys.collect();
+        keys.sort_unstable();
+        let keys = keys.into();
         let changes = changes.into_iter();
         let changes = changes.map(|it| OverlayChange { name: it.name, resource: it.new }).collect();
         Self { changes, keys, digest, added, removed, sensitive }
@@ -181,6 +188,13 @@ impl Overlay {
     /// The names that differ, in order.
     pub(super) fn changes(&self) -> &[OverlayChange] {
         &self.changes
+    }
+
+    /// The names that state a further key, in order.
+    fn names_by_key(&self, key: &str) -> impl Iterator<Item = &ResourceName> {
+        let from = self.keys.partition_point(|(one, _)| **one < *key);
+        let from = self.keys.get(from..).unwrap_or_default();
+        from.iter().take_while(move |(one, _)| **one == *key).map(|(_, name)| name)
     }
 
     /// The change of that name.

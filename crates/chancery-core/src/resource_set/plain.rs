@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 
+use super::keys::{Keys, keys_of};
 use crate::{Resource, ResourceName};
 
 /// The resources of a set that is not written over another. The maps are persistent: a clone is
@@ -12,8 +13,8 @@ use crate::{Resource, ResourceName};
 #[derive(Clone, Default)]
 pub(super) struct PlainContent {
     pub(super) resources: OrdMap<ResourceName, Arc<Resource>>,
-    /// The further keys of resources, and the names they lead to.
-    pub(super) keys: OrdMap<Arc<str>, ResourceName>,
+    /// The further keys of resources.
+    pub(super) keys: Keys,
     /// The names of resources with a TTL, which have to be refreshed.
     pub(super) timed: OrdSet<ResourceName>,
     /// The number of resources that strangers are not sent.
@@ -30,7 +31,7 @@ impl PlainContent {
     pub(super) fn add(&mut self, resource: Arc<Resource>) {
         let name = resource.name();
         for key in keys_of(&resource) {
-            self.keys.insert(key, name.clone());
+            self.keys.add(key, name);
         }
         if resource.ttl().is_some() {
             self.timed.insert(name.clone());
@@ -45,20 +46,8 @@ impl PlainContent {
         self.timed.remove(name);
         self.sensitive -= usize::from(old.facts().sensitive);
         for key in keys_of(&old) {
-            if self.keys.get(&key) == Some(name) {
-                self.keys.remove(&key);
-            }
+            self.keys.remove(&key, name);
         }
         Some(old)
     }
-}
-
-/// The further keys a resource is found under: its aliases, and for a virtual host
-/// `<route configuration>/<domain>` for each of its domains.
-pub(super) fn keys_of(resource: &Resource) -> impl Iterator<Item = Arc<str>> {
-    let aliases = resource.aliases().iter().map(ResourceName::shared);
-    let route = resource.name().as_str().rsplit_once('/').map_or("", |(route, _)| route);
-    let hosts = resource.facts().hosts.iter();
-    let hosts = hosts.map(move |host| format!("{route}/{}", host.to_ascii_lowercase()).into());
-    aliases.chain(hosts)
 }
