@@ -1,4 +1,5 @@
-//! The further keys of the resources of a plain set, and the names that state them.
+//! The further keys of the resources of a plain set, the names that state them, and the lengths of the
+//! patterns among them.
 //!
 //! Several resources may state one alias or host. All are kept, and the least name has it, so that
 //! equal sets give the same answer whatever their history. Not here: what a key means in a set that is
@@ -8,11 +9,17 @@ use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 
+use super::hosts::Pattern;
 use crate::{Resource, ResourceName};
 
 /// The further keys of resources, and the names that state them.
 #[derive(Clone, Default)]
-pub(super) struct Keys(OrdMap<Arc<str>, KeyNames>);
+pub(super) struct Keys {
+    names: OrdMap<Arc<str>, KeyNames>,
+    /// The patterns of hosts among the keys, as far as they differ in their lengths, and how often each
+    /// is stated.
+    patterns: OrdMap<Pattern, usize>,
+}
 
 /// The names that state one key.
 #[derive(Clone)]
@@ -24,12 +31,12 @@ enum KeyNames {
 impl Keys {
     /// Returns true if there are no keys.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.names.is_empty()
     }
 
     /// The names that state a key, in order.
     pub(super) fn names(&self, key: &str) -> impl Iterator<Item = &ResourceName> {
-        let (one, several) = match self.0.get(key) {
+        let (one, several) = match self.names.get(key) {
             Some(KeyNames::One(name)) => (Some(name), None),
             Some(KeyNames::Several(names)) => (None, Some(names)),
             None => (None, None),
@@ -37,22 +44,33 @@ impl Keys {
         one.into_iter().chain(several.into_iter().flat_map(OrdSet::iter))
     }
 
-    /// All keys.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.0.keys()
+    /// The patterns of hosts.
+    pub(super) fn patterns(&self) -> impl Iterator<Item = &Pattern> {
+        self.patterns.keys()
     }
 
     /// Adds a key that a resource of this name states.
     pub(super) fn add(&mut self, key: Arc<str>, name: &ResourceName) {
-        match self.0.get_mut(&*key) {
+        if let Some(pattern) = Pattern::of(&key) {
+            *self.patterns.entry(pattern).or_insert(0) += 1;
+        }
+        match self.names.get_mut(&*key) {
             Some(names) => names.add(name),
-            None => drop(self.0.insert(key, KeyNames::One(name.clone()))),
+            None => drop(self.names.insert(key, KeyNames::One(name.clone()))),
         }
     }
 
     /// Removes a key that no resource of this name states any more.
     pub(super) fn remove(&mut self, key: &str, name: &ResourceName) {
-        let is_last = match self.0.get_mut(key) {
+        if let Some(pattern) = Pattern::of(key)
+            && let Some(count) = self.patterns.get_mut(&pattern)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.patterns.remove(&pattern);
+            }
+        }
+        let is_last = match self.names.get_mut(key) {
             Some(KeyNames::One(known)) => known == name,
             Some(KeyNames::Several(names)) => {
                 names.remove(name);
@@ -61,7 +79,7 @@ impl Keys {
             None => false,
         };
         if is_last {
-            self.0.remove(key);
+            self.names.remove(key);
         }
     }
 }

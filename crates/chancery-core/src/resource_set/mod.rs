@@ -25,7 +25,6 @@ use std::sync::{Arc, LazyLock};
 
 pub use self::diff::Change;
 use self::diff::Changes;
-pub(crate) use self::hosts::PatternLengths;
 use self::iter::Resources;
 use self::overlay::{OverlaidContent, Overlay};
 pub use self::pending::Pending;

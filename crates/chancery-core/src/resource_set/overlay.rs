@@ -9,8 +9,10 @@
 //! Reads look into the overlay first and then into the set below. Not here: sets that have all they
 //! hold (`plain`), and the difference of any two sets (`diff`).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::hosts::Pattern;
 use super::keys::keys_of;
 use super::plain::PlainContent;
 use crate::name_bits::NameBits;
@@ -38,6 +40,8 @@ pub(super) struct Overlay {
     changes: Box<[OverlayChange]>,
     /// The further keys of the resources, each with a name that states it, in order.
     keys: Box<[(Arc<str>, ResourceName)]>,
+    /// The patterns of hosts among the keys.
+    patterns: Box<[Pattern]>,
     /// The digest of the changes, to be added to that of the set below.
     digest: u128,
     /// The number of resources that are added and not replaced.
@@ -118,9 +122,9 @@ impl OverlaidContent {
         own.into_iter().chain(below).min()
     }
 
-    /// The further keys that the overlay has.
-    pub(super) fn keys(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.overlay.keys.iter().map(|(key, _)| key)
+    /// The patterns of hosts that the overlay has.
+    pub(super) fn patterns(&self) -> impl Iterator<Item = &Pattern> {
+        self.overlay.patterns.iter()
     }
 
     /// Returns true if every resource is found under its own name only.
@@ -179,10 +183,11 @@ impl Overlay {
         let keys = resources.flat_map(|it| keys_of(it).map(|key| (key, it.name().clone())));
         let mut keys: Vec<_> = keys.collect();
         keys.sort_unstable();
-        let keys = keys.into();
+        let patterns: BTreeSet<_> = keys.iter().filter_map(|(key, _)| Pattern::of(key)).collect();
+        let (keys, patterns) = (keys.into(), patterns.into_iter().collect());
         let changes = changes.into_iter();
         let changes = changes.map(|it| OverlayChange { name: it.name, resource: it.new }).collect();
-        Self { changes, keys, digest, added, removed, sensitive }
+        Self { changes, keys, patterns, digest, added, removed, sensitive }
     }
 
     /// The names that differ, in order.

@@ -244,7 +244,11 @@ fn edit(snapshot: &mut Snapshot, edits: &[Edit]) {
             continue;
         };
         let aliases = alias.iter().map(|at| format!("also/{at}").parse().unwrap()).collect();
-        let hosts = alias.iter().map(|at| format!("{at}.com").into()).collect();
+        let hosts = |at: &usize| {
+            let o = "o".repeat(*at);
+            [format!("{at}.com"), format!("*{o}.org"), format!("{o}*")].map(Box::from)
+        };
+        let hosts = alias.iter().flat_map(hosts).collect();
         let ttl = expires.then(|| Duration::from_secs(u64::from(*body) + 1));
         let made = resource(NAMES[*at], &body.to_string()).with_aliases(aliases).with_ttl(ttl);
         let facts = Facts { hosts, sensitive: *sensitive, ..Facts::default() };
@@ -277,7 +281,11 @@ fn everything(set: &ResourceSet) -> String {
     writeln!(text, "{:?}\n{hosts:?}", set.members(&glob).collect::<Vec<_>>()).unwrap();
     for (at, name) in NAMES.iter().enumerate() {
         let (alias, host) = (format!("also/{at}"), format!("rc/{at}.com"));
-        let found = [set.get(name), set.get_aliased(&alias), set.get_host(&host)];
+        let [ends, begins] =
+            [format!("rc/x{}.org", "o".repeat(at)), format!("rc/{}x", "o".repeat(at))];
+        let hosts = [host, ends, begins].map(|host| set.get_host(&host));
+        let found = [set.get(name), set.get_aliased(&alias)];
+        writeln!(text, "{hosts:?}").unwrap();
         writeln!(text, "{name}: {found:?}").unwrap();
     }
     text
