@@ -121,12 +121,7 @@ impl Machine {
         }
         self.owe_removals(now);
         self.remove_usable_clusters(now);
-        let response = (0..self.subscriptions.len()).find_map(|at| self.poll_type(now, at));
-        if !self.settings.secrets_allowed && response.as_ref().is_some_and(|it| self.is_secret(it))
-        {
-            return None;
-        }
-        response
+        (0..self.subscriptions.len()).find_map(|at| self.poll_type(now, at))
     }
 
     /// The reason to close the stream, if the next response holds a secret and the client may have
@@ -135,19 +130,14 @@ impl Machine {
         self.refusal.as_deref()
     }
 
-    /// Refuses a client that may have no secrets if a response holds one. All responses come by
-    /// here, so it does not matter how the client asked for the resource.
+    /// Refuses a client that may have no secrets because of one in the next response. The machine holds
+    /// nothing from then on.
     #[cold]
-    fn is_secret(&mut self, response: &Response) -> bool {
-        let at = self.subscriptions.find(response.type_url.as_str());
-        let subscription = at.and_then(|at| self.subscriptions.at(at));
-        let Some(name) = subscription.and_then(|it| it.secret_in(response)) else { return false };
-        let (type_url, name) = (response.type_url.clone(), name.shared());
+    fn refuse(&mut self, type_url: TypeUrl, name: Arc<str>) {
         self.refusal = Some(Box::new(Violation::Withheld { type_url, name }));
         self.snapshot = None;
         self.subscriptions = Subscriptions::default();
         self.warming = Warming::default();
-        true
     }
 
     /// Returns [`Event::Landed`] if the client has acknowledged all it is owed: once for each
@@ -195,7 +185,10 @@ impl Machine {
         })
     }
 
-    /// The next response of one type. Changed routes wait for the clusters they may point to. A
+    /// The next response of one type. All responses come by here, so that a secret that the client may
+    /// not have is found however it asked for the resource (S-137).
+    ///
+    /// Changed routes wait for the clusters they may point to. A
     /// client that asks for routes is answered as soon as the clusters were sent, because it may
     /// need the routes to go on.
     fn poll_type(&mut self, now: Time, at: usize) -> Option<Response> {
@@ -209,6 +202,13 @@ impl Machine {
             subscription.poll(now, nonce, &self.settings)?
         };
         self.nonce = nonce;
+        if !self.settings.secrets_allowed
+            && let Some(name) = subscription.secret_in(&reply.response)
+        {
+            let (type_url, name) = (reply.response.type_url.clone(), name.shared());
+            self.refuse(type_url, name);
+            return None;
+        }
         Some(self.follow_up(now, reply))
     }
 
