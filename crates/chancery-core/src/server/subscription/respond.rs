@@ -358,17 +358,23 @@ fn one_for_each_name(mut entries: Vec<Segment>) -> Vec<Segment> {
         return entries;
     }
     entries.sort_by(|one, other| one.name().cmp(other.name()));
-    let merged = entries.chunk_by(|one, next| one.name() == next.name()).map(merged);
-    merged.collect()
+    let mut merged = Vec::with_capacity(entries.len());
+    let mut entries = entries.into_iter().peekable();
+    while let Some(first) = entries.next() {
+        let same = std::iter::from_fn(|| entries.next_if(|next| next.name() == first.name()));
+        let same: Vec<_> = same.collect();
+        merged.push(if same.is_empty() { first } else { merge(first, &same) });
+    }
+    merged
 }
 
 /// Merges entries of one name. Thousands of names that a client asked by can be one resource.
-fn merged(entries: &[Segment]) -> Segment {
-    let [first, _, ..] = entries else { return entries[0].clone() };
-    let Some(entry) = first.entries().next() else { return first.clone() };
+fn merge(first: Segment, others: &[Segment]) -> Segment {
+    let Some(entry) = first.entries().next() else { return first };
     let mut aliases = Vec::new();
     let mut seen = BTreeSet::new();
-    for alias in entries.iter().flat_map(Segment::entries).flat_map(|entry| entry.aliases) {
+    let all = std::iter::once(&first).chain(others);
+    for alias in all.flat_map(Segment::entries).flat_map(|entry| entry.aliases) {
         if seen.insert(Arc::clone(&alias)) {
             aliases.push(alias);
         }
