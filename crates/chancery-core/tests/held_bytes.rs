@@ -72,6 +72,13 @@ fn the_estimate_is_near_the_truth() {
         tell(&mut machine, delta(names, Versions::default()));
         machine
     });
+    compare("two spellings of each name", &mut || {
+        let mut machine = machine(Variant::Delta);
+        let prefix = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment";
+        let spelled = |at: usize| ["b=1&a=2", "a=2&&b=1"].map(|it| format!("{prefix}/{at}?{it}"));
+        tell(&mut machine, delta((0..10_000).flat_map(spelled), Versions::default()));
+        machine
+    });
     compare("names that are unsubscribed beside a wildcard", &mut || {
         let mut machine = machine(Variant::Delta);
         let long = || (0..3_000).map(|at| format!("{at:04000}"));

@@ -10,6 +10,9 @@
 /// The cost of a shared text besides its bytes: two reference counts, and the allocator's share.
 const TEXT: usize = 28;
 
+/// The number of entries that a B-tree of few entries has room for.
+pub(crate) const NODE: usize = 11;
+
 /// The number of bytes of a shared text.
 pub(crate) fn text(length: usize) -> usize {
     length + TEXT

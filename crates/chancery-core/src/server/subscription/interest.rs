@@ -37,8 +37,11 @@ pub(crate) struct Interest {
     globs: BTreeMap<Spelling, ResourceName>,
     /// The names whose canonical form is another text.
     respelled: BTreeMap<Spelling, ResourceName>,
-    /// The spellings of each glob and of each name whose canonical form is another text.
-    spellings: BTreeSet<(ResourceName, Spelling)>,
+    /// The spellings of each glob and of each name whose canonical form is another text, by the
+    /// canonical name.
+    spellings: BTreeMap<ResourceName, Spellings>,
+    /// The number of names that have had several spellings.
+    several_spellings: usize,
     /// The names that are no valid name of this type, each with its fault.
     malformed: BTreeMap<Spelling, String>,
     texts: TextBytes,
@@ -54,6 +57,13 @@ struct TextBytes {
     shared: usize,
     /// The bytes of canonical forms and faults, as [`held_bytes`] counts them.
     parsed: usize,
+}
+
+/// The spellings of one name. Few names have more than one, and a client can write one in many.
+#[derive(Debug)]
+enum Spellings {
+    One(Spelling),
+    Several(BTreeSet<Spelling>),
 }
 
 /// The way a name is found in a set.
@@ -76,7 +86,8 @@ impl Interest {
             names: BTreeSet::new(),
             globs: BTreeMap::new(),
             respelled: BTreeMap::new(),
-            spellings: BTreeSet::new(),
+            spellings: BTreeMap::new(),
+            several_spellings: 0,
             malformed: BTreeMap::new(),
             texts: TextBytes::default(),
         }
@@ -132,7 +143,11 @@ impl Interest {
         self.texts.shared = self.texts.shared.saturating_sub(held_bytes::text(name.len()));
         if let Some(parsed) = parsed {
             self.texts.parsed -= held_bytes::text(parsed.as_str().len());
-            self.spellings.remove(&(parsed, Arc::clone(name)));
+            if self.spellings.get_mut(&parsed).is_some_and(|known| known.remove(name))
+                && let Some(Spellings::Several(_)) = self.spellings.remove(&parsed)
+            {
+                self.several_spellings -= 1;
+            }
         }
         self.texts.parsed -= fault.map_or(0, |fault| held_bytes::text(fault.len()));
     }
@@ -146,11 +161,14 @@ impl Interest {
     pub(crate) fn held_bytes(&self) -> usize {
         const SPELLING: usize = size_of::<Spelling>();
         let texts = self.texts.names + self.len() * held_bytes::text(0);
+        let spelled = self.globs.len() + self.respelled.len();
         texts.saturating_sub(self.texts.shared)
             + self.texts.parsed
             + held_bytes::tree(self.names.len(), SPELLING)
-            + held_bytes::tree(self.globs.len() + self.respelled.len(), 2 * SPELLING)
-            + held_bytes::tree(self.spellings.len(), 2 * SPELLING)
+            + held_bytes::tree(spelled, 2 * SPELLING)
+            + held_bytes::tree(self.spellings.len(), SPELLING + size_of::<Spellings>())
+            + held_bytes::tree(spelled - self.spellings.len(), SPELLING)
+            + self.several_spellings * held_bytes::NODE * SPELLING
             + held_bytes::tree(self.malformed.len(), SPELLING + size_of::<String>())
     }
 
@@ -170,12 +188,10 @@ impl Interest {
 
     /// The first spelling of a glob, or of a name that the client does not spell canonically.
     fn first_spelling(&self, canonical: &ResourceName) -> Option<&Spelling> {
-        if self.spellings.is_empty() {
-            return None;
+        match self.spellings.get(canonical)? {
+            Spellings::One(spelling) => Some(spelling),
+            Spellings::Several(spellings) => spellings.first(),
         }
-        let from = (canonical.clone(), Spelling::default());
-        let (name, spelling) = self.spellings.range(from..).next()?;
-        (name == canonical).then_some(spelling)
     }
 
     /// Starts or ends the subscription to everything.
@@ -311,12 +327,35 @@ impl Interest {
 
     fn add_spelling(&mut self, name: &Spelling, parsed: &ResourceName) {
         self.texts.parsed += held_bytes::text(parsed.as_str().len());
-        self.spellings.insert((parsed.clone(), Arc::clone(name)));
+        match self.spellings.get_mut(parsed) {
+            Some(Spellings::Several(known)) => drop(known.insert(Arc::clone(name))),
+            Some(Spellings::One(known)) => {
+                let both = [&*known, name].map(Arc::clone);
+                self.spellings.insert(parsed.clone(), Spellings::Several(both.into()));
+                self.several_spellings += 1;
+            }
+            None => {
+                self.spellings.insert(parsed.clone(), Spellings::One(Arc::clone(name)));
+            }
+        }
     }
 
     fn set_malformed(&mut self, name: &Spelling, fault: String) {
         self.texts.parsed += held_bytes::text(fault.len());
         self.malformed.insert(Arc::clone(name), fault);
+    }
+}
+
+impl Spellings {
+    /// Takes a spelling out. Returns true if none is left.
+    fn remove(&mut self, spelling: &Spelling) -> bool {
+        match self {
+            Self::One(_) => true,
+            Self::Several(known) => {
+                known.remove(spelling);
+                known.is_empty()
+            }
+        }
     }
 }
 
