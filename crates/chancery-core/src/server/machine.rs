@@ -169,8 +169,8 @@ impl Machine {
     }
 
     /// The bytes that the stream keeps on behalf of its peer, about: its node, and the names and keys
-    /// of all types with their texts. Resources are not among them. It takes some steps for each
-    /// type and response under way, and none for each name.
+    /// of all types with their texts. Resources are not among them. It takes a few steps for each
+    /// type, and none for each name or response under way.
     pub fn held_bytes(&self) -> usize {
         let types = self.subscriptions.iter().map(Subscription::held_bytes);
         size_of::<Self>() + self.node_bytes + types.sum::<usize>()

@@ -307,7 +307,7 @@ impl Subscription {
         self.variant == Variant::Sotw && self.type_url.rules().full_state
     }
 
-    /// The bytes that are kept for the client, about, in a few steps for each response under way.
+    /// The bytes that are kept for the client, about, in a few steps.
     pub(crate) fn held_bytes(&self) -> usize {
         let first = self.first_request.as_deref().map_or(0, |first| match first {
             FirstRequest::Sotw(version) => held_bytes::text(version.len()),
