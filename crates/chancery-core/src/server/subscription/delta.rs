@@ -14,7 +14,7 @@ use super::interest::{Spelling, spellings};
 use super::merge_lookup::{MergeLookup, seek};
 use super::sotw::WildcardEdit;
 use super::{ClientCopy, FirstRequest, Subscription};
-use crate::server::{Event, Settings, Violation};
+use crate::server::{Event, Settings};
 use crate::{DeltaRequest, Features, Names, Resource, ResourceName, ResourceSet};
 
 impl Subscription {
@@ -26,7 +26,7 @@ impl Subscription {
         request: &DeltaRequest,
         is_first: bool,
         settings: &Settings,
-    ) -> Result<Option<Event>, Violation> {
+    ) -> Option<Event> {
         if is_first {
             // Later messages may have a map of versions too; it means nothing (S-077).
             self.first_request = Some(Box::new(FirstRequest::Delta(InitialVersions::new(
@@ -36,7 +36,7 @@ impl Subscription {
         if request.subscribe.is_empty() && request.unsubscribe.is_empty() {
             // This is a wildcard even if the request has versions: Envoy reconnects like this
             // (S-052).
-            return Ok(is_first.then(|| self.start_without_names(settings)));
+            return is_first.then(|| self.start_without_names(settings));
         }
         // Names are subscribed before others are unsubscribed: `*` in both lists of a first message
         // means that the stream starts without a wildcard (S-082).
@@ -52,7 +52,7 @@ impl Subscription {
         if asks {
             self.flight.release(); // A request for more lets the next response go (S-042).
         }
-        Ok(Some(self.subscribed(added, removed)))
+        Some(self.subscribed(added, removed))
     }
 
     /// Starts a subscription with the versions of an earlier stream. A resource that the client
