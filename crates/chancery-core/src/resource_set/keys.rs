@@ -101,8 +101,8 @@ impl KeyNames {
 /// `<route configuration>/<domain>` for each of its domains.
 pub(super) fn keys_of(resource: &Resource) -> impl Iterator<Item = Arc<str>> {
     let aliases = resource.aliases().iter().map(ResourceName::shared);
-    let route = resource.name().as_str().rsplit_once('/').map_or("", |(route, _)| route);
+    let route = || resource.name().as_str().rsplit_once('/').map_or("", |(route, _)| route);
     let hosts = resource.facts().hosts.iter();
-    let hosts = hosts.map(move |host| format!("{route}/{}", host.to_ascii_lowercase()).into());
-    aliases.chain(hosts)
+    let key = move |host: &str| format!("{}/{}", route(), host.to_ascii_lowercase()).into();
+    aliases.chain(hosts.map(move |host| key(host)))
 }

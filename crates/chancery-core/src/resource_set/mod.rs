@@ -276,10 +276,10 @@ impl ResourceSet {
     /// so the caller looks first whether the set [`holds`](Self::holds) the resource.
     pub(crate) fn insert(&mut self, resource: Arc<Resource>) {
         self.edit(|plain, digest| {
-            let old = plain.remove(resource.name());
-            let old = old.map_or(0, |old| old.share_of_type_version());
-            *digest = digest.wrapping_sub(old).wrapping_add(resource.share_of_type_version());
-            plain.add(resource);
+            *digest = digest.wrapping_add(resource.share_of_type_version());
+            if let Some(old) = plain.insert(resource) {
+                *digest = digest.wrapping_sub(old.share_of_type_version());
+            }
         });
     }
 

@@ -160,8 +160,10 @@ impl OverlaidContent {
     pub(super) fn to_plain(&self) -> PlainContent {
         let mut plain = self.below.to_plain();
         for change in &self.overlay.changes {
-            plain.remove(&change.name);
-            change.resource.iter().for_each(|resource| plain.add(Arc::clone(resource)));
+            match &change.resource {
+                Some(resource) => plain.insert(Arc::clone(resource)),
+                None => plain.remove(&change.name),
+            };
         }
         plain
     }

@@ -27,9 +27,11 @@ impl PlainContent {
         self.timed.iter().filter_map(|name| self.resources.get(name))
     }
 
-    /// Adds a resource. Remove the one of that name before.
-    pub(super) fn add(&mut self, resource: Arc<Resource>) {
+    /// Adds a resource, and returns the one of that name whose place it took.
+    pub(super) fn insert(&mut self, resource: Arc<Resource>) -> Option<Arc<Resource>> {
         let name = resource.name();
+        let old = self.resources.insert(name.clone(), Arc::clone(&resource));
+        old.iter().for_each(|old| self.forget(old));
         for key in keys_of(&resource) {
             self.keys.add(key, name);
         }
@@ -37,17 +39,24 @@ impl PlainContent {
             self.timed.insert(name.clone());
         }
         self.sensitive += usize::from(resource.facts().sensitive);
-        self.resources.insert(name.clone(), resource);
+        old
     }
 
     /// Removes the resource of that name, and returns it.
     pub(super) fn remove(&mut self, name: &ResourceName) -> Option<Arc<Resource>> {
         let old = self.resources.remove(name)?;
-        self.timed.remove(name);
-        self.sensitive -= usize::from(old.facts().sensitive);
-        for key in keys_of(&old) {
-            self.keys.remove(&key, name);
-        }
+        self.forget(&old);
         Some(old)
+    }
+
+    /// Drops what there is of a resource beside the resource itself.
+    fn forget(&mut self, old: &Resource) {
+        for key in keys_of(old) {
+            self.keys.remove(&key, old.name());
+        }
+        if old.ttl().is_some() {
+            self.timed.remove(old.name());
+        }
+        self.sensitive -= usize::from(old.facts().sensitive);
     }
 }
