@@ -121,7 +121,12 @@ impl Machine {
         }
         self.owe_removals(now);
         self.remove_usable_clusters(now);
-        (0..self.subscriptions.len()).find_map(|at| self.poll_type(now, at))
+        for at in 0..self.subscriptions.len() {
+            if let Some(reply) = self.poll_type(now, at) {
+                return Some(reply.response);
+            }
+        }
+        None
     }
 
     /// The reason to close the stream, if the next response holds a secret and the client may have
@@ -191,7 +196,7 @@ impl Machine {
     /// Changed routes wait for the clusters they may point to. A
     /// client that asks for routes is answered as soon as the clusters were sent, because it may
     /// need the routes to go on.
-    fn poll_type(&mut self, now: Time, at: usize) -> Option<Response> {
+    fn poll_type(&mut self, now: Time, at: usize) -> Option<NextResponse> {
         let waits = points_at_clusters(self.subscriptions.at(at)?.api()) && self.routes_wait();
         let clusters_behind = waits && self.clusters_behind();
         let subscription = self.subscriptions.at_mut(at)?;
@@ -209,7 +214,8 @@ impl Machine {
             self.refuse(type_url, name);
             return None;
         }
-        Some(self.follow_up(now, reply))
+        self.follow_up(now, &reply);
+        Some(reply)
     }
 
     /// Takes over the snapshot that the client should see from now on.
@@ -397,17 +403,17 @@ impl Machine {
 
     /// Takes in the effects of a response on other types: new clusters warm, and resources that
     /// their clients need again are owed.
-    fn follow_up(&mut self, now: Time, reply: NextResponse) -> Response {
+    fn follow_up(&mut self, now: Time, reply: &NextResponse) {
         let NextResponse { response, given } = reply;
         if response.type_url.api() != Api::Cds {
-            return response;
+            return;
         }
-        self.warming.add_batch(now, &response.nonce, &given);
+        self.warming.add_batch(now, &response.nonce, given);
         // A changed cluster warms until its endpoints come (S-099). A delta client that asked for
         // endpoints or secrets before its clusters does not ask again (S-100).
         let is_first = !std::mem::replace(&mut self.clusters_sent, true);
         if self.subscriptions.len() == 1 {
-            return response; // No other type is subscribed to.
+            return; // No other type is subscribed to.
         }
         for (link, is_new) in given.links() {
             let follows = match link.type_url.api() {
@@ -428,7 +434,6 @@ impl Machine {
                 subscription.resend(&link.name);
             }
         }
-        response
     }
 
     /// Ends the wait of removals whose resources are not used any more: the client has acknowledged

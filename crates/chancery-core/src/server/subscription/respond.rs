@@ -71,6 +71,19 @@ impl Subscription {
             return Some(self.respond_with_step(now, nonce, step));
         }
         self.has_unanswered_request = false;
+        if self.ledger.owes_nothing() && !self.must_respond && self.missing_names.is_empty() {
+            return self.beat(now, nonce);
+        }
+        self.respond_with_owed(now, nonce, settings)
+    }
+
+    /// Responds with what is owed, and with errors.
+    fn respond_with_owed(
+        &mut self,
+        now: Time,
+        nonce: u64,
+        settings: &Settings,
+    ) -> Option<NextResponse> {
         let due = self.collect(now, settings);
         self.update_missing_names(&due);
         let errors = self.name_errors(&due, settings);
@@ -82,9 +95,10 @@ impl Subscription {
         self.must_respond = false;
         let Due { mentions, given, entries, removed, .. } = due;
         let entries = if self.is_full_state() { self.full_state() } else { entries };
-        let response = self.respond(now, nonce, entries, mentions);
+        let mut response = self.respond(now, nonce, entries, mentions);
         self.schedule_beat(now, self.is_full_state());
-        let response = Response { removed: removed.into_iter().collect(), errors, ..response };
+        response.removed = removed.into_iter().collect();
+        response.errors = errors;
         Some(NextResponse { response, given: GivenClusters::Own(given) })
     }
 
@@ -96,12 +110,18 @@ impl Subscription {
         entries: Vec<Segment>,
         mentions: Vec<Mention>,
     ) -> Response {
-        let response = self.start_response(now, nonce, Contents::new(mentions));
-        Response { entries: entries.into(), ..response }
+        let entries = entries.into();
+        self.start_response(now, nonce, entries, Contents::new(mentions))
     }
 
-    /// Starts a response without entries. It is under way from now on.
-    pub(super) fn start_response(&mut self, now: Time, nonce: u64, contents: Contents) -> Response {
+    /// Starts a response. It is under way from now on.
+    pub(super) fn start_response(
+        &mut self,
+        now: Time,
+        nonce: u64,
+        entries: Entries,
+        contents: Contents,
+    ) -> Response {
         let version = self.version();
         let nonce: Arc<str> = nonce.to_string().into();
         let sent = SentResponse {
@@ -122,7 +142,7 @@ impl Subscription {
             type_url: self.type_url.clone(),
             version,
             nonce,
-            entries: Entries::default(),
+            entries,
             removed: Vec::new(),
             errors: Vec::new(),
             wrapped: self.features.wrapped_sotw,
