@@ -38,6 +38,15 @@ fn the_estimate_is_near_the_truth() {
         tell(&mut machine, delta(std::iter::empty(), held.collect()));
         machine
     });
+    compare("versions that are discarded", &mut || {
+        let mut machine = machine(Variant::Delta);
+        let held = names("d", 40_000).map(|name| (name, "0123456789abcdef"));
+        tell(&mut machine, delta(std::iter::empty(), held.collect()));
+        let prefix = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment";
+        let globs = (0..1_000).map(|at| format!("{prefix}/{at:02000}/*"));
+        tell(&mut machine, delta(names("d", 20_000).chain(globs), Versions::default()));
+        machine
+    });
     compare("names before there is a snapshot", &mut || {
         let mut machine = machine(Variant::Delta);
         tell(&mut machine, delta(names("n", 40_000), Versions::default()));
