@@ -152,7 +152,8 @@ impl Subscription {
             // version the client stated.
             names.iter().for_each(|name| held.discard(name));
         }
-        let names: Vec<_> = names.into_iter().map(|name| self.interest.known(name)).collect();
+        let known = |name| self.ledger.resubscribe(self.interest.known(name));
+        let names: Vec<_> = names.into_iter().map(known).collect();
         let new = self.interest.extend(names.clone(), &self.type_url);
         let globs = names.iter().filter_map(|name| self.interest.globs().get(name));
         let members = self.ledger.sent().members_of_any(globs).into_iter();

@@ -257,6 +257,12 @@ impl Ledger {
         }
     }
 
+    /// Takes in that the client subscribes a name. Returns the text of it that is kept, if the client
+    /// had unsubscribed it and is owed it still.
+    pub(crate) fn resubscribe(&mut self, name: Spelling) -> Spelling {
+        self.unsubscribed.take(&name).unwrap_or(name)
+    }
+
     /// Takes in that the interest keeps other texts than the owed keys from now on, in place of texts
     /// of these bytes.
     pub(crate) fn set_respelled(&mut self, bytes: usize) {
@@ -266,8 +272,18 @@ impl Ledger {
 
     /// Owes the client a key whose text nobody else keeps, whatever it holds.
     pub(crate) fn owe_own(&mut self, key: Spelling) {
-        self.owed_texts += held_bytes::text(key.len());
-        self.owed.insert(key, ClientCopy::Unknown);
+        let text = held_bytes::text(key.len());
+        if self.owed.insert(key, ClientCopy::Unknown).is_none() {
+            self.owed_texts += text;
+        }
+    }
+
+    /// Counts no more texts than those of all keys that are left.
+    fn limit_owed_texts(&mut self) {
+        if self.owed_texts > 0 {
+            let left = self.owed.keys().map(|key| held_bytes::text(key.len())).sum();
+            self.owed_texts = self.owed_texts.min(left);
+        }
     }
 
     /// Counts no texts if nothing is owed any more.
@@ -301,8 +317,10 @@ impl Ledger {
             self.owed.entry(name.shared()).or_insert(ClientCopy::Nothing);
         }
         for mention in given.filter(|mention| !interest.is_named(&mention.key)) {
-            self.owed_texts += mention.own_text_bytes();
-            self.owed.insert(mention.key, ClientCopy::Doubtful);
+            let text = mention.own_text_bytes();
+            if self.owed.insert(mention.key, ClientCopy::Doubtful).is_none() {
+                self.owed_texts += text;
+            }
         }
     }
 
@@ -317,10 +335,7 @@ impl Ledger {
         self.owed = left.collect();
         let owed = &self.owed;
         self.unsubscribed.retain(|key| owed.contains_key(key));
-        if self.owed_texts > 0 {
-            let left = owed.keys().map(|key| held_bytes::text(key.len())).sum();
-            self.owed_texts = self.owed_texts.min(left);
-        }
+        self.limit_owed_texts();
     }
 
     /// Returns true if nothing is owed.
@@ -392,7 +407,7 @@ impl Ledger {
 
     fn remove_owed(&mut self, key: &str) {
         self.owed.remove(key);
-        self.unsubscribed.remove(key);
+        self.unsubscribed.take(key);
         self.forget_owed_texts();
     }
 
@@ -410,7 +425,7 @@ impl Ledger {
     pub(crate) fn retain_covered(&mut self, interest: &Interest) {
         self.owed.retain(|key, _| interest.covers(key));
         self.unsubscribed.retain(|key| interest.covers(key));
-        self.forget_owed_texts();
+        self.limit_owed_texts();
         let gone = self.kept.extract_if(.., |key, _| !interest.covers(key));
         let sensitive = gone.filter(|(_, kept)| kept.is_sensitive()).count();
         self.supersedes_secret |= sensitive > 0;
@@ -460,7 +475,9 @@ impl Ledger {
         let newer = newer.mentioned();
         for mention in wanted().filter(|one| !newer.contains(&one.key)) {
             if outdated {
-                self.owed_texts += mention.own_text_bytes();
+                if !self.owes(&mention.key) {
+                    self.owed_texts += mention.own_text_bytes();
+                }
                 self.owe_again(&mention.key);
             } else {
                 let has_own_text = mention.has_own_text();

@@ -114,6 +114,7 @@ impl Subscription {
             self.interest.remove(name);
         }
         // An added name is sent even if it did not change, and even if it was sent before (S-046).
+        let wanted = wanted.into_iter().map(|name| self.ledger.resubscribe(name)).collect();
         let new = self.interest.extend(wanted, &self.type_url);
         self.ledger.owe_all(new.clone());
         for name in gone.iter().filter(|name| self.interest.covers(name)) {

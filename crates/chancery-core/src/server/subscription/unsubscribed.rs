@@ -26,11 +26,11 @@ impl UnsubscribedKeys {
         }
     }
 
-    /// Drops a key.
-    pub(super) fn remove(&mut self, key: &str) {
-        if self.keys.remove(key) {
-            self.bytes -= key.len();
-        }
+    /// Takes a key out, if it is there.
+    pub(super) fn take(&mut self, key: &str) -> Option<Spelling> {
+        let key = self.keys.take(key)?;
+        self.bytes -= key.len();
+        Some(key)
     }
 
     /// Drops the keys for which `is_owed` is false.
@@ -55,5 +55,26 @@ impl UnsubscribedKeys {
     pub(super) fn held_bytes(&self) -> usize {
         let texts = self.bytes + self.keys.len() * held_bytes::text(0);
         texts + held_bytes::tree(self.keys.len(), size_of::<Spelling>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_counts_once_and_is_the_same_text_when_it_is_subscribed_again() {
+        let mut keys = UnsubscribedKeys::default();
+        let first = Spelling::from("first");
+        for key in [first.clone(), "first".into(), "other".into(), "third".into()] {
+            keys.insert(key);
+        }
+        assert_eq!(keys.sizes(), (3, 15));
+        assert!(keys.take("first").is_some_and(|it| Spelling::ptr_eq(&it, &first)));
+        assert_eq!(keys.take("first"), None);
+        keys.retain(|key| key == "other");
+        assert_eq!(keys.sizes(), (1, 5));
+        keys.retain(|_| false);
+        assert_eq!((keys.sizes(), keys.held_bytes()), ((0, 0), 0));
     }
 }
