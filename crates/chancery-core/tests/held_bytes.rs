@@ -19,26 +19,45 @@ const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssig
 
 #[test]
 fn the_estimate_is_near_the_truth() {
-    let mut kept = Vec::new();
-    let mut faults = Vec::new();
-    let mut compare = |case: &str, machine: &mut dyn FnMut() -> Machine| {
-        kept.extend((0..3).map(|_| machine()));
+    let mut comparison = Comparison::default();
+    compare_versions(&mut comparison);
+    compare_names(&mut comparison);
+    compare_names_that_were_left(&mut comparison);
+    let faults = comparison.faults;
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+/// The streams so far, and the cases in which the estimate is wrong.
+#[derive(Default)]
+struct Comparison {
+    streams: Vec<Machine>,
+    faults: Vec<String>,
+}
+
+impl Comparison {
+    /// Compares what streams that are made like this tell with what they take.
+    fn compare(&mut self, case: &str, machine: impl Fn() -> Machine) {
+        self.streams.extend((0..3).map(|_| machine()));
         let before = resident();
         let streams: Vec<_> = (0..4).map(|_| machine()).collect();
         let taken = resident() - before;
         let held = streams.iter().map(Machine::held_bytes).sum::<usize>();
-        kept.extend(streams);
+        self.streams.extend(streams);
         if held.abs_diff(taken) > taken / 4 {
-            faults.push(format!("{case}: {held} bytes are told and {taken} are taken"));
+            self.faults.push(format!("{case}: {held} bytes are told and {taken} are taken"));
         }
-    };
-    compare("versions of an earlier stream", &mut || {
+    }
+}
+
+/// Streams that stated versions of an earlier one.
+fn compare_versions(comparison: &mut Comparison) {
+    comparison.compare("versions of an earlier stream", || {
         let mut machine = machine(Variant::Delta);
         let held = names("v", 60_000).map(|name| (name, "0123456789abcdef"));
         tell(&mut machine, delta(std::iter::empty(), held.collect()));
         machine
     });
-    compare("versions that are discarded", &mut || {
+    comparison.compare("versions that are discarded", || {
         let mut machine = machine(Variant::Delta);
         let held = names("d", 40_000).map(|name| (name, "0123456789abcdef"));
         tell(&mut machine, delta(std::iter::empty(), held.collect()));
@@ -47,32 +66,44 @@ fn the_estimate_is_near_the_truth() {
         tell(&mut machine, delta(names("d", 20_000).chain(globs), Versions::default()));
         machine
     });
-    compare("names before there is a snapshot", &mut || {
+    comparison.compare("versions of resources that are gone", || {
+        let mut machine = machine(Variant::Delta);
+        let held = names("g", 60_000).map(|name| (name, "0123456789abcdef"));
+        tell(&mut machine, delta(all(), held.collect()));
+        see(&mut machine);
+        machine.poll(Time::default()).unwrap();
+        machine
+    });
+}
+
+/// Streams that ask for names of all kinds, and one with a large node.
+fn compare_names(comparison: &mut Comparison) {
+    comparison.compare("names before there is a snapshot", || {
         let mut machine = machine(Variant::Delta);
         tell(&mut machine, delta(names("n", 40_000), Versions::default()));
         machine
     });
-    compare("names that exist nowhere", &mut || {
+    comparison.compare("names that exist nowhere", || {
         let mut machine = machine(Variant::Delta);
         see(&mut machine);
         tell(&mut machine, delta(names("m", 40_000), Versions::default()));
         acknowledge(&mut machine);
         machine
     });
-    compare("names of SotW that exist nowhere", &mut || {
+    comparison.compare("names of SotW that exist nowhere", || {
         let mut machine = machine(Variant::Sotw);
         see(&mut machine);
         tell(&mut machine, sotw(names("s", 40_000)));
         while machine.poll(Time::default()).is_some() {}
         machine
     });
-    compare("names that are long", &mut || {
+    comparison.compare("names that are long", || {
         let mut machine = machine(Variant::Delta);
         let names = (0..8_000).map(|at| format!("{at:04000}"));
         tell(&mut machine, delta(names, Versions::default()));
         machine
     });
-    compare("globs and other spellings", &mut || {
+    comparison.compare("globs and other spellings", || {
         let mut machine = machine(Variant::Delta);
         let prefix = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment";
         let names = (0..10_000).flat_map(|at| {
@@ -81,20 +112,37 @@ fn the_estimate_is_near_the_truth() {
         tell(&mut machine, delta(names, Versions::default()));
         machine
     });
-    compare("two spellings of each name", &mut || {
+    comparison.compare("two spellings of each name", || {
         let mut machine = machine(Variant::Delta);
         let prefix = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment";
         let spelled = |at: usize| ["b=1&a=2", "a=2&&b=1"].map(|it| format!("{prefix}/{at}?{it}"));
         tell(&mut machine, delta((0..10_000).flat_map(spelled), Versions::default()));
         machine
     });
-    compare("names that are unsubscribed beside a wildcard", &mut || {
+    comparison.compare("a node", || {
+        let mut machine = machine(Variant::Delta);
+        let part = |at: usize| {
+            let inner: BTreeMap<_, _> = [("key".to_owned(), Value::Number(1.0))].into();
+            (format!("{at:020}"), Value::List(vec![Value::Map(inner), Value::Text(at.to_string())]))
+        };
+        let metadata = Arc::new((0..8_000).map(part).collect());
+        let node = Node { id: "id".to_owned(), metadata, ..Node::default() };
+        let mut request = delta(names("x", 1), Versions::default());
+        request.introduce(&Arc::new(node));
+        tell(&mut machine, request);
+        machine
+    });
+}
+
+/// Streams that asked for names and do not want them any more.
+fn compare_names_that_were_left(comparison: &mut Comparison) {
+    comparison.compare("names that are unsubscribed beside a wildcard", || {
         let mut machine = machine(Variant::Delta);
         let long = || (0..3_000).map(|at| format!("{at:04000}"));
         tell(&mut machine, changes(all().chain(long()), long()));
         machine
     });
-    compare("names that are replaced beside a wildcard", &mut || {
+    comparison.compare("names that are replaced beside a wildcard", || {
         let mut machine = machine(Variant::Sotw);
         for round in 0..10 {
             let names = names(&format!("r{round}"), 10_000);
@@ -102,7 +150,7 @@ fn the_estimate_is_near_the_truth() {
         }
         machine
     });
-    compare("names that are unsubscribed and whose removal is rejected", &mut || {
+    comparison.compare("names that are unsubscribed and whose removal is rejected", || {
         let mut machine = machine(Variant::Delta);
         see(&mut machine);
         tell(&mut machine, delta(all(), Versions::default()));
@@ -116,28 +164,6 @@ fn the_estimate_is_near_the_truth() {
         }
         machine
     });
-    compare("versions of resources that are gone", &mut || {
-        let mut machine = machine(Variant::Delta);
-        let held = names("g", 60_000).map(|name| (name, "0123456789abcdef"));
-        tell(&mut machine, delta(all(), held.collect()));
-        see(&mut machine);
-        machine.poll(Time::default()).unwrap();
-        machine
-    });
-    compare("a node", &mut || {
-        let mut machine = machine(Variant::Delta);
-        let part = |at: usize| {
-            let inner: BTreeMap<_, _> = [("key".to_owned(), Value::Number(1.0))].into();
-            (format!("{at:020}"), Value::List(vec![Value::Map(inner), Value::Text(at.to_string())]))
-        };
-        let metadata = Arc::new((0..8_000).map(part).collect());
-        let node = Node { id: "id".to_owned(), metadata, ..Node::default() };
-        let mut request = delta(names("x", 1), Versions::default());
-        request.introduce(&Arc::new(node));
-        tell(&mut machine, request);
-        machine
-    });
-    assert!(faults.is_empty(), "{faults:#?}");
 }
 
 fn machine(variant: Variant) -> Machine {
