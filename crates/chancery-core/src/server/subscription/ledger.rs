@@ -22,7 +22,7 @@ use std::sync::Arc;
 use super::flight::{Contents, Flight, Mention};
 use super::interest::{Interest, Spelling};
 use super::key_map::KeyMap;
-use super::unsubscribed::UnsubscribedKeys;
+use super::owed::{ClientCopy, OwedKeys};
 use crate::server::held_bytes;
 use crate::step::{Step, StepChange};
 use crate::{Resource, ResourceName, ResourceSet, Time};
@@ -36,11 +36,7 @@ pub(crate) struct Ledger {
     /// The set that the client has once it is told every owed key and drops what is kept.
     sent: Arc<ResourceSet>,
     /// The keys of which the client has to be told before it is where `sent` says.
-    owed: BTreeMap<Spelling, ClientCopy>,
-    /// Those of the owed keys that the client has unsubscribed.
-    unsubscribed: UnsubscribedKeys,
-    /// The bytes of the texts of other owed keys that nobody else keeps, at most.
-    owed_texts: usize,
+    owed: OwedKeys,
     /// Resources that are gone from the target, and that the client keeps until nothing uses them
     /// (S-098).
     kept: BTreeMap<Spelling, Kept>,
@@ -60,26 +56,6 @@ pub(crate) struct Ledger {
     /// True if a resource with a secret may be gone from `sent`, the target and what is kept, and was
     /// in a response that the client has not answered.
     supersedes_secret: bool,
-}
-
-/// The resource that the client holds under a key, as far as it is known.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum ClientCopy {
-    /// Nobody knows, and the client asked for the key: it has to be told whatever there is.
-    Unknown,
-    /// The client may hold what it was sent before or not: it has to be told again.
-    Doubtful,
-    /// The client holds nothing under the key.
-    Nothing,
-    /// The client holds this resource.
-    Has(Arc<Resource>),
-}
-
-impl ClientCopy {
-    /// Returns true if the client holds nothing under the key, as far as it is known.
-    pub(crate) fn is_new(&self) -> bool {
-        matches!(self, Self::Nothing | Self::Unknown)
-    }
 }
 
 /// A resource that is gone from the target and not yet removed from the client.
@@ -107,9 +83,7 @@ impl Default for Ledger {
         Self {
             target: Arc::clone(ResourceSet::empty()),
             sent: Arc::clone(ResourceSet::empty()),
-            owed: BTreeMap::new(),
-            unsubscribed: UnsubscribedKeys::default(),
-            owed_texts: 0,
+            owed: OwedKeys::default(),
             kept: BTreeMap::new(),
             refused: KeyMap::default(),
             fault_may_be_unsubscribed: false,
@@ -213,9 +187,7 @@ impl Ledger {
     /// or of resources.
     pub(crate) fn held_bytes(&self) -> usize {
         const KEY: usize = size_of::<Spelling>();
-        held_bytes::tree(self.owed.len(), KEY + size_of::<ClientCopy>())
-            + self.owed_texts
-            + self.unsubscribed.held_bytes()
+        self.owed.held_bytes()
             + held_bytes::tree(self.kept.len(), KEY + size_of::<Kept>())
             + self.refused.held_bytes()
             + self.verdict_unknown.held_bytes()
@@ -223,7 +195,7 @@ impl Ledger {
 
     /// The number of owed keys that the client has unsubscribed, and the bytes of their texts.
     pub(crate) fn unsubscribed_sizes(&self) -> (usize, usize) {
-        self.unsubscribed.sizes()
+        self.owed.unsubscribed_sizes()
     }
 
     fn all_accepted(&self) -> bool {
@@ -247,61 +219,41 @@ impl Ledger {
     /// Owes the client a key that it has unsubscribed, whatever it holds.
     pub(crate) fn owe_unsubscribed(&mut self, key: &Spelling) {
         self.owe(key);
-        self.unsubscribed.insert(Arc::clone(key));
+        self.owed.keep_unsubscribed(key);
     }
 
     /// Takes in that the client has unsubscribed a key to which it is still subscribed as a member.
     pub(crate) fn keep_unsubscribed(&mut self, key: &Spelling) {
-        if self.owes(key) {
-            self.unsubscribed.insert(Arc::clone(key));
-        }
+        self.owed.keep_unsubscribed(key);
     }
 
     /// Takes in that the client subscribes a name. Returns the text of it that is kept, if the client
     /// had unsubscribed it and is owed it still.
     pub(crate) fn resubscribe(&mut self, name: Spelling) -> Spelling {
-        self.unsubscribed.take(&name).unwrap_or(name)
+        self.owed.resubscribe(name)
     }
 
     /// Takes in that the interest keeps other texts than the owed keys from now on, in place of texts
     /// of these bytes.
     pub(crate) fn set_respelled(&mut self, bytes: usize) {
-        self.owed_texts += bytes;
-        self.forget_owed_texts();
+        self.owed.add_texts(bytes);
     }
 
     /// Owes the client a key whose text nobody else keeps, whatever it holds.
     pub(crate) fn owe_own(&mut self, key: Spelling) {
         let text = held_bytes::text(key.len());
-        if self.owed.insert(key, ClientCopy::Unknown).is_none() {
-            self.owed_texts += text;
-        }
-    }
-
-    /// Counts no more texts than those of all keys that are left.
-    fn limit_owed_texts(&mut self) {
-        if self.owed_texts > 0 {
-            let left = self.owed.keys().map(|key| held_bytes::text(key.len())).sum();
-            self.owed_texts = self.owed_texts.min(left);
-        }
-    }
-
-    /// Counts no texts if nothing is owed any more.
-    fn forget_owed_texts(&mut self) {
-        if self.owed.is_empty() {
-            self.owed_texts = 0;
-        }
+        self.owed.insert_own(key, ClientCopy::Unknown, text);
     }
 
     /// Owes the client a key of which it holds this, unless the key is owed already.
     pub(crate) fn owe_copy(&mut self, key: Spelling, copy: ClientCopy) {
-        self.owed.entry(key).or_insert(copy);
+        self.owed.insert_new(key, copy);
     }
 
     /// Owes the client all that it was brought to, whatever it holds.
     pub(crate) fn owe_all_sent(&mut self) {
         let keys = self.sent.iter().map(|member| (member.name().shared(), ClientCopy::Unknown));
-        self.owed.extend(keys);
+        self.owed.insert_all(keys);
     }
 
     /// Owes the client the members of a wildcard that has just begun. `sent` does not tell what the
@@ -314,28 +266,23 @@ impl Ledger {
     ) {
         let members = self.sent.iter().map(|member| member.name());
         for name in members.filter(|name| !interest.is_named(name.as_str())) {
-            self.owed.entry(name.shared()).or_insert(ClientCopy::Nothing);
+            self.owed.insert_new(name.shared(), ClientCopy::Nothing);
         }
         for mention in given.filter(|mention| !interest.is_named(&mention.key)) {
             let text = mention.own_text_bytes();
-            if self.owed.insert(mention.key, ClientCopy::Doubtful).is_none() {
-                self.owed_texts += text;
-            }
+            self.owed.insert_own(mention.key, ClientCopy::Doubtful, text);
         }
     }
 
     /// Takes out all that is owed, to be looked at key by key. The caller puts the keys back that
     /// are still owed afterwards, with [`put_back_owed`](Self::put_back_owed).
     pub(crate) fn take_owed(&mut self) -> BTreeMap<Spelling, ClientCopy> {
-        std::mem::take(&mut self.owed)
+        self.owed.take()
     }
 
     /// Puts back the keys that are still owed.
     pub(crate) fn put_back_owed(&mut self, left: impl Iterator<Item = (Spelling, ClientCopy)>) {
-        self.owed = left.collect();
-        let owed = &self.owed;
-        self.unsubscribed.retain(|key| owed.contains_key(key));
-        self.limit_owed_texts();
+        self.owed.put_back(left);
     }
 
     /// Returns true if nothing is owed.
@@ -375,7 +322,7 @@ impl Ledger {
     /// to, and those of which the successor is owed.
     pub(crate) fn held_with_ttl(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let current = self.sent.timed().filter(|it| !self.owes(it.name().as_str()));
-        let superseded = self.owed.values().filter_map(|copy| match copy {
+        let superseded = self.owed.copies().filter_map(|copy| match copy {
             ClientCopy::Has(resource) => Some(resource).filter(|it| it.ttl().is_some()),
             ClientCopy::Unknown | ClientCopy::Doubtful | ClientCopy::Nothing => None,
         });
@@ -384,36 +331,22 @@ impl Ledger {
 
     /// Returns true if the client must be told about a key.
     pub(crate) fn owes(&self, key: &str) -> bool {
-        self.owed.contains_key(key)
+        self.owed.contains(key)
     }
 
     /// Owes the client keys that it asked for, whatever it holds.
     pub(crate) fn owe_all(&mut self, keys: Vec<Spelling>) {
-        let owed = keys.into_iter().map(|key| (key, ClientCopy::Unknown));
-        if self.owed.is_empty() {
-            self.owed = owed.collect();
-        } else {
-            self.owed.extend(owed);
-        }
+        self.owed.insert_all(keys.into_iter().map(|key| (key, ClientCopy::Unknown)));
     }
 
     /// Owes the client a key that it was told before.
     pub(crate) fn owe_again(&mut self, key: &Spelling) {
-        let held = self.owed.entry(Arc::clone(key)).or_insert(ClientCopy::Doubtful);
-        if let ClientCopy::Has(_) = held {
-            *held = ClientCopy::Doubtful;
-        }
-    }
-
-    fn remove_owed(&mut self, key: &str) {
-        self.owed.remove(key);
-        self.unsubscribed.take(key);
-        self.forget_owed_texts();
+        self.owed.insert_again(key);
     }
 
     /// Drops a key that the client has unsubscribed.
     pub(crate) fn unsubscribe(&mut self, key: &str) {
-        self.remove_owed(key);
+        self.owed.remove(key);
         let kept = self.kept.remove(key);
         self.supersedes_secret |= kept.is_some_and(|kept| kept.is_sensitive());
         let refused = self.refused.remove(key).is_some();
@@ -423,9 +356,7 @@ impl Ledger {
 
     /// Drops all keys that the subscription no longer covers.
     pub(crate) fn retain_covered(&mut self, interest: &Interest) {
-        self.owed.retain(|key, _| interest.covers(key));
-        self.unsubscribed.retain(|key| interest.covers(key));
-        self.limit_owed_texts();
+        self.owed.retain(|key| interest.covers(key));
         let gone = self.kept.extract_if(.., |key, _| !interest.covers(key));
         let sensitive = gone.filter(|(_, kept)| kept.is_sensitive()).count();
         self.supersedes_secret |= sensitive > 0;
@@ -444,7 +375,7 @@ impl Ledger {
             let keys = keys.take_while(|key| key.starts_with(prefix));
             gone.extend(keys.filter(|key| is_gone(key)).cloned());
         };
-        add(&mut self.owed.range::<str, _>(below()).map(|(key, _)| key));
+        add(&mut self.owed.keys_from(prefix));
         add(&mut self.kept.range::<str, _>(below()).map(|(key, _)| key));
         add(&mut self.refused.keys_from(prefix));
         add(&mut self.verdict_unknown.keys_from(prefix));
@@ -458,7 +389,7 @@ impl Ledger {
         for (key, kept) in gone {
             self.supersedes_secret |= kept.is_sensitive();
             self.retry_if_refused(&key);
-            self.owed.entry(key).or_insert(ClientCopy::Has(kept.resource));
+            self.owed.insert_new(key, ClientCopy::Has(kept.resource));
         }
     }
 
@@ -475,10 +406,9 @@ impl Ledger {
         let newer = newer.mentioned();
         for mention in wanted().filter(|one| !newer.contains(&one.key)) {
             if outdated {
-                if !self.owes(&mention.key) {
-                    self.owed_texts += mention.own_text_bytes();
-                }
+                let is_owed = self.owes(&mention.key);
                 self.owe_again(&mention.key);
+                self.owed.add_texts(if is_owed { 0 } else { mention.own_text_bytes() });
             } else {
                 let has_own_text = mention.has_own_text();
                 self.refused.insert(mention.key, mention.is_new, has_own_text);
@@ -531,7 +461,7 @@ impl Ledger {
         self.supersedes_secret |= kept.as_ref().is_some_and(Kept::is_sensitive);
         let kept = kept.map(|kept| kept.resource);
         let Some(held) = kept.or(old) else {
-            self.owed.entry(key).or_insert(ClientCopy::Nothing);
+            self.owed.insert_new(key, ClientCopy::Nothing);
             return;
         };
         // A resource that the client was not given yet, or has always refused, is used by nothing
@@ -541,7 +471,7 @@ impl Ledger {
             let resource = self.held_before(&key).unwrap_or(held);
             self.kept.insert(key, Kept { resource, since: now });
         } else {
-            self.owed.entry(key).or_insert(ClientCopy::Has(held));
+            self.owed.insert_new(key, ClientCopy::Has(held));
         }
     }
 
@@ -552,7 +482,7 @@ impl Ledger {
         match self.owed.get(key) {
             Some(ClientCopy::Has(before)) => {
                 let before = Arc::clone(before);
-                self.remove_owed(key);
+                self.owed.remove(key);
                 Some(before)
             }
             _ => None,
@@ -572,10 +502,11 @@ impl Ledger {
     fn retry_refused(&mut self) {
         self.fault_may_be_unsubscribed = false;
         let refused = std::mem::take(&mut self.refused);
-        self.owed_texts += refused.text_bytes();
+        let texts = refused.text_bytes();
         for key in refused.into_keys() {
             self.owe_again(&key);
         }
+        self.owed.add_texts(texts);
     }
 
     /// The keys in the interest under which `sent` and the target differ.
