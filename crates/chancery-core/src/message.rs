@@ -106,8 +106,11 @@ impl Request {
         }
     }
 
-    /// Returns true if the request is about all resources that the client has or may see: it names the
-    /// wildcard, or rejects a response.
+    /// Returns true if taking the request may take work for all resources of the type, as far as it says
+    /// so itself: it names the wildcard, or rejects a response, which may have had all of them.
+    ///
+    /// A first request of a type that names nothing may be a wildcard too (S-050). That does not stand
+    /// in the request, and its work is done by the responses.
     pub fn is_about_everything(&self) -> bool {
         let names_wildcard = match self {
             Self::Sotw(request) => request.names.contains("*"),

@@ -263,10 +263,16 @@ impl Resource {
     }
 }
 
-/// Two resources of one name are the same if their versions are.
+/// Two resources of one name are the same if their versions are, and what a stated version may not
+/// tell: TTL, aliases and facts. The bodies do not count, because the same content can be written in
+/// several ways.
 impl PartialEq for Resource {
     fn eq(&self, other: &Self) -> bool {
-        self.name == other.name && self.version == other.version
+        self.version == other.version
+            && self.name == other.name
+            && self.ttl == other.ttl
+            && self.aliases == other.aliases
+            && self.facts == other.facts
     }
 }
 impl Eq for Resource {}

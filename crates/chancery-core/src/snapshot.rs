@@ -21,14 +21,16 @@ impl Snapshot {
         Self::default()
     }
 
-    /// Adds a resource, or replaces the one of that name.
+    /// Adds a resource, or replaces the one of that name. If it is the same, nothing changes.
     pub fn insert(&mut self, type_url: &TypeUrl, resource: impl Into<Arc<Resource>>) {
-        // A set that nobody shares is edited where it is.
+        let resource = resource.into();
         match self.sets.get_mut(type_url) {
-            Some(set) => Arc::make_mut(set).insert(resource.into()),
+            Some(set) if set.holds(&resource) => {}
+            // A set that nobody shares is edited where it is.
+            Some(set) => Arc::make_mut(set).insert(resource),
             None => {
                 let mut set = ResourceSet::default();
-                set.insert(resource.into());
+                set.insert(resource);
                 self.sets.insert(type_url, Arc::new(set));
             }
         }
@@ -36,7 +38,10 @@ impl Snapshot {
 
     /// Removes a resource. The type goes with its last resource.
     pub fn remove(&mut self, type_url: &TypeUrl, name: &ResourceName) {
-        let Some(set) = self.sets.get_mut(type_url) else { return };
+        let Some(set) = self.sets.get_mut(type_url).filter(|set| set.get(name.as_str()).is_some())
+        else {
+            return;
+        };
         let set = Arc::make_mut(set);
         set.remove(name);
         if set.is_void() {

@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use crate::entries::{Entries, Segment};
 use crate::name_bits::NameBits;
-use crate::resource_set::PatternLengths;
 use crate::{Change, Resource, ResourceName, ResourceSet};
 
 /// The step from one set to another, for streams with a wildcard.
@@ -63,7 +62,6 @@ struct Derived {
     whole: OnceLock<Entries>,
     bytes: OnceLock<usize>,
     warming: OnceLock<Arc<[ResourceName]>>,
-    pattern_lengths: OnceLock<PatternLengths>,
     steps: Mutex<Vec<Remembered>>,
 }
 
@@ -299,11 +297,6 @@ impl<'a> StepChange<'a> {
 impl Memo {
     fn derived(&self) -> &Derived {
         self.derived.get_or_init(Box::default)
-    }
-
-    /// The lengths of the patterns of hosts; if they are not known yet, `find` finds them.
-    pub(crate) fn pattern_lengths(&self, find: impl FnOnce() -> PatternLengths) -> &PatternLengths {
-        self.derived().pattern_lengths.get_or_init(find)
     }
 }
 

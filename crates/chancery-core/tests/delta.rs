@@ -967,6 +967,37 @@ fn a_subscription_has_at_most_so_many_names() {
 }
 
 #[test]
+fn names_that_are_unsubscribed_count_until_the_client_is_told_about_them() {
+    // S-110, S-081: at the limit, and one past it; beside a wildcard, and in a collection
+    delta(
+        "% max_names=2
+           > eds +* +a -a
+           > eds +b -b
+           > eds +a -a
+           = eds
+           < eds n=1 -a -b
+           > eds ack
+           > eds +c +d
+           < eds n=2 -c -d !c=NOT_FOUND !d=NOT_FOUND",
+    );
+    delta(
+        "% max_names=2
+           > eds +* +a -a
+           > eds +b -b
+           > eds +c -c
+           ! closed with those of `type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment` the stream names 3 resources; 2 are allowed",
+    );
+    let prefix = "xdstp://x/envoy.config.endpoint.v3.ClusterLoadAssignment/g";
+    delta(&format!(
+        "% max_names=3
+           > eds +{prefix}/* +{prefix}/a -{prefix}/a
+           > eds +{prefix}/b -{prefix}/b
+           > eds +{prefix}/c -{prefix}/c
+           ! closed with those of `type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment` the stream names 4 resources; 3 are allowed",
+    ));
+}
+
+#[test]
 fn a_client_that_stops_reading_gets_the_newest_state_once() {
     // S-107, S-108
     delta(

@@ -11,59 +11,99 @@ use std::sync::Arc;
 
 use chancery_core::server::{Input, Machine, Settings};
 use chancery_core::{
-    DeltaRequest, Node, Request, Scope, Snapshot, SotwRequest, Time, Value, Variant, Versions,
+    DeltaRequest, ErrorDetail, Node, Request, Scope, Snapshot, SotwRequest, Time, Value, Variant,
+    Versions,
 };
 
 const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 
 #[test]
 fn the_estimate_is_near_the_truth() {
-    let mut kept = Vec::new();
-    let mut faults = Vec::new();
-    let mut compare = |case: &str, machine: &mut dyn FnMut() -> Machine| {
-        kept.extend((0..3).map(|_| machine()));
+    let mut comparison = Comparison::default();
+    compare_versions(&mut comparison);
+    compare_names(&mut comparison);
+    compare_names_that_were_left(&mut comparison);
+    let faults = comparison.faults;
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+/// The streams so far, and the cases in which the estimate is wrong.
+#[derive(Default)]
+struct Comparison {
+    streams: Vec<Machine>,
+    faults: Vec<String>,
+}
+
+impl Comparison {
+    /// Compares what streams that are made like this tell with what they take.
+    fn compare(&mut self, case: &str, machine: impl Fn() -> Machine) {
+        self.streams.extend((0..3).map(|_| machine()));
         let before = resident();
         let streams: Vec<_> = (0..4).map(|_| machine()).collect();
         let taken = resident() - before;
         let held = streams.iter().map(Machine::held_bytes).sum::<usize>();
-        kept.extend(streams);
+        self.streams.extend(streams);
         if held.abs_diff(taken) > taken / 4 {
-            faults.push(format!("{case}: {held} bytes are told and {taken} are taken"));
+            self.faults.push(format!("{case}: {held} bytes are told and {taken} are taken"));
         }
-    };
-    compare("names before there is a snapshot", &mut || {
+    }
+}
+
+/// Streams that stated versions of an earlier one.
+fn compare_versions(comparison: &mut Comparison) {
+    comparison.compare("versions of an earlier stream", || {
+        let mut machine = machine(Variant::Delta);
+        let held = names("v", 60_000).map(|name| (name, "0123456789abcdef"));
+        tell(&mut machine, delta(std::iter::empty(), held.collect()));
+        machine
+    });
+    comparison.compare("versions that are discarded", || {
+        let mut machine = machine(Variant::Delta);
+        let held = names("d", 40_000).map(|name| (name, "0123456789abcdef"));
+        tell(&mut machine, delta(std::iter::empty(), held.collect()));
+        let prefix = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment";
+        let globs = (0..1_000).map(|at| format!("{prefix}/{at:02000}/*"));
+        tell(&mut machine, delta(names("d", 20_000).chain(globs), Versions::default()));
+        machine
+    });
+    comparison.compare("versions of resources that are gone", || {
+        let mut machine = machine(Variant::Delta);
+        let held = names("g", 60_000).map(|name| (name, "0123456789abcdef"));
+        tell(&mut machine, delta(all(), held.collect()));
+        see(&mut machine);
+        machine.poll(Time::default()).unwrap();
+        machine
+    });
+}
+
+/// Streams that ask for names of all kinds, and one with a large node.
+fn compare_names(comparison: &mut Comparison) {
+    comparison.compare("names before there is a snapshot", || {
         let mut machine = machine(Variant::Delta);
         tell(&mut machine, delta(names("n", 40_000), Versions::default()));
         machine
     });
-    compare("names that exist nowhere", &mut || {
+    comparison.compare("names that exist nowhere", || {
         let mut machine = machine(Variant::Delta);
         see(&mut machine);
         tell(&mut machine, delta(names("m", 40_000), Versions::default()));
         acknowledge(&mut machine);
         machine
     });
-    compare("names of SotW that exist nowhere", &mut || {
+    comparison.compare("names of SotW that exist nowhere", || {
         let mut machine = machine(Variant::Sotw);
         see(&mut machine);
-        tell(
-            &mut machine,
-            Request::Sotw(SotwRequest {
-                type_url: EDS.into(),
-                names: names("s", 40_000).collect(),
-                ..SotwRequest::default()
-            }),
-        );
+        tell(&mut machine, sotw(names("s", 40_000)));
         while machine.poll(Time::default()).is_some() {}
         machine
     });
-    compare("names that are long", &mut || {
+    comparison.compare("names that are long", || {
         let mut machine = machine(Variant::Delta);
         let names = (0..8_000).map(|at| format!("{at:04000}"));
         tell(&mut machine, delta(names, Versions::default()));
         machine
     });
-    compare("globs and other spellings", &mut || {
+    comparison.compare("globs and other spellings", || {
         let mut machine = machine(Variant::Delta);
         let prefix = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment";
         let names = (0..10_000).flat_map(|at| {
@@ -72,13 +112,14 @@ fn the_estimate_is_near_the_truth() {
         tell(&mut machine, delta(names, Versions::default()));
         machine
     });
-    compare("versions of an earlier stream", &mut || {
+    comparison.compare("two spellings of each name", || {
         let mut machine = machine(Variant::Delta);
-        let held = names("v", 60_000).map(|name| (name, "0123456789abcdef"));
-        tell(&mut machine, delta(std::iter::empty(), held.collect()));
+        let prefix = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment";
+        let spelled = |at: usize| ["b=1&a=2", "a=2&&b=1"].map(|it| format!("{prefix}/{at}?{it}"));
+        tell(&mut machine, delta((0..10_000).flat_map(spelled), Versions::default()));
         machine
     });
-    compare("a node", &mut || {
+    comparison.compare("a node", || {
         let mut machine = machine(Variant::Delta);
         let part = |at: usize| {
             let inner: BTreeMap<_, _> = [("key".to_owned(), Value::Number(1.0))].into();
@@ -91,7 +132,38 @@ fn the_estimate_is_near_the_truth() {
         tell(&mut machine, request);
         machine
     });
-    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+/// Streams that asked for names and do not want them any more.
+fn compare_names_that_were_left(comparison: &mut Comparison) {
+    comparison.compare("names that are unsubscribed beside a wildcard", || {
+        let mut machine = machine(Variant::Delta);
+        let long = || (0..3_000).map(|at| format!("{at:04000}"));
+        tell(&mut machine, changes(all().chain(long()), long()));
+        machine
+    });
+    comparison.compare("names that are replaced beside a wildcard", || {
+        let mut machine = machine(Variant::Sotw);
+        for round in 0..10 {
+            let names = names(&format!("r{round}"), 10_000);
+            tell(&mut machine, sotw(all().chain(names)));
+        }
+        machine
+    });
+    comparison.compare("names that are unsubscribed and whose removal is rejected", || {
+        let mut machine = machine(Variant::Delta);
+        see(&mut machine);
+        tell(&mut machine, delta(all(), Versions::default()));
+        acknowledge(&mut machine);
+        for round in 0..5 {
+            let names = || names(&format!("u{round}"), 5_000);
+            tell(&mut machine, delta(names(), Versions::default()));
+            acknowledge(&mut machine);
+            tell(&mut machine, changes(std::iter::empty(), names()));
+            answer(&mut machine, Some(&ErrorDetail::default()));
+        }
+        machine
+    });
 }
 
 fn machine(variant: Variant) -> Machine {
@@ -106,15 +178,40 @@ fn tell(machine: &mut Machine, request: Request) {
     machine.handle(Time::default(), Input::Request(request)).unwrap();
 }
 
-/// Takes all responses, and answers each.
+/// Takes all responses, and accepts each.
 fn acknowledge(machine: &mut Machine) {
+    answer(machine, None);
+}
+
+/// Takes all responses, and answers each.
+fn answer(machine: &mut Machine, error: Option<&ErrorDetail>) {
     while let Some(response) = machine.poll(Time::default()) {
-        let nonce = response.nonce;
-        tell(
-            machine,
-            Request::Delta(DeltaRequest { type_url: EDS.into(), nonce, ..DeltaRequest::default() }),
-        );
+        let (type_url, nonce, error) = (EDS.into(), response.nonce, error.cloned());
+        let answer = DeltaRequest { type_url, nonce, error, ..DeltaRequest::default() };
+        tell(machine, Request::Delta(answer));
     }
+}
+
+fn all() -> impl Iterator<Item = String> {
+    std::iter::once("*".to_owned())
+}
+
+fn sotw(names: impl Iterator<Item = String>) -> Request {
+    let (type_url, names) = (EDS.into(), names.collect());
+    Request::Sotw(SotwRequest { type_url, names, ..SotwRequest::default() })
+}
+
+/// A request that subscribes names and unsubscribes others.
+fn changes(
+    subscribe: impl Iterator<Item = String>,
+    unsubscribe: impl Iterator<Item = String>,
+) -> Request {
+    Request::Delta(DeltaRequest {
+        type_url: EDS.into(),
+        subscribe: subscribe.collect(),
+        unsubscribe: unsubscribe.collect(),
+        ..DeltaRequest::default()
+    })
 }
 
 fn delta(names: impl Iterator<Item = String>, initial_versions: Versions) -> Request {
@@ -126,7 +223,7 @@ fn delta(names: impl Iterator<Item = String>, initial_versions: Versions) -> Req
     })
 }
 
-fn names(prefix: &str, count: usize) -> impl Iterator<Item = String> {
+fn names(prefix: &str, count: usize) -> impl Iterator<Item = String> + use<> {
     let prefix = prefix.to_owned();
     (0..count)
         .map(move |at| format!("{prefix}/outbound|8080||service-{at}.namespace.svc.cluster.local"))

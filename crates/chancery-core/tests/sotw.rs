@@ -1051,6 +1051,27 @@ fn a_subscription_has_at_most_so_many_names() {
 }
 
 #[test]
+fn names_that_are_replaced_beside_a_wildcard_count_until_the_client_is_told_about_them() {
+    // S-110: at the limit, and one past it
+    sotw(
+        "% max_names=2
+          > eds * a
+          > eds * b
+          = eds a@1 b@1 c@1
+          < eds v=1 n=1 a@1 b@1 c@1
+          > eds * a c
+          < eds v=1 n=2 a@1 c@1",
+    );
+    sotw(
+        "% max_names=2
+          > eds * a
+          > eds * b
+          > eds * c
+          ! closed with those of `type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment` the stream names 3 resources; 2 are allowed",
+    );
+}
+
+#[test]
 fn the_types_of_a_stream_share_the_limit_of_names() {
     // S-110: at the limit, and one past it
     sotw(

@@ -6,7 +6,6 @@
 //!
 //! [VHDS]: https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Content, ResourceSet};
@@ -17,14 +16,25 @@ use crate::Resource;
 /// [RFC 1035]: https://www.rfc-editor.org/rfc/rfc1035#section-2.3.4
 const MAX_HOST: usize = 255;
 
-/// The lengths of the patterns that match more than one host, without their `*`.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct PatternLengths {
-    /// Those of `*` and an end.
-    suffixes: BTreeSet<usize>,
-    /// Those of a beginning and `*`.
-    prefixes: BTreeSet<usize>,
+/// A pattern that matches more than one host, with its length without the `*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Pattern {
+    /// A `*` and an end.
+    Suffix(u8),
+    /// A beginning and a `*`.
+    Prefix(u8),
 }
+
+/// The lengths of the patterns of a set.
+#[derive(Default)]
+struct PatternLengths {
+    suffixes: Lengths,
+    prefixes: Lengths,
+}
+
+/// A set of lengths, with a bit for each.
+#[derive(Default)]
+struct Lengths([u64; 4]);
 
 impl ResourceSet {
     /// The virtual host that `<route configuration>/<host>` means. A domain that equals the host
@@ -49,46 +59,71 @@ impl ResourceSet {
         if let Some(found) = find([&host, ""]) {
             return Some(found);
         }
-        for length in lengths.suffixes.range(..host.len()).rev() {
+        for length in lengths.suffixes.below(host.len()) {
             let end = host.get(host.len() - length..);
             if let Some(found) = end.and_then(|end| find(["*", end])) {
                 return Some(found);
             }
         }
-        for length in lengths.prefixes.range(..host.len()).rev() {
-            if let Some(found) = host.get(..*length).and_then(|begin| find([begin, "*"])) {
+        for length in lengths.prefixes.below(host.len()) {
+            if let Some(found) = host.get(..length).and_then(|begin| find([begin, "*"])) {
                 return Some(found);
             }
         }
         find(["*", ""])
     }
 
-    /// The lengths of the patterns of all resources, worked out once for a set.
-    fn pattern_lengths(&self) -> &PatternLengths {
-        self.memo.pattern_lengths(|| {
-            let mut lengths = match &self.content {
-                Content::Plain(_) => PatternLengths::default(),
-                Content::Overlaid(over) => over.below.pattern_lengths().clone(),
-            };
-            match &self.content {
-                Content::Plain(plain) => plain.keys.keys().for_each(|key| lengths.add(key)),
-                Content::Overlaid(over) => over.keys().for_each(|key| lengths.add(key)),
+    /// The lengths of the patterns of all resources. An overlay may hide one, which costs a look-up.
+    fn pattern_lengths(&self) -> PatternLengths {
+        let (mut lengths, mut set) = (PatternLengths::default(), self);
+        loop {
+            match &set.content {
+                Content::Plain(plain) => {
+                    plain.keys.patterns().for_each(|pattern| lengths.add(*pattern));
+                    return lengths;
+                }
+                Content::Overlaid(over) => {
+                    over.patterns().for_each(|pattern| lengths.add(*pattern));
+                    set = &over.below;
+                }
             }
-            lengths
-        })
+        }
+    }
+}
+
+impl Pattern {
+    /// The pattern of a further key. One that is longer than the name of a host is none.
+    pub(super) fn of(key: &str) -> Option<Self> {
+        let domain = key.rsplit_once('/').map_or(key, |(_, domain)| domain);
+        let length = u8::try_from(domain.len().checked_sub(1)?).ok()?;
+        if length == 0 {
+            None
+        } else if domain.starts_with('*') {
+            Some(Self::Suffix(length))
+        } else {
+            domain.ends_with('*').then_some(Self::Prefix(length))
+        }
     }
 }
 
 impl PatternLengths {
-    fn add(&mut self, key: &str) {
-        let domain = key.rsplit_once('/').map_or(key, |(_, domain)| domain);
-        if domain == "*" {
-            return;
+    fn add(&mut self, pattern: Pattern) {
+        match pattern {
+            Pattern::Suffix(length) => self.suffixes.add(length),
+            Pattern::Prefix(length) => self.prefixes.add(length),
         }
-        if let Some(end) = domain.strip_prefix('*') {
-            self.suffixes.insert(end.len());
-        } else if let Some(begin) = domain.strip_suffix('*') {
-            self.prefixes.insert(begin.len());
-        }
+    }
+}
+
+impl Lengths {
+    fn add(&mut self, length: u8) {
+        self.0[usize::from(length / 64)] |= 1 << (length % 64);
+    }
+
+    /// The lengths below another, the longest first.
+    fn below(&self, end: usize) -> impl Iterator<Item = usize> {
+        let has =
+            |length: &usize| self.0.get(length / 64).is_some_and(|it| it >> (length % 64) & 1 == 1);
+        (0..end).rev().filter(has)
     }
 }

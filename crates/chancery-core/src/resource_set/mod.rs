@@ -13,6 +13,7 @@
 mod diff;
 mod hosts;
 mod iter;
+mod keys;
 mod members;
 mod overlay;
 mod pending;
@@ -24,7 +25,6 @@ use std::sync::{Arc, LazyLock};
 
 pub use self::diff::Change;
 use self::diff::Changes;
-pub(crate) use self::hosts::PatternLengths;
 use self::iter::Resources;
 use self::overlay::{OverlaidContent, Overlay};
 pub use self::pending::Pending;
@@ -104,9 +104,19 @@ impl ResourceSet {
 
     /// The name that a further key leads to.
     fn name_by_key(&self, key: &str) -> Option<&ResourceName> {
+        self.least_by_key(key, &|_| false)
+    }
+
+    /// The least of the names that state a further key, but for those that are hidden. So the name does
+    /// not depend on the order in which resources came.
+    fn least_by_key(
+        &self,
+        key: &str,
+        is_hidden: &dyn Fn(&ResourceName) -> bool,
+    ) -> Option<&ResourceName> {
         match &self.content {
-            Content::Plain(plain) => plain.keys.get(key),
-            Content::Overlaid(over) => over.name_by_key(key),
+            Content::Plain(plain) => plain.keys.names(key).find(|name| !is_hidden(name)),
+            Content::Overlaid(over) => over.least_by_key(key, is_hidden),
         }
     }
 
@@ -257,17 +267,19 @@ impl ResourceSet {
         self.pending = pending;
     }
 
-    /// Adds a resource, or replaces the one of that name. If it is the same, nothing changes: of two
-    /// resources with one alias that of the last change counts, and this is none.
+    /// Returns true if the set has this resource.
+    pub(crate) fn holds(&self, resource: &Arc<Resource>) -> bool {
+        self.get(resource.name().as_str()) == Some(resource)
+    }
+
+    /// Adds a resource, or replaces the one of that name. An edit forgets the version that was stated,
+    /// so the caller looks first whether the set [`holds`](Self::holds) the resource.
     pub(crate) fn insert(&mut self, resource: Arc<Resource>) {
         self.edit(|plain, digest| {
-            if plain.resources.get(resource.name()) == Some(&resource) {
-                return;
+            *digest = digest.wrapping_add(resource.share_of_type_version());
+            if let Some(old) = plain.insert(resource) {
+                *digest = digest.wrapping_sub(old.share_of_type_version());
             }
-            let old = plain.remove(resource.name());
-            let old = old.map_or(0, |old| old.share_of_type_version());
-            *digest = digest.wrapping_sub(old).wrapping_add(resource.share_of_type_version());
-            plain.add(resource);
         });
     }
 
@@ -301,7 +313,7 @@ impl ResourceSet {
             after.remove(gone);
         }
         for resource in wanted {
-            if self.get(resource.name().as_str()) != Some(&resource) {
+            if !self.holds(&resource) {
                 after.insert(resource);
             }
         }

@@ -9,10 +9,12 @@
 //! Reads look into the overlay first and then into the set below. Not here: sets that have all they
 //! hold (`plain`), and the difference of any two sets (`diff`).
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::plain::{PlainContent, keys_of};
+use super::hosts::Pattern;
+use super::keys::keys_of;
+use super::plain::PlainContent;
 use crate::name_bits::NameBits;
 use crate::step::Step;
 use crate::{Change, Resource, ResourceName, ResourceSet};
@@ -36,8 +38,10 @@ pub(super) struct OverlaidContent {
 pub(super) struct Overlay {
     /// The names that differ, in order, with the resources they have now.
     changes: Box<[OverlayChange]>,
-    /// The further keys of the resources, and the names they lead to.
-    keys: BTreeMap<Arc<str>, ResourceName>,
+    /// The further keys of the resources, each with a name that states it, in order.
+    keys: Box<[(Arc<str>, ResourceName)]>,
+    /// The patterns of hosts among the keys.
+    patterns: Box<[Pattern]>,
     /// The digest of the changes, to be added to that of the set below.
     digest: u128,
     /// The number of resources that are added and not replaced.
@@ -105,17 +109,22 @@ impl OverlaidContent {
         }
     }
 
-    /// The name that a further key leads to.
-    pub(super) fn name_by_key(&self, key: &str) -> Option<&ResourceName> {
-        self.overlay.keys.get(key).or_else(|| {
-            let name = self.below.name_by_key(key)?;
-            self.overlay.change_of(name.as_str()).is_none().then_some(name)
-        })
+    /// The least of the names that state a further key, but for those that are hidden. The overlay hides
+    /// those of the set below that it changes.
+    pub(super) fn least_by_key(
+        &self,
+        key: &str,
+        is_hidden: &dyn Fn(&ResourceName) -> bool,
+    ) -> Option<&ResourceName> {
+        let own = self.overlay.names_by_key(key).find(|name| !is_hidden(name));
+        let is_changed = |name: &ResourceName| self.overlay.change_of(name.as_str()).is_some();
+        let below = self.below.least_by_key(key, &|name| is_changed(name) || is_hidden(name));
+        own.into_iter().chain(below).min()
     }
 
-    /// The further keys that the overlay has.
-    pub(super) fn keys(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.overlay.keys.keys()
+    /// The patterns of hosts that the overlay has.
+    pub(super) fn patterns(&self) -> impl Iterator<Item = &Pattern> {
+        self.overlay.patterns.iter()
     }
 
     /// Returns true if every resource is found under its own name only.
@@ -151,8 +160,10 @@ impl OverlaidContent {
     pub(super) fn to_plain(&self) -> PlainContent {
         let mut plain = self.below.to_plain();
         for change in &self.overlay.changes {
-            plain.remove(&change.name);
-            change.resource.iter().for_each(|resource| plain.add(Arc::clone(resource)));
+            match &change.resource {
+                Some(resource) => plain.insert(Arc::clone(resource)),
+                None => plain.remove(&change.name),
+            };
         }
         plain
     }
@@ -172,15 +183,25 @@ impl Overlay {
         let resources = changes.iter().filter_map(|change| change.new.as_ref());
         let sensitive = resources.clone().any(|it| it.facts().sensitive);
         let keys = resources.flat_map(|it| keys_of(it).map(|key| (key, it.name().clone())));
-        let keys = keys.collect();
+        let mut keys: Vec<_> = keys.collect();
+        keys.sort_unstable();
+        let patterns: BTreeSet<_> = keys.iter().filter_map(|(key, _)| Pattern::of(key)).collect();
+        let (keys, patterns) = (keys.into(), patterns.into_iter().collect());
         let changes = changes.into_iter();
         let changes = changes.map(|it| OverlayChange { name: it.name, resource: it.new }).collect();
-        Self { changes, keys, digest, added, removed, sensitive }
+        Self { changes, keys, patterns, digest, added, removed, sensitive }
     }
 
     /// The names that differ, in order.
     pub(super) fn changes(&self) -> &[OverlayChange] {
         &self.changes
+    }
+
+    /// The names that state a further key, in order.
+    fn names_by_key(&self, key: &str) -> impl Iterator<Item = &ResourceName> {
+        let from = self.keys.partition_point(|(one, _)| **one < *key);
+        let from = self.keys.get(from..).unwrap_or_default();
+        from.iter().take_while(move |(one, _)| **one == *key).map(|(_, name)| name)
     }
 
     /// The change of that name.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 
+use super::keys::{Keys, keys_of};
 use crate::{Resource, ResourceName};
 
 /// The resources of a set that is not written over another. The maps are persistent: a clone is
@@ -12,8 +13,8 @@ use crate::{Resource, ResourceName};
 #[derive(Clone, Default)]
 pub(super) struct PlainContent {
     pub(super) resources: OrdMap<ResourceName, Arc<Resource>>,
-    /// The further keys of resources, and the names they lead to.
-    pub(super) keys: OrdMap<Arc<str>, ResourceName>,
+    /// The further keys of resources.
+    pub(super) keys: Keys,
     /// The names of resources with a TTL, which have to be refreshed.
     pub(super) timed: OrdSet<ResourceName>,
     /// The number of resources that strangers are not sent.
@@ -26,39 +27,36 @@ impl PlainContent {
         self.timed.iter().filter_map(|name| self.resources.get(name))
     }
 
-    /// Adds a resource. Remove the one of that name before.
-    pub(super) fn add(&mut self, resource: Arc<Resource>) {
+    /// Adds a resource, and returns the one of that name whose place it took.
+    pub(super) fn insert(&mut self, resource: Arc<Resource>) -> Option<Arc<Resource>> {
         let name = resource.name();
+        let old = self.resources.insert(name.clone(), Arc::clone(&resource));
+        old.iter().for_each(|old| self.forget(old));
         for key in keys_of(&resource) {
-            self.keys.insert(key, name.clone());
+            self.keys.add(key, name);
         }
         if resource.ttl().is_some() {
             self.timed.insert(name.clone());
         }
         self.sensitive += usize::from(resource.facts().sensitive);
-        self.resources.insert(name.clone(), resource);
+        old
     }
 
     /// Removes the resource of that name, and returns it.
     pub(super) fn remove(&mut self, name: &ResourceName) -> Option<Arc<Resource>> {
         let old = self.resources.remove(name)?;
-        self.timed.remove(name);
-        self.sensitive -= usize::from(old.facts().sensitive);
-        for key in keys_of(&old) {
-            if self.keys.get(&key) == Some(name) {
-                self.keys.remove(&key);
-            }
-        }
+        self.forget(&old);
         Some(old)
     }
-}
 
-/// The further keys a resource is found under: its aliases, and for a virtual host
-/// `<route configuration>/<domain>` for each of its domains.
-pub(super) fn keys_of(resource: &Resource) -> impl Iterator<Item = Arc<str>> {
-    let aliases = resource.aliases().iter().map(ResourceName::shared);
-    let route = resource.name().as_str().rsplit_once('/').map_or("", |(route, _)| route);
-    let hosts = resource.facts().hosts.iter();
-    let hosts = hosts.map(move |host| format!("{route}/{}", host.to_ascii_lowercase()).into());
-    aliases.chain(hosts)
+    /// Drops what there is of a resource beside the resource itself.
+    fn forget(&mut self, old: &Resource) {
+        for key in keys_of(old) {
+            self.keys.remove(&key, old.name());
+        }
+        if old.ttl().is_some() {
+            self.timed.remove(old.name());
+        }
+        self.sensitive -= usize::from(old.facts().sensitive);
+    }
 }

@@ -117,6 +117,76 @@ fn no_host_is_longer_than_a_name_in_the_domain_name_system() {
 }
 
 #[test]
+fn a_resource_that_is_said_again_changes_nothing() {
+    let mut snapshot = Snapshot::new();
+    (0..20).for_each(|at| snapshot.insert(&cds(), resource(&at.to_string(), "1")));
+    snapshot.set_version(&cds(), "stated");
+    let below = snapshot.clone();
+    snapshot.insert(&cds(), resource("7", "2"));
+    snapshot.set_version(&cds(), "stated too");
+    snapshot.written_over(&below);
+    for (before, body) in [(&below, "1"), (&snapshot, "2")] {
+        let mut again = before.clone();
+        again.insert(&cds(), resource("7", body));
+        again.remove(&cds(), &"99".parse().unwrap());
+        assert!(Arc::ptr_eq(again.set(&cds()), before.set(&cds())));
+    }
+    assert!(snapshot.set(&cds()).below().is_some(), "it is written over another still");
+}
+
+#[test]
+fn a_resource_with_another_ttl_alias_or_fact_is_another() {
+    let stated = || resource("a", "1").with_version("1");
+    let sensitive = Facts { sensitive: true, ..Facts::default() };
+    let others = [
+        stated().with_ttl(Some(Duration::from_secs(1))),
+        stated().with_aliases(vec!["b".parse().unwrap()]),
+        stated().with_facts(sensitive),
+    ];
+    for other in others {
+        let mut snapshot = Snapshot::new();
+        snapshot.insert(&cds(), stated());
+        let before = Arc::clone(snapshot.set(&cds()));
+        snapshot.insert(&cds(), other.clone());
+        let set = snapshot.set(&cds());
+        assert_eq!(set.diff(&before).count(), 1);
+        assert_eq!(set.may_be_sensitive(), other.facts().sensitive);
+        assert_eq!(set.timed().count(), usize::from(other.ttl().is_some()));
+        assert_eq!(set.get_aliased("b").is_some(), !other.aliases().is_empty());
+    }
+}
+
+#[test]
+fn the_least_of_the_names_that_state_an_alias_has_it() {
+    // S-091: also when it comes last, and in a set that is written over another
+    let aliased = |name: &str| resource(name, "1").with_aliases(vec!["also".parse().unwrap()]);
+    let mut snapshot = Snapshot::new();
+    (10..40).for_each(|at| snapshot.insert(&cds(), resource(&at.to_string(), "1")));
+    let found = |snapshot: &Snapshot| {
+        let found = snapshot.set(&cds()).get_aliased("also");
+        found.map(|found| found.name().to_string()).unwrap_or_default()
+    };
+    ["d", "b", "c"].iter().for_each(|name| snapshot.insert(&cds(), aliased(name)));
+    assert_eq!(found(&snapshot), "b");
+    let below = snapshot.clone();
+    let over = |edit: &dyn Fn(&mut Snapshot)| {
+        let mut over = below.clone();
+        edit(&mut over);
+        over.written_over(&below);
+        assert!(over.set(&cds()).below().is_some());
+        found(&over)
+    };
+    assert_eq!(over(&|it| it.insert(&cds(), aliased("a"))), "a");
+    assert_eq!(over(&|it| it.insert(&cds(), aliased("bb"))), "b");
+    assert_eq!(over(&|it| it.remove(&cds(), &"b".parse().unwrap())), "c");
+    assert_eq!(over(&|it| it.insert(&cds(), resource("b", "no alias"))), "c");
+    for (gone, next) in [("b", "c"), ("d", "c"), ("c", "")] {
+        snapshot.remove(&cds(), &gone.parse().unwrap());
+        assert_eq!(found(&snapshot), next);
+    }
+}
+
+#[test]
 fn an_edit_in_place_forgets_what_was_worked_out() {
     let with_host = |name: &str, host: &str| {
         let facts = Facts { hosts: vec![host.into()], ..Facts::default() };
@@ -131,8 +201,8 @@ fn an_edit_in_place_forgets_what_was_worked_out() {
     assert_ne!(snapshot.set(&cds()).version_text(), version);
 }
 
-/// The edit of one name: a resource with a body, an alias, a host and a TTL, or nothing.
-type Edit = (usize, Option<(u8, Option<usize>, bool)>);
+/// The edit of one name: a resource with a body, an alias, a host, a TTL and a secret, or nothing.
+type Edit = (usize, Option<(u8, Option<usize>, bool, bool)>);
 
 const NAMES: [&str; 24] = [
     "a",
@@ -162,22 +232,27 @@ const NAMES: [&str; 24] = [
 ];
 
 fn edits(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Edit>> {
-    let edit = option::weighted(0.7, (0..3_u8, option::of(0..NAMES.len()), any::<bool>()));
-    // The layers of a catalog write their resources in the order of their names.
-    btree_map(0..NAMES.len(), edit, count).prop_map(|edits| edits.into_iter().collect())
+    let parts = (0..3_u8, option::of(0..NAMES.len()), any::<bool>(), any::<bool>());
+    let edits = btree_map(0..NAMES.len(), option::weighted(0.7, parts), count);
+    edits.prop_map(|edits| edits.into_iter().collect::<Vec<_>>()).prop_shuffle()
 }
 
 fn edit(snapshot: &mut Snapshot, edits: &[Edit]) {
     for (at, edit) in edits {
-        let Some((body, alias, expires)) = edit else {
+        let Some((body, alias, expires, sensitive)) = edit else {
             snapshot.remove(&cds(), &NAMES[*at].parse().unwrap());
             continue;
         };
         let aliases = alias.iter().map(|at| format!("also/{at}").parse().unwrap()).collect();
-        let hosts = alias.iter().map(|at| format!("{at}.com").into()).collect();
+        let hosts = |at: &usize| {
+            let o = "o".repeat(*at);
+            [format!("{at}.com"), format!("*{o}.org"), format!("{o}*")].map(Box::from)
+        };
+        let hosts = alias.iter().flat_map(hosts).collect();
         let ttl = expires.then(|| Duration::from_secs(u64::from(*body) + 1));
         let made = resource(NAMES[*at], &body.to_string()).with_aliases(aliases).with_ttl(ttl);
-        snapshot.insert(&cds(), made.with_facts(Facts { hosts, ..Facts::default() }));
+        let facts = Facts { hosts, sensitive: *sensitive, ..Facts::default() };
+        snapshot.insert(&cds(), made.with_facts(facts));
     }
 }
 
@@ -201,11 +276,16 @@ fn everything(set: &ResourceSet) -> String {
     timed.sort();
     let glob = "xdstp://x/T/v/*".parse().unwrap();
     let hosts: Vec<_> = set.with_prefix("rc/").collect();
-    writeln!(text, "{:?}\n{timed:?}", set.iter().collect::<Vec<_>>()).unwrap();
+    let secrets: Vec<_> = set.iter().filter(|it| it.facts().sensitive).collect();
+    writeln!(text, "{:?}\n{secrets:?}\n{timed:?}", set.iter().collect::<Vec<_>>()).unwrap();
     writeln!(text, "{:?}\n{hosts:?}", set.members(&glob).collect::<Vec<_>>()).unwrap();
     for (at, name) in NAMES.iter().enumerate() {
         let (alias, host) = (format!("also/{at}"), format!("rc/{at}.com"));
-        let found = [set.get(name), set.get_aliased(&alias), set.get_host(&host)];
+        let [ends, begins] =
+            [format!("rc/x{}.org", "o".repeat(at)), format!("rc/{}x", "o".repeat(at))];
+        let hosts = [host, ends, begins].map(|host| set.get_host(&host));
+        let found = [set.get(name), set.get_aliased(&alias)];
+        writeln!(text, "{hosts:?}").unwrap();
         writeln!(text, "{name}: {found:?}").unwrap();
     }
     text

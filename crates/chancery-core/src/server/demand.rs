@@ -65,6 +65,7 @@ struct TypeChange<'a> {
     type_url: &'a TypeUrl,
     before: &'a Arc<ResourceSet>,
     after: &'a Arc<ResourceSet>,
+    is_one: OnceCell<bool>,
     names: OnceCell<ChangedNames>,
 }
 
@@ -147,6 +148,7 @@ impl<'a> SnapshotChanges<'a> {
             type_url,
             before: before.set(type_url),
             after: after.set(type_url),
+            is_one: OnceCell::new(),
             names: OnceCell::new(),
         });
         Self { keys, types: types.filter(|it| !Arc::ptr_eq(it.before, it.after)).collect() }
@@ -154,15 +156,20 @@ impl<'a> SnapshotChanges<'a> {
 }
 
 impl TypeChange<'_> {
-    /// Returns true if the sets differ, or a name may mean something else.
+    /// Returns true if the sets differ. It is worked out once for all streams that ask.
     fn is_one(&self) -> bool {
-        self.may_mean_more() || self.step().len() > 0
+        *self.is_one.get_or_init(|| self.is_pending_otherwise() || self.step().len() > 0)
+    }
+
+    /// Returns true if a name is pending in one set only.
+    fn is_pending_otherwise(&self) -> bool {
+        self.before.pending() != self.after.pending()
     }
 
     /// Returns true if a name can mean a resource of another name, or is pending in one set only.
     fn may_mean_more(&self) -> bool {
         let is_plain = self.before.is_plain() && self.after.is_plain();
-        !is_plain || self.before.pending() != self.after.pending()
+        !is_plain || self.is_pending_otherwise()
     }
 
     /// The step from one set to the other. The streams that are woken find it worked out: it may be
@@ -174,12 +181,14 @@ impl TypeChange<'_> {
     /// The names that differ.
     fn names(&self, keys: &RandomState) -> &ChangedNames {
         self.names.get_or_init(|| {
+            if !self.is_one() {
+                return ChangedNames::None;
+            }
             if self.may_mean_more() {
                 return ChangedNames::Any;
             }
             let step = self.step();
             match step.len() {
-                0 => ChangedNames::None,
                 MANY_CHANGES.. => ChangedNames::Any,
                 _ => {
                     let names = step.changes().map(|change| hash(change.name.as_str(), keys));
@@ -263,7 +272,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::{Facts, Resource};
+    use crate::{Facts, Pending, Resource};
 
     fn eds() -> TypeUrl {
         TypeUrl::new("envoy.config.endpoint.v3.ClusterLoadAssignment")
@@ -349,6 +358,30 @@ mod tests {
         hosts.insert(&vhds(), host);
         let aliased = fixture.changes(&nothing, &hosts);
         assert!(matches!(aliased.types[0].names(&fixture.0), ChangedNames::Any), "{aliased:?}");
+    }
+
+    #[test]
+    fn an_alias_or_a_host_is_no_change_by_itself() {
+        let fixture = Fixture(RandomState::new());
+        let aliased = || {
+            let mut snapshot = snapshot(&eds(), &[("a", "1"), ("b", "1")]);
+            let resource = Resource::new("c".parse().unwrap(), Bytes::new());
+            snapshot.insert(&eds(), resource.with_aliases(vec!["also".parse().unwrap()]));
+            snapshot
+        };
+        let (before, again, mut after) = (aliased(), aliased(), aliased());
+        after.insert(&eds(), Resource::new("b".parse().unwrap(), Bytes::from_static(b"2")));
+        let (same, changed) = (fixture.changes(&before, &again), fixture.changes(&before, &after));
+        let mut everything = DemandFilter::default();
+        everything.apply(&edit(&eds(), true, all(&[])), &fixture.0);
+        for wanted in [everything, fixture.wants(&eds(), &["also"])] {
+            assert!(!wanted.is_touched_by(&same), "{wanted:?}");
+            assert!(wanted.is_touched_by(&changed), "{wanted:?}");
+        }
+        let mut pending = aliased();
+        pending.set_pending(&eds(), Pending::Everything);
+        let pending = fixture.changes(&before, &pending);
+        assert!(fixture.wants(&eds(), &["z"]).is_touched_by(&pending));
     }
 
     #[test]

@@ -121,12 +121,12 @@ impl Machine {
         }
         self.owe_removals(now);
         self.remove_usable_clusters(now);
-        let response = (0..self.subscriptions.len()).find_map(|at| self.poll_type(now, at));
-        if !self.settings.secrets_allowed && response.as_ref().is_some_and(|it| self.is_secret(it))
-        {
-            return None;
+        for at in 0..self.subscriptions.len() {
+            if let Some(reply) = self.poll_type(now, at) {
+                return Some(reply.response);
+            }
         }
-        response
+        None
     }
 
     /// The reason to close the stream, if the next response holds a secret and the client may have
@@ -135,19 +135,14 @@ impl Machine {
         self.refusal.as_deref()
     }
 
-    /// Refuses a client that may have no secrets if a response holds one. All responses come by
-    /// here, so it does not matter how the client asked for the resource.
+    /// Refuses a client that may have no secrets because of one in the next response. The machine holds
+    /// nothing from then on.
     #[cold]
-    fn is_secret(&mut self, response: &Response) -> bool {
-        let at = self.subscriptions.find(response.type_url.as_str());
-        let subscription = at.and_then(|at| self.subscriptions.at(at));
-        let Some(name) = subscription.and_then(|it| it.secret_in(response)) else { return false };
-        let (type_url, name) = (response.type_url.clone(), name.shared());
+    fn refuse(&mut self, type_url: TypeUrl, name: Arc<str>) {
         self.refusal = Some(Box::new(Violation::Withheld { type_url, name }));
         self.snapshot = None;
         self.subscriptions = Subscriptions::default();
         self.warming = Warming::default();
-        true
     }
 
     /// Returns [`Event::Landed`] if the client has acknowledged all it is owed: once for each
@@ -179,8 +174,8 @@ impl Machine {
     }
 
     /// The bytes that the stream keeps on behalf of its peer, about: its node, and the names and keys
-    /// of all types with their texts. Resources are not among them. It takes some steps for each
-    /// type and response under way, and none for each name.
+    /// of all types with their texts. Resources are not among them. It takes a few steps for each
+    /// type, and none for each name or response under way.
     pub fn held_bytes(&self) -> usize {
         let types = self.subscriptions.iter().map(Subscription::held_bytes);
         size_of::<Self>() + self.node_bytes + types.sum::<usize>()
@@ -195,10 +190,13 @@ impl Machine {
         })
     }
 
-    /// The next response of one type. Changed routes wait for the clusters they may point to. A
+    /// The next response of one type. All responses come by here, so that a secret that the client may
+    /// not have is found however it asked for the resource (S-137).
+    ///
+    /// Changed routes wait for the clusters they may point to. A
     /// client that asks for routes is answered as soon as the clusters were sent, because it may
     /// need the routes to go on.
-    fn poll_type(&mut self, now: Time, at: usize) -> Option<Response> {
+    fn poll_type(&mut self, now: Time, at: usize) -> Option<NextResponse> {
         let waits = points_at_clusters(self.subscriptions.at(at)?.api()) && self.routes_wait();
         let clusters_behind = waits && self.clusters_behind();
         let subscription = self.subscriptions.at_mut(at)?;
@@ -209,7 +207,15 @@ impl Machine {
             subscription.poll(now, nonce, &self.settings)?
         };
         self.nonce = nonce;
-        Some(self.follow_up(now, reply))
+        if !self.settings.secrets_allowed
+            && let Some(name) = subscription.secret_in(&reply.response)
+        {
+            let (type_url, name) = (reply.response.type_url.clone(), name.shared());
+            self.refuse(type_url, name);
+            return None;
+        }
+        self.follow_up(now, &reply);
+        Some(reply)
     }
 
     /// Takes over the snapshot that the client should see from now on.
@@ -310,11 +316,9 @@ impl Machine {
         }
         let Some(subscription) = self.subscriptions.at_mut(at) else { return Ok(()) };
         let subscribed = match request {
-            Request::Sotw(request) => {
-                subscription.request_sotw(request, is_first, &self.settings)?
-            }
+            Request::Sotw(request) => subscription.request_sotw(request, is_first, &self.settings),
             Request::Delta(request) => {
-                subscription.request_delta(request, is_first, &self.settings)?
+                subscription.request_delta(request, is_first, &self.settings)
             }
         };
         let is_changed = subscribed.is_some();
@@ -399,17 +403,17 @@ impl Machine {
 
     /// Takes in the effects of a response on other types: new clusters warm, and resources that
     /// their clients need again are owed.
-    fn follow_up(&mut self, now: Time, reply: NextResponse) -> Response {
+    fn follow_up(&mut self, now: Time, reply: &NextResponse) {
         let NextResponse { response, given } = reply;
         if response.type_url.api() != Api::Cds {
-            return response;
+            return;
         }
-        self.warming.add_batch(now, &response.nonce, &given);
+        self.warming.add_batch(now, &response.nonce, given);
         // A changed cluster warms until its endpoints come (S-099). A delta client that asked for
         // endpoints or secrets before its clusters does not ask again (S-100).
         let is_first = !std::mem::replace(&mut self.clusters_sent, true);
         if self.subscriptions.len() == 1 {
-            return response; // No other type is subscribed to.
+            return; // No other type is subscribed to.
         }
         for (link, is_new) in given.links() {
             let follows = match link.type_url.api() {
@@ -430,7 +434,6 @@ impl Machine {
                 subscription.resend(&link.name);
             }
         }
-        response
     }
 
     /// Ends the wait of removals whose resources are not used any more: the client has acknowledged

@@ -3,6 +3,7 @@
 //!
 //! Not here: the finding of secrets in bodies, and in texts (`chancery-proto`).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::Resource;
@@ -16,6 +17,8 @@ pub struct RejectedResources {
     pub is_cut: bool,
     sensitive_bytes: usize,
     other_bytes: usize,
+    /// The addresses of the resources with secrets, until all are added.
+    known: BTreeSet<usize>,
 }
 
 /// The bytes of the bodies with secrets: what is read of them in a few milliseconds.
@@ -28,8 +31,14 @@ const MAX_OTHER_BYTES: usize = 64 * 1024;
 const RESOURCE_BYTES: usize = 256;
 
 impl RejectedResources {
+    /// Those of a response of which every resource is a secret: they are left out.
+    pub(crate) fn left_out() -> Self {
+        Self { is_cut: true, ..Self::default() }
+    }
+
     /// The same in the order of their names, which does not depend on what streams share.
     pub(crate) fn sorted(mut self) -> Self {
+        self.known = BTreeSet::new();
         self.resources.sort_by(|one, other| one.name().cmp(other.name()));
         self
     }
@@ -41,11 +50,20 @@ impl RejectedResources {
             true => (&mut self.sensitive_bytes, MAX_SENSITIVE_BYTES),
             false => (&mut self.other_bytes, MAX_OTHER_BYTES),
         };
-        let is_known = || self.resources.iter().any(|known| Arc::ptr_eq(known, resource));
         let cost = resource.body().len() + RESOURCE_BYTES;
-        if *bytes + cost > most {
-            self.is_cut |= sensitive && !is_known();
-        } else if !sensitive || !is_known() {
+        let fits = *bytes + cost <= most;
+        if sensitive {
+            let address = Arc::as_ptr(resource).addr();
+            if self.is_cut || self.known.contains(&address) {
+                return;
+            }
+            if fits {
+                self.known.insert(address);
+            } else {
+                self.is_cut = true;
+            }
+        }
+        if fits {
             *bytes += cost;
             self.resources.push(Arc::clone(resource));
         }

@@ -53,8 +53,8 @@ pub fn answer(
         request.names.contains("*")
     };
     let named = if everything { Vec::new() } else { named(set, request) };
-    let secret = if everything { sensitive(set) } else { named.iter().find(|it| is_sensitive(it)) };
-    if let Some(resource) = secret.filter(|_| !settings.secrets_allowed) {
+    let is_stranger = !settings.secrets_allowed;
+    if let Some(resource) = is_stranger.then(|| secret(set, &named, everything)).flatten() {
         let (type_url, name) = (type_url.clone(), resource.name().shared());
         return Answer::Withheld(Violation::Withheld { type_url, name });
     }
@@ -78,13 +78,17 @@ fn is_pending(set: &ResourceSet, request: &SotwRequest, everything: bool) -> boo
     names.any(|name| set.is_pending(name.as_str()))
 }
 
-/// The first resource of a set that holds a secret.
-fn sensitive(set: &ResourceSet) -> Option<&Arc<Resource>> {
-    set.may_be_sensitive().then(|| set.whole().sensitive()).flatten()
-}
-
-fn is_sensitive(resource: &Arc<Resource>) -> bool {
-    resource.facts().sensitive
+/// The first resource that was asked for and holds a secret. A set without any is not searched.
+fn secret<'a>(
+    set: &'a ResourceSet,
+    named: &'a [Arc<Resource>],
+    everything: bool,
+) -> Option<&'a Arc<Resource>> {
+    let is_secret = |resource: &&Arc<Resource>| resource.facts().sensitive;
+    match everything {
+        true => set.may_be_sensitive().then(|| set.iter().find(is_secret)).flatten(),
+        false => named.iter().find(is_secret),
+    }
 }
 
 /// The resources that were asked for by name, each once even if it was named twice (S-060).

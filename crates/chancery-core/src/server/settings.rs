@@ -23,7 +23,8 @@ pub struct Settings {
     /// commonly accept 4 MiB.
     pub max_response_bytes: usize,
     /// The most names of one stream, of all types together; and the most names in one list of a
-    /// request.
+    /// request. A name that is unsubscribed and still told about, because of a wildcard or glob, counts
+    /// until then.
     pub max_names: usize,
     /// The most bytes of one name or type URL.
     pub max_name_length: usize,

@@ -14,7 +14,7 @@ use super::interest::{Spelling, spellings};
 use super::merge_lookup::{MergeLookup, seek};
 use super::sotw::WildcardEdit;
 use super::{ClientCopy, FirstRequest, Subscription};
-use crate::server::{Event, Settings, Violation};
+use crate::server::{Event, Settings};
 use crate::{DeltaRequest, Features, Names, Resource, ResourceName, ResourceSet};
 
 impl Subscription {
@@ -26,7 +26,7 @@ impl Subscription {
         request: &DeltaRequest,
         is_first: bool,
         settings: &Settings,
-    ) -> Result<Option<Event>, Violation> {
+    ) -> Option<Event> {
         if is_first {
             // Later messages may have a map of versions too; it means nothing (S-077).
             self.first_request = Some(Box::new(FirstRequest::Delta(InitialVersions::new(
@@ -36,7 +36,7 @@ impl Subscription {
         if request.subscribe.is_empty() && request.unsubscribe.is_empty() {
             // This is a wildcard even if the request has versions: Envoy reconnects like this
             // (S-052).
-            return Ok(is_first.then(|| self.start_without_names(settings)));
+            return is_first.then(|| self.start_without_names(settings));
         }
         // Names are subscribed before others are unsubscribed: `*` in both lists of a first message
         // means that the stream starts without a wildcard (S-082).
@@ -52,7 +52,7 @@ impl Subscription {
         if asks {
             self.flight.release(); // A request for more lets the next response go (S-042).
         }
-        Ok(Some(self.subscribed(added, removed)))
+        Some(self.subscribed(added, removed))
     }
 
     /// Starts a subscription with the versions of an earlier stream. A resource that the client
@@ -124,7 +124,7 @@ impl Subscription {
         let mut there = target.iter().map(|member| (member.name().as_str(), ())).peekable();
         for name in held.names() {
             if seek(&mut there, name).is_none() && self.interest.covers(name) {
-                self.ledger.owe(&name.into());
+                self.ledger.owe_own(name.into());
             }
         }
     }
@@ -152,7 +152,8 @@ impl Subscription {
             // version the client stated.
             names.iter().for_each(|name| held.discard(name));
         }
-        let names: Vec<_> = names.into_iter().map(|name| self.interest.known(name)).collect();
+        let known = |name| self.ledger.resubscribe(self.interest.known(name));
+        let names: Vec<_> = names.into_iter().map(known).collect();
         let new = self.interest.extend(names.clone(), &self.type_url);
         let globs = names.iter().filter_map(|name| self.interest.globs().get(name));
         let members = self.ledger.sent().members_of_any(globs).into_iter();
@@ -198,9 +199,11 @@ impl Subscription {
         } else if self.interest.wildcard() {
             // Beside a wildcard the client cannot know whether the resource stays, so it is told
             // (S-081).
-            self.ledger.owe(name);
+            self.ledger.owe_unsubscribed(name);
             return true;
-        } else if !self.interest.covers(name) {
+        } else if self.interest.covers(name) {
+            self.ledger.keep_unsubscribed(name);
+        } else {
             self.ledger.unsubscribe(name);
         }
         false

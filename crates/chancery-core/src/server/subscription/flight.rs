@@ -24,6 +24,8 @@ use crate::{Resource, Time};
 #[derive(Debug, Default)]
 pub(crate) struct Flight {
     responses: VecDeque<SentResponse>,
+    /// The bytes that are kept of their contents, about.
+    content_bytes: usize,
     /// True if the next response may go although the last was not answered.
     released: bool,
     /// The nonce of the response that was answered last. Requests repeat it until the client has
@@ -92,6 +94,7 @@ impl Flight {
         if self.responses.is_empty() {
             self.responses.reserve_exact(1); // There is rarely a second.
         }
+        self.content_bytes += sent.contents.held_bytes();
         self.responses.push_back(sent);
         given_up
     }
@@ -104,6 +107,7 @@ impl Flight {
             && let Some(oldest) = self.responses.pop_front()
         {
             mentions -= oldest.contents.own_len();
+            self.content_bytes -= oldest.contents.held_bytes();
             given_up.push(oldest);
         }
         given_up
@@ -118,7 +122,9 @@ impl Flight {
         let Some(next) = self.responses.front_mut() else { return false };
         // If several mention a key, what the newest one gives under it counts.
         let older = older.rev().flat_map(Contents::iter);
+        self.content_bytes -= next.contents.held_bytes();
         next.contents = Contents::new(next.contents.iter().chain(older).collect());
+        self.content_bytes += next.contents.held_bytes();
         true
     }
 
@@ -150,13 +156,17 @@ impl Flight {
     /// Takes out the responses that are older than the one with that nonce, if there is one.
     pub(crate) fn take_older_than(&mut self, nonce: &str) -> Vec<SentResponse> {
         let at = self.responses.iter().skip(1).position(|sent| *sent.nonce == *nonce);
-        at.map_or_else(Vec::new, |at| self.responses.drain(..=at).collect())
+        let Some(at) = at else { return Vec::new() };
+        let older: Vec<_> = self.responses.drain(..=at).collect();
+        self.content_bytes -= older.iter().map(|sent| sent.contents.held_bytes()).sum::<usize>();
+        older
     }
 
     /// Takes out the oldest response if it has that nonce: the client has answered it.
     pub(crate) fn take(&mut self, nonce: &str, accepted: bool) -> Option<SentResponse> {
         self.responses.front().filter(|sent| *sent.nonce == *nonce)?;
         let answered = self.responses.pop_front()?;
+        self.content_bytes -= answered.contents.held_bytes();
         self.answered_nonce = Some(Arc::clone(&answered.nonce));
         if accepted {
             self.accepted_version = Some(Arc::clone(&answered.version));
@@ -179,10 +189,10 @@ impl Flight {
         self.answered_nonce.as_deref() == Some(nonce)
     }
 
-    /// The keys under which responses under way give something.
-    pub(crate) fn given(&self) -> impl Iterator<Item = Spelling> {
+    /// The mentions of what responses under way give.
+    pub(crate) fn given(&self) -> impl Iterator<Item = Mention> {
         let mentions = self.responses.iter().flat_map(|sent| sent.contents.iter());
-        mentions.filter(|mention| mention.resource.is_some()).map(|mention| mention.key)
+        mentions.filter(|mention| mention.resource.is_some())
     }
 
     /// Returns true if a response under way mentions this key.
@@ -204,11 +214,7 @@ impl Flight {
     /// The bytes that are kept of the responses under way, about. A name that was not given counts
     /// again although it may be that of the interest, because it outlives its subscription here.
     pub(crate) fn held_bytes(&self) -> usize {
-        let contents = self.responses.iter().map(|sent| match &sent.contents {
-            Contents::Own(own) => own.held_bytes(),
-            Contents::Shared { .. } => 0,
-        });
-        self.responses.capacity() * size_of::<SentResponse>() + contents.sum::<usize>()
+        self.responses.capacity() * size_of::<SentResponse>() + self.content_bytes
     }
 }
 
@@ -232,6 +238,14 @@ impl MentionedKeys<'_> {
 impl Contents {
     pub(crate) fn new(mentions: Vec<Mention>) -> Self {
         Self::Own(OwnContents::new(mentions))
+    }
+
+    /// The bytes that are kept for the client, about.
+    fn held_bytes(&self) -> usize {
+        match self {
+            Self::Own(own) => own.held_bytes(),
+            Self::Shared { .. } => 0,
+        }
     }
 
     /// The number of keys that were due to this client alone.
@@ -317,6 +331,17 @@ impl Mention {
         let is_new = change.old.is_none() && !reconnected;
         Self { key: change.name.shared(), resource: change.new.cloned(), is_new }
     }
+
+    /// Returns true if the text of the key is not that of the resource, so that it may be kept for the
+    /// client alone.
+    pub(crate) fn has_own_text(&self) -> bool {
+        self.resource.as_ref().is_none_or(|resource| *resource.name().as_str() != *self.key)
+    }
+
+    /// The bytes of the text, if it is not that of the resource.
+    pub(crate) fn own_text_bytes(&self) -> usize {
+        if self.has_own_text() { held_bytes::text(self.key.len()) } else { 0 }
+    }
 }
 
 /// The most responses under way. A client that changes names and never answers could otherwise make
@@ -324,3 +349,42 @@ impl Mention {
 const MOST_UNANSWERED: usize = 32;
 /// The most keys that older responses under way mention together when another one is sent.
 const MOST_MENTIONS: usize = 256 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mention(key: &str) -> Mention {
+        Mention { key: key.into(), resource: None, is_new: false }
+    }
+
+    fn sent(nonce: usize) -> SentResponse {
+        let contents = Contents::new(vec![mention(&"n".repeat(nonce)), mention("other")]);
+        let nonce = nonce.to_string().into();
+        SentResponse { nonce, version: "".into(), at: Time::default(), contents }
+    }
+
+    #[test]
+    fn the_bytes_of_responses_are_kept_as_they_come_and_go() {
+        let mut flight = Flight::default();
+        let check = |flight: &Flight| {
+            let contents = flight.responses.iter().map(|sent| sent.contents.held_bytes());
+            assert_eq!(flight.content_bytes, contents.sum());
+        };
+        for nonce in 0..2 * MOST_UNANSWERED {
+            flight.push(sent(nonce));
+            check(&flight);
+        }
+        let nonce = |at: usize| (MOST_UNANSWERED + at).to_string();
+        assert_eq!(flight.take_older_than(&nonce(3)).len(), 3);
+        check(&flight);
+        let answered = flight.take(&nonce(3), false).unwrap();
+        check(&flight);
+        assert!(flight.merge_into_next(std::iter::once(&answered.contents)));
+        check(&flight);
+        assert!(flight.content_bytes > 0);
+        flight.take_older_than(&nonce(MOST_UNANSWERED - 1));
+        flight.take(&nonce(MOST_UNANSWERED - 1), true);
+        assert_eq!(flight.content_bytes, 0);
+    }
+}

@@ -37,8 +37,11 @@ pub(crate) struct Interest {
     globs: BTreeMap<Spelling, ResourceName>,
     /// The names whose canonical form is another text.
     respelled: BTreeMap<Spelling, ResourceName>,
-    /// The spellings of each glob and of each name whose canonical form is another text.
-    spellings: BTreeSet<(ResourceName, Spelling)>,
+    /// The spellings of each glob and of each name whose canonical form is another text, by the
+    /// canonical name.
+    spellings: BTreeMap<ResourceName, Spellings>,
+    /// The number of names that have had several spellings.
+    several_spellings: usize,
     /// The names that are no valid name of this type, each with its fault.
     malformed: BTreeMap<Spelling, String>,
     texts: TextBytes,
@@ -49,10 +52,18 @@ pub(crate) struct Interest {
 struct TextBytes {
     /// The bytes of all names, globs included.
     names: usize,
-    /// The bytes of those names that nobody else keeps anyway, as [`held_bytes`] counts them.
-    own: usize,
+    /// The bytes of the names that are texts of resources, as [`held_bytes`] counts them; or fewer,
+    /// because nobody remembers which of the names that were removed since are among them.
+    shared: usize,
     /// The bytes of canonical forms and faults, as [`held_bytes`] counts them.
     parsed: usize,
+}
+
+/// The spellings of one name. Few names have more than one, and a client can write one in many.
+#[derive(Debug)]
+enum Spellings {
+    One(Spelling),
+    Several(BTreeSet<Spelling>),
 }
 
 /// The way a name is found in a set.
@@ -75,7 +86,8 @@ impl Interest {
             names: BTreeSet::new(),
             globs: BTreeMap::new(),
             respelled: BTreeMap::new(),
-            spellings: BTreeSet::new(),
+            spellings: BTreeMap::new(),
+            several_spellings: 0,
             malformed: BTreeMap::new(),
             texts: TextBytes::default(),
         }
@@ -87,7 +99,6 @@ impl Interest {
         let new: Vec<_> = names.into_iter().filter(|name| !self.is_named(name)).collect();
         for name in &new {
             self.texts.names += name.len();
-            self.texts.own += held_bytes::text(name.len());
         }
         for name in new.iter().filter(|name| !ResourceName::is_opaque(name)) {
             match ResourceName::parse(name) {
@@ -111,12 +122,11 @@ impl Interest {
         self.names.get(&name).or_else(glob).cloned().unwrap_or(name)
     }
 
-    /// Replaces the names by equal texts, some of which are kept elsewhere anyway. Those that are
-    /// not are `own`.
-    pub(crate) fn respell(&mut self, names: BTreeSet<Spelling>, own: usize) {
+    /// Replaces the names by equal texts, some of which are kept elsewhere anyway: `shared` are the
+    /// bytes of these.
+    pub(crate) fn respell(&mut self, names: BTreeSet<Spelling>, shared: usize) {
         self.names = names;
-        let globs = self.globs.keys().map(|glob| held_bytes::text(glob.len()));
-        self.texts.own = own + globs.sum::<usize>();
+        self.texts.shared = shared;
     }
 
     /// Takes a name out.
@@ -129,11 +139,15 @@ impl Interest {
             return;
         }
         self.texts.names -= name.len();
-        // Nobody remembers which texts are shared, so the average is subtracted.
-        self.texts.own -= (self.texts.own / count).min(self.texts.own);
+        // The name counts as a shared one, so that never less is told than is kept.
+        self.texts.shared = self.texts.shared.saturating_sub(held_bytes::text(name.len()));
         if let Some(parsed) = parsed {
             self.texts.parsed -= held_bytes::text(parsed.as_str().len());
-            self.spellings.remove(&(parsed, Arc::clone(name)));
+            if self.spellings.get_mut(&parsed).is_some_and(|known| known.remove(name))
+                && let Some(Spellings::Several(_)) = self.spellings.remove(&parsed)
+            {
+                self.several_spellings -= 1;
+            }
         }
         self.texts.parsed -= fault.map_or(0, |fault| held_bytes::text(fault.len()));
     }
@@ -146,11 +160,15 @@ impl Interest {
     /// The bytes that are kept for the client, about.
     pub(crate) fn held_bytes(&self) -> usize {
         const SPELLING: usize = size_of::<Spelling>();
-        self.texts.own
+        let texts = self.texts.names + self.len() * held_bytes::text(0);
+        let spelled = self.globs.len() + self.respelled.len();
+        texts.saturating_sub(self.texts.shared)
             + self.texts.parsed
             + held_bytes::tree(self.names.len(), SPELLING)
-            + held_bytes::tree(self.globs.len() + self.respelled.len(), 2 * SPELLING)
-            + held_bytes::tree(self.spellings.len(), 2 * SPELLING)
+            + held_bytes::tree(spelled, 2 * SPELLING)
+            + held_bytes::tree(self.spellings.len(), SPELLING + size_of::<Spellings>())
+            + held_bytes::tree(spelled - self.spellings.len(), SPELLING)
+            + self.several_spellings * held_bytes::NODE * SPELLING
             + held_bytes::tree(self.malformed.len(), SPELLING + size_of::<String>())
     }
 
@@ -170,12 +188,10 @@ impl Interest {
 
     /// The first spelling of a glob, or of a name that the client does not spell canonically.
     fn first_spelling(&self, canonical: &ResourceName) -> Option<&Spelling> {
-        if self.spellings.is_empty() {
-            return None;
+        match self.spellings.get(canonical)? {
+            Spellings::One(spelling) => Some(spelling),
+            Spellings::Several(spellings) => spellings.first(),
         }
-        let from = (canonical.clone(), Spelling::default());
-        let (name, spelling) = self.spellings.range(from..).next()?;
-        (name == canonical).then_some(spelling)
     }
 
     /// Starts or ends the subscription to everything.
@@ -311,11 +327,78 @@ impl Interest {
 
     fn add_spelling(&mut self, name: &Spelling, parsed: &ResourceName) {
         self.texts.parsed += held_bytes::text(parsed.as_str().len());
-        self.spellings.insert((parsed.clone(), Arc::clone(name)));
+        match self.spellings.get_mut(parsed) {
+            Some(Spellings::Several(known)) => drop(known.insert(Arc::clone(name))),
+            Some(Spellings::One(known)) => {
+                let both = [&*known, name].map(Arc::clone);
+                self.spellings.insert(parsed.clone(), Spellings::Several(both.into()));
+                self.several_spellings += 1;
+            }
+            None => {
+                self.spellings.insert(parsed.clone(), Spellings::One(Arc::clone(name)));
+            }
+        }
     }
 
     fn set_malformed(&mut self, name: &Spelling, fault: String) {
         self.texts.parsed += held_bytes::text(fault.len());
         self.malformed.insert(Arc::clone(name), fault);
+    }
+}
+
+impl Spellings {
+    /// Takes a spelling out. Returns true if none is left.
+    fn remove(&mut self, spelling: &Spelling) -> bool {
+        match self {
+            Self::One(_) => true,
+            Self::Several(known) => {
+                known.remove(spelling);
+                known.is_empty()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extend(interest: &mut Interest, names: impl Iterator<Item = String>) {
+        let type_url = TypeUrl::new("envoy.config.endpoint.v3.ClusterLoadAssignment");
+        interest.extend(names.map(Spelling::from).collect(), &type_url);
+    }
+
+    #[test]
+    fn the_bytes_of_the_names_that_are_left_are_told_whatever_was_removed() {
+        let long = |at: usize| format!("{at:04000}");
+        let mut interest = Interest::new(Lookup::ByName);
+        extend(&mut interest, (0..100).map(long));
+        let of_long = interest.held_bytes();
+        extend(&mut interest, (0..5000).map(|at| at.to_string()));
+        (0..5000).for_each(|at| interest.remove(&at.to_string().into()));
+        assert_eq!(interest.held_bytes(), of_long);
+        (0..100).for_each(|at| interest.remove(&long(at).into()));
+        assert_eq!(interest.held_bytes(), 0);
+        extend(&mut interest, (0..1000).map(|at| at.to_string()));
+        let of_short = interest.held_bytes();
+        for at in 0..100 {
+            extend(&mut interest, std::iter::once(long(at)));
+            interest.remove(&long(at).into());
+        }
+        assert_eq!(interest.held_bytes(), of_short);
+    }
+
+    #[test]
+    fn names_that_are_texts_of_resources_hide_no_others() {
+        let mut interest = Interest::new(Lookup::ByName);
+        extend(&mut interest, (0..100).map(|at| at.to_string()));
+        let names = interest.names().clone();
+        let shared = names.iter().map(|name| held_bytes::text(name.len())).sum();
+        let all = interest.held_bytes();
+        interest.respell(names, shared);
+        assert_eq!(interest.held_bytes(), all - shared);
+        (0..100).for_each(|at| interest.remove(&at.to_string().into()));
+        extend(&mut interest, (100..200).map(|at| at.to_string()));
+        assert!(interest.held_bytes() >= all);
     }
 }

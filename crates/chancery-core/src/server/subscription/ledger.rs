@@ -21,6 +21,8 @@ use std::sync::Arc;
 
 use super::flight::{Contents, Flight, Mention};
 use super::interest::{Interest, Spelling};
+use super::key_map::KeyMap;
+use super::owed::{ClientCopy, OwedKeys};
 use crate::server::held_bytes;
 use crate::step::{Step, StepChange};
 use crate::{Resource, ResourceName, ResourceSet, Time};
@@ -34,7 +36,7 @@ pub(crate) struct Ledger {
     /// The set that the client has once it is told every owed key and drops what is kept.
     sent: Arc<ResourceSet>,
     /// The keys of which the client has to be told before it is where `sent` says.
-    owed: BTreeMap<Spelling, ClientCopy>,
+    owed: OwedKeys,
     /// Resources that are gone from the target, and that the client keeps until nothing uses them
     /// (S-098).
     kept: BTreeMap<Spelling, Kept>,
@@ -42,7 +44,7 @@ pub(crate) struct Ledger {
     /// resource or the old one (S-035, [gRFC
     /// A46](https://github.com/grpc/proposal/blob/master/A46-xds-nack-semantics-improvement.md)).
     /// The value is true if the client had nothing under the key before.
-    refused: BTreeMap<Spelling, bool>,
+    refused: KeyMap<bool>,
     /// True if a part of a rejected response has been unsubscribed since. If that part was the one
     /// at fault, no change of the others will show it: so any change of the type lets the refused
     /// keys be tried again.
@@ -50,27 +52,10 @@ pub(crate) struct Ledger {
     /// The keys of responses that the client read and never answered, so that its verdict is
     /// unknown (S-037, [resource
     /// updates](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-updates)).
-    verdict_unknown: BTreeSet<Spelling>,
-}
-
-/// The resource that the client holds under a key, as far as it is known.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum ClientCopy {
-    /// Nobody knows, and the client asked for the key: it has to be told whatever there is.
-    Unknown,
-    /// The client may hold what it was sent before or not: it has to be told again.
-    Doubtful,
-    /// The client holds nothing under the key.
-    Nothing,
-    /// The client holds this resource.
-    Has(Arc<Resource>),
-}
-
-impl ClientCopy {
-    /// Returns true if the client holds nothing under the key, as far as it is known.
-    pub(crate) fn is_new(&self) -> bool {
-        matches!(self, Self::Nothing | Self::Unknown)
-    }
+    verdict_unknown: KeyMap<()>,
+    /// True if a resource with a secret may be gone from `sent`, the target and what is kept, and was
+    /// in a response that the client has not answered.
+    supersedes_secret: bool,
 }
 
 /// A resource that is gone from the target and not yet removed from the client.
@@ -78,6 +63,12 @@ impl ClientCopy {
 struct Kept {
     resource: Arc<Resource>,
     since: Time,
+}
+
+impl Kept {
+    fn is_sensitive(&self) -> bool {
+        self.resource.facts().sensitive
+    }
 }
 
 /// One key under which the client should see another resource than before.
@@ -92,11 +83,12 @@ impl Default for Ledger {
         Self {
             target: Arc::clone(ResourceSet::empty()),
             sent: Arc::clone(ResourceSet::empty()),
-            owed: BTreeMap::new(),
+            owed: OwedKeys::default(),
             kept: BTreeMap::new(),
-            refused: BTreeMap::new(),
+            refused: KeyMap::default(),
             fault_may_be_unsubscribed: false,
-            verdict_unknown: BTreeSet::new(),
+            verdict_unknown: KeyMap::default(),
+            supersedes_secret: false,
         }
     }
 }
@@ -112,15 +104,30 @@ impl Ledger {
         &self.sent
     }
 
-    /// The resources that the client may have been sent; none of the others holds a secret.
+    /// The resources that the client may have been sent. None of the others holds a secret, unless one
+    /// was superseded ([`may_supersede_secret`](Self::may_supersede_secret)).
     pub(crate) fn may_have_sent(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let sets = [&self.sent, &self.target].into_iter().filter(|set| set.may_be_sensitive());
         sets.flat_map(|set| set.iter()).chain(self.kept.values().map(|kept| &kept.resource))
     }
 
+    /// Returns true if a response that the client has not answered may have a secret that is not
+    /// known here any more.
+    pub(crate) fn may_supersede_secret(&self) -> bool {
+        self.supersedes_secret
+    }
+
+    /// Takes in that the client has answered all responses.
+    pub(crate) fn forget_superseded(&mut self) {
+        self.supersedes_secret = false;
+    }
+
     /// Changes what the client should see. Nothing is owed before the next
     /// [`advance`](Self::advance).
     pub(crate) fn set_target(&mut self, target: &Arc<ResourceSet>) {
+        if !Arc::ptr_eq(&self.sent, &self.target) {
+            self.supersedes_secret |= self.target.may_be_sensitive();
+        }
         self.target = Arc::clone(target);
     }
 
@@ -133,7 +140,7 @@ impl Ledger {
     /// Takes the client's word that it has the target already: nothing is owed.
     pub(crate) fn trust_client_at_target(&mut self) {
         self.move_to_target();
-        self.owed.clear();
+        self.put_back_owed(std::iter::empty());
     }
 
     /// Returns true if the client holds exactly what `sent` says: nothing is owed, kept or refused,
@@ -148,11 +155,12 @@ impl Ledger {
             return;
         }
         if self.fault_may_be_unsubscribed && self.sent.version() != self.target.version() {
-            let mut refused = self.refused.keys();
-            if refused.any(|key| self.view(key, interest).is_some()) {
+            let is_there = |key: &Spelling| self.view(key, interest).is_some();
+            if self.refused.keys().any(is_there) {
                 self.retry_refused();
             }
         }
+        self.supersedes_secret |= self.sent.may_be_sensitive();
         for change in self.changes(interest) {
             self.apply_change(now, change);
         }
@@ -175,14 +183,19 @@ impl Ledger {
         self.refused.is_empty()
     }
 
-    /// The bytes that are kept for the client, about. The texts of keys are those of the interest, or
-    /// of resources.
+    /// The bytes that are kept for the client, about. The texts of most keys are those of the interest,
+    /// or of resources.
     pub(crate) fn held_bytes(&self) -> usize {
         const KEY: usize = size_of::<Spelling>();
-        held_bytes::tree(self.owed.len(), KEY + size_of::<ClientCopy>())
+        self.owed.held_bytes()
             + held_bytes::tree(self.kept.len(), KEY + size_of::<Kept>())
-            + held_bytes::tree(self.refused.len(), KEY + size_of::<bool>())
-            + held_bytes::tree(self.verdict_unknown.len(), KEY)
+            + self.refused.held_bytes()
+            + self.verdict_unknown.held_bytes()
+    }
+
+    /// The number of owed keys that the client has unsubscribed, and the bytes of their texts.
+    pub(crate) fn unsubscribed_sizes(&self) -> (usize, usize) {
+        self.owed.unsubscribed_sizes()
     }
 
     fn all_accepted(&self) -> bool {
@@ -203,15 +216,44 @@ impl Ledger {
         self.owed.insert(Arc::clone(key), ClientCopy::Unknown);
     }
 
+    /// Owes the client a key that it has unsubscribed, whatever it holds.
+    pub(crate) fn owe_unsubscribed(&mut self, key: &Spelling) {
+        self.owe(key);
+        self.owed.keep_unsubscribed(key);
+    }
+
+    /// Takes in that the client has unsubscribed a key to which it is still subscribed as a member.
+    pub(crate) fn keep_unsubscribed(&mut self, key: &Spelling) {
+        self.owed.keep_unsubscribed(key);
+    }
+
+    /// Takes in that the client subscribes a name. Returns the text of it that is kept, if the client
+    /// had unsubscribed it and is owed it still.
+    pub(crate) fn resubscribe(&mut self, name: Spelling) -> Spelling {
+        self.owed.resubscribe(name)
+    }
+
+    /// Takes in that the interest keeps other texts than the owed keys from now on, in place of texts
+    /// of these bytes.
+    pub(crate) fn set_respelled(&mut self, bytes: usize) {
+        self.owed.add_texts(bytes);
+    }
+
+    /// Owes the client a key whose text nobody else keeps, whatever it holds.
+    pub(crate) fn owe_own(&mut self, key: Spelling) {
+        let text = held_bytes::text(key.len());
+        self.owed.insert_own(key, ClientCopy::Unknown, text);
+    }
+
     /// Owes the client a key of which it holds this, unless the key is owed already.
     pub(crate) fn owe_copy(&mut self, key: Spelling, copy: ClientCopy) {
-        self.owed.entry(key).or_insert(copy);
+        self.owed.insert_new(key, copy);
     }
 
     /// Owes the client all that it was brought to, whatever it holds.
     pub(crate) fn owe_all_sent(&mut self) {
         let keys = self.sent.iter().map(|member| (member.name().shared(), ClientCopy::Unknown));
-        self.owed.extend(keys);
+        self.owed.insert_all(keys);
     }
 
     /// Owes the client the members of a wildcard that has just begun. `sent` does not tell what the
@@ -220,25 +262,27 @@ impl Ledger {
     pub(crate) fn owe_members(
         &mut self,
         interest: &Interest,
-        given: impl Iterator<Item = Spelling>,
+        given: impl Iterator<Item = Mention>,
     ) {
         let members = self.sent.iter().map(|member| member.name());
         for name in members.filter(|name| !interest.is_named(name.as_str())) {
-            self.owed.entry(name.shared()).or_insert(ClientCopy::Nothing);
+            self.owed.insert_new(name.shared(), ClientCopy::Nothing);
         }
-        let given = given.filter(|key| !interest.is_named(key));
-        self.owed.extend(given.map(|key| (key, ClientCopy::Doubtful)));
+        for mention in given.filter(|mention| !interest.is_named(&mention.key)) {
+            let text = mention.own_text_bytes();
+            self.owed.insert_own(mention.key, ClientCopy::Doubtful, text);
+        }
     }
 
     /// Takes out all that is owed, to be looked at key by key. The caller puts the keys back that
     /// are still owed afterwards, with [`put_back_owed`](Self::put_back_owed).
     pub(crate) fn take_owed(&mut self) -> BTreeMap<Spelling, ClientCopy> {
-        std::mem::take(&mut self.owed)
+        self.owed.take()
     }
 
     /// Puts back the keys that are still owed.
     pub(crate) fn put_back_owed(&mut self, left: impl Iterator<Item = (Spelling, ClientCopy)>) {
-        self.owed = left.collect();
+        self.owed.put_back(left);
     }
 
     /// Returns true if nothing is owed.
@@ -278,7 +322,7 @@ impl Ledger {
     /// to, and those of which the successor is owed.
     pub(crate) fn held_with_ttl(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let current = self.sent.timed().filter(|it| !self.owes(it.name().as_str()));
-        let superseded = self.owed.values().filter_map(|copy| match copy {
+        let superseded = self.owed.copies().filter_map(|copy| match copy {
             ClientCopy::Has(resource) => Some(resource).filter(|it| it.ttl().is_some()),
             ClientCopy::Unknown | ClientCopy::Doubtful | ClientCopy::Nothing => None,
         });
@@ -287,31 +331,24 @@ impl Ledger {
 
     /// Returns true if the client must be told about a key.
     pub(crate) fn owes(&self, key: &str) -> bool {
-        self.owed.contains_key(key)
+        self.owed.contains(key)
     }
 
     /// Owes the client keys that it asked for, whatever it holds.
     pub(crate) fn owe_all(&mut self, keys: Vec<Spelling>) {
-        let owed = keys.into_iter().map(|key| (key, ClientCopy::Unknown));
-        if self.owed.is_empty() {
-            self.owed = owed.collect();
-        } else {
-            self.owed.extend(owed);
-        }
+        self.owed.insert_all(keys.into_iter().map(|key| (key, ClientCopy::Unknown)));
     }
 
     /// Owes the client a key that it was told before.
     pub(crate) fn owe_again(&mut self, key: &Spelling) {
-        let held = self.owed.entry(Arc::clone(key)).or_insert(ClientCopy::Doubtful);
-        if let ClientCopy::Has(_) = held {
-            *held = ClientCopy::Doubtful;
-        }
+        self.owed.insert_again(key);
     }
 
     /// Drops a key that the client has unsubscribed.
     pub(crate) fn unsubscribe(&mut self, key: &str) {
         self.owed.remove(key);
-        self.kept.remove(key);
+        let kept = self.kept.remove(key);
+        self.supersedes_secret |= kept.is_some_and(|kept| kept.is_sensitive());
         let refused = self.refused.remove(key).is_some();
         self.part_unsubscribed(refused);
         self.verdict_unknown.remove(key);
@@ -319,10 +356,12 @@ impl Ledger {
 
     /// Drops all keys that the subscription no longer covers.
     pub(crate) fn retain_covered(&mut self, interest: &Interest) {
-        self.owed.retain(|key, _| interest.covers(key));
-        self.kept.retain(|key, _| interest.covers(key));
+        self.owed.retain(|key| interest.covers(key));
+        let gone = self.kept.extract_if(.., |key, _| !interest.covers(key));
+        let sensitive = gone.filter(|(_, kept)| kept.is_sensitive()).count();
+        self.supersedes_secret |= sensitive > 0;
         let refused = self.refused.len();
-        self.refused.retain(|key, _| interest.covers(key));
+        self.refused.retain(|key| interest.covers(key));
         self.part_unsubscribed(self.refused.len() < refused);
         self.verdict_unknown.retain(|key| interest.covers(key));
     }
@@ -336,10 +375,10 @@ impl Ledger {
             let keys = keys.take_while(|key| key.starts_with(prefix));
             gone.extend(keys.filter(|key| is_gone(key)).cloned());
         };
-        add(&mut self.owed.range::<str, _>(below()).map(|(key, _)| key));
+        add(&mut self.owed.keys_from(prefix));
         add(&mut self.kept.range::<str, _>(below()).map(|(key, _)| key));
-        add(&mut self.refused.range::<str, _>(below()).map(|(key, _)| key));
-        add(&mut self.verdict_unknown.range::<str, _>(below()));
+        add(&mut self.refused.keys_from(prefix));
+        add(&mut self.verdict_unknown.keys_from(prefix));
         gone.iter().for_each(|key| self.unsubscribe(key));
     }
 
@@ -348,8 +387,9 @@ impl Ledger {
     pub(crate) fn owe_removals(&mut self, is_over: impl Fn(Time) -> bool) {
         let gone: Vec<_> = self.kept.extract_if(.., |_, kept| is_over(kept.since)).collect();
         for (key, kept) in gone {
+            self.supersedes_secret |= kept.is_sensitive();
             self.retry_if_refused(&key);
-            self.owed.entry(key).or_insert(ClientCopy::Has(kept.resource));
+            self.owed.insert_new(key, ClientCopy::Has(kept.resource));
         }
     }
 
@@ -364,11 +404,14 @@ impl Ledger {
         let outdated = contents.iter().any(is_outdated);
         let uncovered = contents.iter().any(|mention| !interest.covers(&mention.key));
         let newer = newer.mentioned();
-        for Mention { key, is_new, .. } in wanted().filter(|one| !newer.contains(&one.key)) {
+        for mention in wanted().filter(|one| !newer.contains(&one.key)) {
             if outdated {
-                self.owe_again(&key);
+                let is_owed = self.owes(&mention.key);
+                self.owe_again(&mention.key);
+                self.owed.add_texts(if is_owed { 0 } else { mention.own_text_bytes() });
             } else {
-                self.refused.insert(key, is_new);
+                let has_own_text = mention.has_own_text();
+                self.refused.insert(mention.key, mention.is_new, has_own_text);
             }
         }
         self.part_unsubscribed(uncovered);
@@ -382,19 +425,21 @@ impl Ledger {
 
     /// Returns true if the client rejected what it was told last under a key.
     pub(crate) fn is_refused(&self, key: &str) -> bool {
-        self.refused.contains_key(key)
+        self.refused.get(key).is_some()
     }
 
     /// Takes in that the client read a response whose verdict will never be known.
     pub(crate) fn set_verdict_unknown(&mut self, contents: &Contents, interest: &Interest) {
-        let keys = contents.iter().map(|mention| mention.key).filter(|key| interest.covers(key));
-        self.verdict_unknown.extend(keys);
+        for mention in contents.iter().filter(|mention| interest.covers(&mention.key)) {
+            let has_own_text = mention.has_own_text();
+            self.verdict_unknown.insert(mention.key, (), has_own_text);
+        }
     }
 
     /// Takes in that the client accepted a response: the keys it mentions are not refused any more.
     pub(crate) fn accept(&mut self, contents: &Contents) {
         if !self.all_accepted() {
-            self.refused.retain(|key, _| !contents.mentions(key));
+            self.refused.retain(|key| !contents.mentions(key));
             self.verdict_unknown.retain(|key| !contents.mentions(key));
         }
     }
@@ -402,9 +447,9 @@ impl Ledger {
     /// Takes in that the client accepted a response with the whole state: nothing is refused any
     /// more.
     pub(crate) fn accept_all(&mut self) {
-        self.refused.clear();
+        self.refused = KeyMap::default();
         self.fault_may_be_unsubscribed = false;
-        self.verdict_unknown.clear();
+        self.verdict_unknown = KeyMap::default();
     }
 
     /// Owes the client a key that changed; a resource that is gone is kept instead if other
@@ -412,9 +457,11 @@ impl Ledger {
     fn apply_change(&mut self, now: Time, change: KeyChange) {
         let KeyChange { key, old, new } = change;
         let never_accepted = self.retry_if_refused(&key);
-        let kept = self.kept.remove(&key).map(|kept| kept.resource);
+        let kept = self.kept.remove(&key);
+        self.supersedes_secret |= kept.as_ref().is_some_and(Kept::is_sensitive);
+        let kept = kept.map(|kept| kept.resource);
         let Some(held) = kept.or(old) else {
-            self.owed.entry(key).or_insert(ClientCopy::Nothing);
+            self.owed.insert_new(key, ClientCopy::Nothing);
             return;
         };
         // A resource that the client was not given yet, or has always refused, is used by nothing
@@ -424,7 +471,7 @@ impl Ledger {
             let resource = self.held_before(&key).unwrap_or(held);
             self.kept.insert(key, Kept { resource, since: now });
         } else {
-            self.owed.entry(key).or_insert(ClientCopy::Has(held));
+            self.owed.insert_new(key, ClientCopy::Has(held));
         }
     }
 
@@ -454,9 +501,12 @@ impl Ledger {
 
     fn retry_refused(&mut self) {
         self.fault_may_be_unsubscribed = false;
-        for key in std::mem::take(&mut self.refused).into_keys() {
+        let refused = std::mem::take(&mut self.refused);
+        let texts = refused.text_bytes();
+        for key in refused.into_keys() {
             self.owe_again(&key);
         }
+        self.owed.add_texts(texts);
     }
 
     /// The keys in the interest under which `sent` and the target differ.

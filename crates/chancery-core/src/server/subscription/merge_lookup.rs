@@ -34,17 +34,17 @@ impl<'a> MergeLookup<'a> {
     }
 
     /// The names of the interest as texts that the set keeps anyway, where it has them; and the
-    /// bytes of the others.
+    /// bytes of these.
     pub(super) fn shared_spellings(mut self) -> (BTreeSet<Spelling>, usize) {
-        let mut own = 0;
-        let shared = self.interest.names().iter().map(|name| match self.find(name) {
-            Some(found) if *found.name().as_str() == **name => found.name().shared(),
-            _ => {
-                own += held_bytes::text(name.len());
-                Arc::clone(name)
+        let mut shared = 0;
+        let names = self.interest.names().iter().map(|name| match self.find(name) {
+            Some(found) if *found.name().as_str() == **name => {
+                shared += held_bytes::text(name.len());
+                found.name().shared()
             }
+            _ => Arc::clone(name),
         });
-        (shared.collect(), own)
+        (names.collect(), shared)
     }
 
     /// Returns the resource that a key means.

@@ -34,14 +34,17 @@ mod flight;
 mod given_clusters;
 mod initial_versions;
 mod interest;
+mod key_map;
 mod ledger;
 mod merge_lookup;
+mod owed;
 mod pending;
 mod receive;
 mod respond;
 mod shared_response;
 mod sotw;
 mod status;
+mod unsubscribed;
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Included, Unbounded};
@@ -52,8 +55,9 @@ pub(crate) use self::given_clusters::GivenClusters;
 use self::initial_versions::InitialVersions;
 use self::interest::Lookup;
 pub(crate) use self::interest::{Interest, Spelling};
-use self::ledger::{ClientCopy, Ledger};
+use self::ledger::Ledger;
 use self::merge_lookup::MergeLookup;
+use self::owed::ClientCopy;
 use self::pending::SourceWaits;
 pub(crate) use self::receive::{AckOrNack, ReadResponse, ResponseVerdict};
 pub(crate) use self::respond::NextResponse;
@@ -161,9 +165,11 @@ impl Subscription {
         &self.interest
     }
 
-    /// The number of names that the client asked for, and their bytes.
+    /// The number of names that the client asked for, and their bytes. Names that it has unsubscribed
+    /// are among them as long as it is owed them.
     pub(crate) fn name_sizes(&self) -> (usize, usize) {
-        (self.interest.len(), self.interest.name_bytes())
+        let (count, bytes) = self.ledger.unsubscribed_sizes();
+        (self.interest.len() + count, self.interest.name_bytes() + bytes)
     }
 
     /// Makes the resources of this type in a snapshot the set that the client should see. A peer
@@ -303,7 +309,7 @@ impl Subscription {
         self.variant == Variant::Sotw && self.type_url.rules().full_state
     }
 
-    /// The bytes that are kept for the client, about, in a few steps for each response under way.
+    /// The bytes that are kept for the client, about, in a few steps.
     pub(crate) fn held_bytes(&self) -> usize {
         let first = self.first_request.as_deref().map_or(0, |first| match first {
             FirstRequest::Sotw(version) => held_bytes::text(version.len()),
@@ -333,8 +339,9 @@ impl Subscription {
             self.subscribe_to_base_hosts(snapshot);
         }
         let lookup = MergeLookup::new(&self.interest, self.ledger.target(), self.interest.len());
-        let (names, own) = lookup.shared_spellings();
-        self.interest.respell(names, own);
+        let (names, shared) = lookup.shared_spellings();
+        self.interest.respell(names, shared);
+        self.ledger.set_respelled(shared);
         match first {
             FirstRequest::Sotw(version) => self.begin_sotw(version),
             FirstRequest::Delta(held) => self.begin_delta(held),

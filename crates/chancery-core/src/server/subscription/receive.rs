@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::Subscription;
 use super::flight::{Contents, SentResponse};
 use crate::server::{Event, RejectedResources, Rejection};
-use crate::{ErrorDetail, Time};
+use crate::{Api, ErrorDetail, Time};
 
 /// The nonce of a request, and its error if it is a NACK.
 pub(crate) struct AckOrNack<'a> {
@@ -129,9 +129,12 @@ impl Subscription {
         }
     }
 
-    /// The resources of a rejected response. One with the whole state has also those that it does
-    /// not mention because the client had them.
+    /// The resources of a rejected response that its reason may quote. One with the whole state has also
+    /// those that it does not mention because the client had them.
     fn rejected_resources(&self, contents: &Contents) -> RejectedResources {
+        if self.api() == Api::Sds {
+            return RejectedResources::left_out();
+        }
         let mut rejected = RejectedResources::default();
         for mention in contents.iter() {
             mention.resource.iter().for_each(|resource| rejected.add(resource));
@@ -139,6 +142,7 @@ impl Subscription {
         if self.is_full_state() {
             let sensitive = self.ledger.may_have_sent().filter(|it| it.facts().sensitive);
             sensitive.for_each(|resource| rejected.add(resource));
+            rejected.is_cut |= self.ledger.may_supersede_secret();
         }
         rejected.sorted()
     }

@@ -71,6 +71,19 @@ impl Subscription {
             return Some(self.respond_with_step(now, nonce, step));
         }
         self.has_unanswered_request = false;
+        if self.ledger.owes_nothing() && !self.must_respond && self.missing_names.is_empty() {
+            return self.beat(now, nonce);
+        }
+        self.respond_with_owed(now, nonce, settings)
+    }
+
+    /// Responds with what is owed, and with errors.
+    fn respond_with_owed(
+        &mut self,
+        now: Time,
+        nonce: u64,
+        settings: &Settings,
+    ) -> Option<NextResponse> {
         let due = self.collect(now, settings);
         self.update_missing_names(&due);
         let errors = self.name_errors(&due, settings);
@@ -82,9 +95,10 @@ impl Subscription {
         self.must_respond = false;
         let Due { mentions, given, entries, removed, .. } = due;
         let entries = if self.is_full_state() { self.full_state() } else { entries };
-        let response = self.respond(now, nonce, entries, mentions);
+        let mut response = self.respond(now, nonce, entries, mentions);
         self.schedule_beat(now, self.is_full_state());
-        let response = Response { removed: removed.into_iter().collect(), errors, ..response };
+        response.removed = removed.into_iter().collect();
+        response.errors = errors;
         Some(NextResponse { response, given: GivenClusters::Own(given) })
     }
 
@@ -96,12 +110,18 @@ impl Subscription {
         entries: Vec<Segment>,
         mentions: Vec<Mention>,
     ) -> Response {
-        let response = self.start_response(now, nonce, Contents::new(mentions));
-        Response { entries: entries.into(), ..response }
+        let entries = entries.into();
+        self.start_response(now, nonce, entries, Contents::new(mentions))
     }
 
-    /// Starts a response without entries. It is under way from now on.
-    pub(super) fn start_response(&mut self, now: Time, nonce: u64, contents: Contents) -> Response {
+    /// Starts a response. It is under way from now on.
+    pub(super) fn start_response(
+        &mut self,
+        now: Time,
+        nonce: u64,
+        entries: Entries,
+        contents: Contents,
+    ) -> Response {
         let version = self.version();
         let nonce: Arc<str> = nonce.to_string().into();
         let sent = SentResponse {
@@ -110,6 +130,9 @@ impl Subscription {
             at: now,
             contents,
         };
+        if self.flight.is_empty() {
+            self.ledger.forget_superseded();
+        }
         let given_up = self.flight.push(sent);
         if !given_up.is_empty() {
             self.set_verdict_unknown(given_up.iter().map(|sent| &sent.contents));
@@ -119,7 +142,7 @@ impl Subscription {
             type_url: self.type_url.clone(),
             version,
             nonce,
-            entries: Entries::default(),
+            entries,
             removed: Vec::new(),
             errors: Vec::new(),
             wrapped: self.features.wrapped_sotw,
@@ -355,17 +378,23 @@ fn one_for_each_name(mut entries: Vec<Segment>) -> Vec<Segment> {
         return entries;
     }
     entries.sort_by(|one, other| one.name().cmp(other.name()));
-    let merged = entries.chunk_by(|one, next| one.name() == next.name()).map(merged);
-    merged.collect()
+    let mut merged = Vec::with_capacity(entries.len());
+    let mut entries = entries.into_iter().peekable();
+    while let Some(first) = entries.next() {
+        let same = std::iter::from_fn(|| entries.next_if(|next| next.name() == first.name()));
+        let same: Vec<_> = same.collect();
+        merged.push(if same.is_empty() { first } else { merge(first, &same) });
+    }
+    merged
 }
 
 /// Merges entries of one name. Thousands of names that a client asked by can be one resource.
-fn merged(entries: &[Segment]) -> Segment {
-    let [first, _, ..] = entries else { return entries[0].clone() };
-    let Some(entry) = first.entries().next() else { return first.clone() };
+fn merge(first: Segment, others: &[Segment]) -> Segment {
+    let Some(entry) = first.entries().next() else { return first };
     let mut aliases = Vec::new();
     let mut seen = BTreeSet::new();
-    for alias in entries.iter().flat_map(Segment::entries).flat_map(|entry| entry.aliases) {
+    let all = std::iter::once(&first).chain(others);
+    for alias in all.flat_map(Segment::entries).flat_map(|entry| entry.aliases) {
         if seen.insert(Arc::clone(&alias)) {
             aliases.push(alias);
         }

@@ -12,7 +12,7 @@ use super::Subscription;
 use super::flight::Contents;
 use super::given_clusters::GivenClusters;
 use super::respond::NextResponse;
-use crate::server::{Response, Settings};
+use crate::server::Settings;
 use crate::step::Step;
 use crate::{Api, Pending, Time};
 
@@ -44,9 +44,9 @@ impl Subscription {
             _ => GivenClusters::default(),
         };
         let contents = Contents::Shared { step, reconnected };
-        let response = self.start_response(now, nonce, contents);
+        let response = self.start_response(now, nonce, entries, contents);
         self.schedule_beat(now, full);
-        NextResponse { response: Response { entries, ..response }, given }
+        NextResponse { response, given }
     }
 
     /// Returns true if the next response depends on nothing but the sets.

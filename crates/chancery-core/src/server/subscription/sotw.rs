@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::interest::{Spelling, spellings};
 use super::{FirstRequest, Subscription, empty_means_everything};
 use crate::SotwRequest;
-use crate::server::{Event, Settings, Violation};
+use crate::server::{Event, Settings};
 
 /// The effect of a request on the wildcard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,13 +33,13 @@ impl Subscription {
         request: &SotwRequest,
         is_first: bool,
         settings: &Settings,
-    ) -> Result<Option<Event>, Violation> {
+    ) -> Option<Event> {
         if is_first {
             self.reconnected = !request.version.is_empty();
             self.first_request = Some(Box::new(FirstRequest::Sotw(Arc::clone(&request.version))));
         }
         if request.names.is_empty() && !self.interest.ever_named() {
-            return Ok(is_first.then(|| self.start_without_names(settings)));
+            return is_first.then(|| self.start_without_names(settings));
         }
         self.interest.set_ever_named();
         // The wildcard comes first, so that names that were subscribed to before are not owed again
@@ -48,7 +48,7 @@ impl Subscription {
         let (added, removed) = self.replace_names(request);
         let changed = !added.is_empty() || !removed.is_empty() || wildcard != WildcardEdit::None;
         if !changed && !is_first {
-            return Ok(None);
+            return None;
         }
         if !added.is_empty() || wildcard == WildcardEdit::Started {
             if !is_first
@@ -63,7 +63,7 @@ impl Subscription {
         }
         self.ledger.retain_covered(&self.interest);
         self.missing_names.retain(|name, _| self.interest.is_named(name));
-        Ok(Some(self.subscribed(added, removed)))
+        Some(self.subscribed(added, removed))
     }
 
     /// Starts a subscription whose first request names nothing. It is a wildcard for some types and
@@ -114,8 +114,12 @@ impl Subscription {
             self.interest.remove(name);
         }
         // An added name is sent even if it did not change, and even if it was sent before (S-046).
+        let wanted = wanted.into_iter().map(|name| self.ledger.resubscribe(name)).collect();
         let new = self.interest.extend(wanted, &self.type_url);
         self.ledger.owe_all(new.clone());
+        for name in gone.iter().filter(|name| self.interest.covers(name)) {
+            self.ledger.keep_unsubscribed(name);
+        }
         (new, gone)
     }
 

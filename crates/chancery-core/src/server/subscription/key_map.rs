@@ -1,0 +1,132 @@
+//! Keys of a ledger with a value each, and the bytes of those keys whose texts nobody else keeps.
+//!
+//! A key outlives its subscription here: a client can unsubscribe a name, and the name stays refused.
+//! Each key tells when it comes in whether its text is that of a resource, which does not count.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use super::interest::Spelling;
+use crate::server::held_bytes;
+
+/// Keys with a value each.
+#[derive(Debug)]
+pub(super) struct KeyMap<V> {
+    entries: BTreeMap<Spelling, Entry<V>>,
+    /// The bytes of the texts that nobody else keeps, as [`held_bytes`] counts them.
+    texts: usize,
+}
+
+#[derive(Debug)]
+struct Entry<V> {
+    value: V,
+    /// True if nobody else may keep the text of the key.
+    has_own_text: bool,
+}
+
+impl<V> Entry<V> {
+    fn text(&self, key: &str) -> usize {
+        if self.has_own_text { held_bytes::text(key.len()) } else { 0 }
+    }
+}
+
+impl<V> KeyMap<V> {
+    /// Adds a key, or replaces its value.
+    pub(super) fn insert(&mut self, key: Spelling, value: V, has_own_text: bool) {
+        if let Some(known) = self.entries.get_mut(&key) {
+            known.value = value; // The text stays the one that came first.
+            return;
+        }
+        let entry = Entry { value, has_own_text };
+        self.texts += entry.text(&key);
+        self.entries.insert(key, entry);
+    }
+
+    /// Takes a key out, and returns its value.
+    pub(super) fn remove(&mut self, key: &str) -> Option<V> {
+        let entry = self.entries.remove(key)?;
+        self.texts -= entry.text(key);
+        Some(entry.value)
+    }
+
+    /// Drops the keys for which `keep` is false.
+    pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
+        let texts = &mut self.texts;
+        self.entries.retain(|key, entry| {
+            let keeps = keep(key);
+            *texts -= if keeps { 0 } else { entry.text(key) };
+            keeps
+        });
+    }
+
+    /// The value of a key.
+    pub(super) fn get(&self, key: &str) -> Option<&V> {
+        self.entries.get(key).map(|entry| &entry.value)
+    }
+
+    /// The keys, in order.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Spelling> {
+        self.entries.keys()
+    }
+
+    /// The keys that do not sort before `start`, in order.
+    pub(super) fn keys_from(&self, start: &str) -> impl Iterator<Item = &Spelling> {
+        let range = (Bound::Included(start), Bound::Unbounded);
+        self.entries.range::<str, _>(range).map(|(key, _)| key)
+    }
+
+    /// The number of keys.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns true if there are no keys.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The bytes of the texts that nobody else keeps.
+    pub(super) fn text_bytes(&self) -> usize {
+        self.texts
+    }
+
+    /// The bytes that are kept for the client, about.
+    pub(super) fn held_bytes(&self) -> usize {
+        let entry = size_of::<Spelling>() + size_of::<Entry<V>>();
+        held_bytes::tree(self.entries.len(), entry) + self.texts
+    }
+
+    /// All keys.
+    pub(super) fn into_keys(self) -> impl Iterator<Item = Spelling> {
+        self.entries.into_keys()
+    }
+}
+
+impl<V> Default for KeyMap<V> {
+    fn default() -> Self {
+        Self { entries: BTreeMap::new(), texts: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_count_as_long_as_their_keys_are_there() {
+        let mut keys = KeyMap::default();
+        keys.insert("operator".into(), 1, false);
+        assert_eq!(keys.text_bytes(), 0);
+        for value in 2..4 {
+            keys.insert("client".into(), value, true);
+            keys.insert("operator".into(), value, true);
+        }
+        assert_eq!(keys.get("client"), Some(&3));
+        assert_eq!(keys.text_bytes(), held_bytes::text("client".len()));
+        keys.insert("other".into(), 4, true);
+        keys.retain(|key| key != "client");
+        assert_eq!(keys.text_bytes(), held_bytes::text("other".len()));
+        assert_eq!((keys.remove("other"), keys.remove("operator")), (Some(4), Some(3)));
+        assert_eq!((keys.text_bytes(), keys.held_bytes()), (0, 0));
+    }
+}
