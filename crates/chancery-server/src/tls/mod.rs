@@ -21,6 +21,7 @@ use chancery_tls::{Expiry, FileStamps};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::UnixTime;
 use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use tokio_rustls::rustls::server::{
     NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier,
@@ -107,12 +108,13 @@ impl Tls {
         stop: &CancellationToken,
     ) -> Option<VerifiedPeer> {
         state.verifier.as_ref()?;
-        let verified = self.peers.add(peer, stop);
+        let now = UnixTime::now();
+        let verified = self.peers.add(peer, now, stop);
         // The files may have been replaced during the handshake, before the peer was in mind.
         let current = self.state();
         if !Arc::ptr_eq(&current, state)
             && let Some(verifier) = &current.verifier
-            && !peers::is_accepted(&**verifier, peer)
+            && !peers::is_accepted(&**verifier, peer, now)
         {
             stop.cancel();
         }
