@@ -203,20 +203,25 @@ impl Directory {
         moved
     }
 
-    /// Returns true if files may have changed without a new stamp. The next load reads these files.
-    pub(crate) fn is_unsure(&self) -> bool {
-        let unsure = self.cache.unsure();
-        if unsure.is_empty() {
-            return false;
-        }
+    /// Returns true if files may have changed without a new stamp, or could not be read.
+    pub(crate) fn has_unsure(&self) -> bool {
+        !self.cache.unsure().is_empty()
+    }
+
+    /// Has the next load read these files again.
+    pub(crate) fn record_unsure(&self) {
+        self.record_files(self.cache.unsure());
+    }
+
+    /// Has the next load look at these files.
+    fn record_files<'a>(&self, files: impl IntoIterator<Item = &'a Arc<Path>>) {
         let places = self.last.as_ref().map(|last| last.listing.places.by_shown());
-        for path in unsure {
+        for path in files {
             match places.as_ref().and_then(|places| real(places, path)) {
                 Some(real) => self.change_log.record(real),
                 None => self.change_log.record_anywhere(),
             }
         }
-        true
     }
 
     /// Lists the directory without reading its files.

@@ -59,7 +59,7 @@ fn a_file_read_in_the_tick_it_was_written_in_is_read_again() {
     // The stamp shows no change.
     fs::write(dir.path().join("a.json"), cluster("b")).unwrap();
     assert_eq!(name(&mut directory), "b");
-    assert!(directory.is_unsure());
+    assert!(directory.has_unsure());
 }
 
 /// A directory that was read while its events are recorded, as a follower does.
