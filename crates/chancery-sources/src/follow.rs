@@ -31,7 +31,7 @@ use crate::change_log::ChangeLog;
 use crate::directory::{Directory, PATIENCE};
 use crate::fault::{Fault, Warning};
 use crate::options::Watch;
-use crate::pace::Pace;
+use crate::pace::{Pace, pause};
 use crate::report::LoadReport;
 use crate::watch::{Wakeup, Watcher};
 
@@ -88,6 +88,7 @@ impl Directory {
             rest: Rest::Quiet,
             woken: Woken::Notified,
             partial_loads: 0,
+            partial_took: Duration::ZERO,
             load_took: Duration::ZERO,
         };
         let thread = thread::Builder::new().name("directory".to_owned());
@@ -173,6 +174,8 @@ struct Follower<F> {
     woken: Woken,
     /// The number of loads in a row that left out files which were being written.
     partial_loads: usize,
+    /// The time that the last attempt took, if it failed or left out files.
+    partial_took: Duration,
     /// The time that the attempts of the present load took, without the waits between them.
     load_took: Duration,
 }
@@ -225,15 +228,19 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
         for _ in 0..PATIENCE {
             let begun = Instant::now();
             let report = self.attempt();
-            self.load_took += begun.elapsed();
+            let took = begun.elapsed();
+            self.load_took += took;
+            let is_whole = report.is_some() && self.partial_loads == 0;
+            self.partial_took = if is_whole { Duration::ZERO } else { took };
             match report {
                 Some(report) => return Ok(report),
                 None if self.rest == Rest::Bound && self.is_late() => break,
                 None => self.rest = self.settle(Woken::Notified)?,
             }
         }
-        self.partial_loads = 0;
-        Ok(self.directory.load_moving())
+        let (report, is_partial) = self.directory.load_moving();
+        self.partial_loads = usize::from(is_partial);
+        Ok(report)
     }
 
     fn attempt(&mut self) -> Option<LoadReport> {
@@ -305,7 +312,9 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
 
     /// Waits until the directory stops changing, within a bound.
     fn settle(&self, woken: Woken) -> Result<Rest, Stopped> {
-        let (quiet, bound) = (self.directory.options.quiet(), self.directory.options.bound());
+        let quiet = self.directory.options.quiet();
+        // A directory that is loaded whole and in vain must not keep the machine busy either.
+        let bound = pause(self.directory.options.bound(), self.partial_took, PARTIAL_SHARE);
         // Where no event reports a change, two equal scans mean that nothing changes.
         let looks = woken == Woken::Swept || !self.directory.hears_everything();
         let mut seen = looks.then(|| self.directory.peek());
@@ -338,6 +347,9 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
     }
 }
 
+/// The reciprocal of the share of time that loads may take which leave out files.
+const PARTIAL_SHARE: u32 = 10;
+
 /// The time for which a dropped follower is waited for.
 const DROP_WAIT: Duration = Duration::from_secs(5);
 
@@ -363,6 +375,7 @@ mod tests {
             rest: Rest::Quiet,
             woken: Woken::Notified,
             partial_loads: 0,
+            partial_took: Duration::ZERO,
             load_took: Duration::ZERO,
         };
         (follower, sender)

@@ -164,11 +164,7 @@ impl Scan<'_> {
             Ok(name) => kind.layer(name),
             Err(wrong) => return self.fault(wrong, kind.scope(), &shown),
         };
-        match &layer {
-            Layer::Base => {}
-            Layer::Group(name) => drop(self.listing.groups.insert(Arc::clone(name))),
-            Layer::Node(id) => drop(self.listing.nodes.insert(Arc::clone(id))),
-        }
+        self.listing.add_layer(&layer);
         self.directory(&spot, &layer);
     }
 
