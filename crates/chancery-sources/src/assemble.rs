@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chancery_catalog::{Catalog, Entry, Form, Key, Layer, LayerContent, Origin};
+use chancery_core::printable::{MAX_NAME_BYTES, cut};
 use chancery_proto::document::MAX_FAULTS;
 
 use crate::fault::{Fault, Scope, Wrong};
@@ -152,7 +153,7 @@ fn emptied<'a>(
 fn defined_again(layer: &Layer, file: &Path, loaded: &LoadedResource, first: &Origin) -> Fault {
     let wrong = Wrong::Defined {
         kind: loaded.type_url.short().to_owned(),
-        name: loaded.resource.name().to_string(),
+        name: cut(loaded.resource.name().as_str(), MAX_NAME_BYTES).into_owned(),
         first: first.to_string(),
     };
     wrong.at(Scope::Layer(layer.clone()), file, Some(loaded.position))

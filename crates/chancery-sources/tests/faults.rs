@@ -11,7 +11,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 
 use chancery_catalog::Layer;
-use chancery_sources::{Directory, Fault, LoadReport, Options, Scope};
+use chancery_sources::{Directory, Fault, LoadReport, Options, Scope, Warning};
 
 use crate::support::{Tree, broken, cluster, documents, fifo, named};
 
@@ -405,6 +405,25 @@ fn a_mounted_config_map_is_read_once() {
     assert_eq!(report.faults, []);
     assert_eq!(report.files, 1);
     assert_eq!(named(&catalog, None, None), ["a"]);
+}
+
+#[test]
+fn texts_of_files_are_escaped_and_cut_wherever_they_are_shown() {
+    let tree = Tree::with(&[("a\u{1b}[31m.txt", "nonsense")]);
+    let (_, report) = tree.load();
+    let warning = report.warnings.iter().find(|it| it.message.starts_with("ignored")).unwrap();
+    assert!(warning.to_string().contains("a\\u{1b}[31m.txt: ignored"), "{warning}");
+    let general = Warning { file: None, line: None, message: "a\u{202e}b\n".to_owned() };
+    assert_eq!(general.to_string(), "a\\u{202e}b\\n");
+    let long = "n".repeat(2000);
+    let tree = Tree::with(&[("a.yaml", &cluster(&long, 1)), ("b.yaml", &cluster(&long, 1))]);
+    let (fault, _) = load_fault(&tree);
+    assert!(fault.message.contains("is defined twice") && fault.message.len() < 600, "{fault}");
+    let warned = "eds_cluster_config: { eds_config: { path: /a } }\n";
+    let tree = Tree::with(&[("a.yaml", &(cluster(&long, 1) + warned))]);
+    let warnings = tree.load().1.warnings;
+    assert!(warnings.iter().any(|it| it.line.is_some()), "{warnings:?}");
+    assert!(warnings.iter().filter(|it| it.line.is_some()).all(|it| it.message.len() < 900));
 }
 
 #[test]

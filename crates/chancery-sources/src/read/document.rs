@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::path::Path;
 
 use chancery_catalog::{Entry, Key, Origin};
+use chancery_core::printable::{MAX_NAME_BYTES, cut};
 use chancery_core::{Resource, TypeUrl};
-use chancery_proto::document::{self, Parsed, Piece, Position, Renderer};
+use chancery_proto::document::{self, Format, Parsed, Piece, Position, Renderer};
 use chancery_proto::resource::to_v2;
 use chancery_proto::schema::Schema;
 use xxhash_rust::xxh3::xxh3_128;
@@ -119,8 +120,9 @@ impl Parsing<'_> {
         before: Option<&Document>,
     ) -> Result<Document, Wrong> {
         let known = before.map_or(&[][..], |before| &before.parts);
-        let text = str::from_utf8(bytes).ok();
-        let pieces = text.and_then(|text| document::pieces(self.found.format, text));
+        let is_yaml = self.found.format == Format::Yaml;
+        let text = is_yaml.then(|| str::from_utf8(bytes).ok()).flatten();
+        let pieces = text.and_then(|text| document::pieces(Format::Yaml, text));
         let document = match pieces.and_then(|pieces| self.together(&pieces, known)) {
             Some(document) => document,
             None => self.parse_caught(bytes)?,
@@ -137,21 +139,15 @@ impl Parsing<'_> {
 
     /// Parses a whole text. A parser that panics is a fault of this file and concerns no other.
     fn parse_caught(self, bytes: &[u8]) -> Result<Document, Wrong> {
-        let Self { found, quotes, v2, schema } = self;
+        let Self { found, v2, schema, .. } = self;
         let parse = AssertUnwindSafe(|| document::parse(schema, found.format, bytes));
         let Parsed { resources, faults, more_faults, is_blank } =
             catch_unwind(parse).map_err(|_| Wrong::Panicked)?;
         let mut document = Document { more_faults, is_blank, ..Document::default() };
-        let file = found.path.display().to_string();
-        let mut renderer = Renderer::new(&file, str::from_utf8(bytes).ok());
-        for fault in faults {
-            let fault = if quotes { fault } else { fault.unquoted() };
-            let rendered = renderer.render(&fault);
-            let scope = Scope::Layer(found.layer.clone());
-            document.faults.push(Fault::of_document(scope, &found.path, &fault, rendered));
-        }
+        document.faults = self.rendered(faults, bytes);
         for parsed in resources {
-            let (kind, name) = (parsed.type_url.short(), parsed.resource.name());
+            let kind = parsed.type_url.short();
+            let name = cut(parsed.resource.name().as_str(), MAX_NAME_BYTES);
             let warnings = parsed.warnings.iter().map(|warning| Warning {
                 file: Some(found.path.to_path_buf()),
                 line: Some(parsed.position.line),
@@ -167,6 +163,22 @@ impl Parsing<'_> {
             });
         }
         Ok(document)
+    }
+
+    /// The faults of a text. Without any, nothing is made of the text or of its path.
+    fn rendered(self, faults: Vec<document::Fault>, bytes: &[u8]) -> Vec<Fault> {
+        if faults.is_empty() {
+            return Vec::new();
+        }
+        let Self { found, quotes, .. } = self;
+        let file = found.path.display().to_string();
+        let mut renderer = Renderer::new(&file, str::from_utf8(bytes).ok());
+        let rendered = faults.into_iter().map(|fault| {
+            let fault = if quotes { fault } else { fault.unquoted() };
+            let rendered = renderer.render(&fault);
+            Fault::of_document(Scope::Layer(found.layer.clone()), &found.path, &fault, rendered)
+        });
+        rendered.collect()
     }
 
     /// Joins the pieces of a text; `None` if one has a fault, or two define the same resource.
@@ -221,7 +233,6 @@ pub(crate) const SAYS_NOTHING: &str =
 
 #[cfg(test)]
 mod tests {
-    use chancery_proto::document::Format;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
