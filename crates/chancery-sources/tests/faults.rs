@@ -223,6 +223,35 @@ fn a_file_that_is_emptied_takes_nothing_away_in_any_format() {
 }
 
 #[test]
+fn a_file_that_says_nothing_is_a_fault_or_a_warning_and_never_both() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("z.yaml", &cluster("z", 1))]);
+    let mut directory = tree.directory();
+    directory.load();
+    // More faults than a load keeps, so that of the last file none is kept.
+    let unknown = |name: &str| cluster(name, 1) + &"x: 1\n".repeat(100);
+    for file in 0..20 {
+        tree.write(&format!("b{file:02}.yaml"), &unknown(&format!("b{file}")));
+    }
+    tree.write("z.yaml", "");
+    tree.write("zz.yaml", "");
+    let report = directory.load();
+    assert_eq!(report.more_faults[&tree.at("z.yaml")], 1);
+    let blank = |report: &LoadReport| {
+        let said = report.warnings.iter().filter(|it| it.message.starts_with("says nothing"));
+        said.filter_map(|it| it.file.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(blank(&report), [tree.at("zz.yaml")]);
+    // Once its resources are away on purpose, the same file is worth the warning.
+    for file in 0..20 {
+        tree.remove(&format!("b{file:02}.yaml"));
+    }
+    tree.remove("z.yaml");
+    assert_eq!((directory.load().faults, blank(&directory.load())), (vec![], vec![]));
+    tree.write("z.yaml", "");
+    assert_eq!(blank(&directory.load()), [tree.at("z.yaml")]);
+}
+
+#[test]
 fn an_empty_list_takes_everything_away_and_so_does_a_restart_with_an_emptied_file() {
     let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("b.yaml", &cluster("b", 1))]);
     let mut directory = tree.directory();

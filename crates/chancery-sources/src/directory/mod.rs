@@ -24,7 +24,7 @@ use crate::fault_list::FaultList;
 use crate::layers::DirectoryLayers;
 use crate::options::Options;
 use crate::read::cache::Cache;
-use crate::read::document::{Document, SAYS_NOTHING};
+use crate::read::document::Document;
 use crate::read::moving::{Moment, Unsettled};
 use crate::read::{FileEdit, Reading};
 use crate::report::LoadReport;
@@ -385,19 +385,8 @@ impl Directory {
             let message = "holds no files: nothing is served";
             now.insert(Warning::of_file(&self.options.directory, message));
         }
+        now.extend(self.layers.blank_warnings());
         report.warnings.extend(self.warnings.rest(now));
-        leave_out_emptied(report);
-    }
-}
-
-/// Leaves out the warning that a file says nothing, where a fault says that it had resources.
-fn leave_out_emptied(report: &mut LoadReport) {
-    let LoadReport { faults, warnings, .. } = report;
-    if warnings.iter().any(|warning| warning.message == SAYS_NOTHING) {
-        let faulty: BTreeSet<_> = faults.iter().map(|fault| &*fault.file).collect();
-        let is_faulty =
-            |warning: &Warning| warning.file.as_ref().is_some_and(|file| faulty.contains(&**file));
-        warnings.retain(|warning| warning.message != SAYS_NOTHING || !is_faulty(warning));
     }
 }
 

@@ -123,18 +123,10 @@ impl Parsing<'_> {
         let is_yaml = self.found.format == Format::Yaml;
         let text = is_yaml.then(|| str::from_utf8(bytes).ok()).flatten();
         let pieces = text.and_then(|text| document::pieces(Format::Yaml, text));
-        let document = match pieces.and_then(|pieces| self.together(&pieces, known)) {
-            Some(document) => document,
-            None => self.parse_caught(bytes)?,
-        };
-        Ok(self.with_blank_warning(document))
-    }
-
-    fn with_blank_warning(self, mut document: Document) -> Document {
-        if document.is_blank {
-            document.warnings.push(Warning::of_file(&self.found.path, SAYS_NOTHING));
+        match pieces.and_then(|pieces| self.together(&pieces, known)) {
+            Some(document) => Ok(document),
+            None => self.parse_caught(bytes),
         }
-        document
     }
 
     /// Parses a whole text. A parser that panics is a fault of this file and concerns no other.
@@ -227,10 +219,6 @@ impl Parsing<'_> {
     }
 }
 
-/// The warning about a file that says nothing and has no resources in force.
-pub(crate) const SAYS_NOTHING: &str =
-    "says nothing: it is empty, or holds comments alone; `[]` says that it has no resources";
-
 #[cfg(test)]
 mod tests {
     use proptest::collection::vec;
@@ -291,7 +279,6 @@ mod tests {
             for text in texts {
                 let text = text.join("---\n");
                 let whole = parsing.parse_caught(text.as_bytes()).unwrap();
-                let whole = parsing.with_blank_warning(whole);
                 let document = parsing.document(text.as_bytes(), before.as_ref()).unwrap();
                 prop_assert_eq!(told(&document), told(&whole));
                 before = Some(document);
