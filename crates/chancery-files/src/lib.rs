@@ -3,8 +3,9 @@
 //! A path of configuration may lead to anything: a FIFO that nobody writes to blocks whoever opens
 //! it, a terminal blocks whoever reads it, `/dev/zero` never ends, and opening some devices starts
 //! them. So whatever is no regular file is refused by its kind, before it is opened and again after
-//! that, because a path may lead elsewhere in between ([`OpenFile::open`]). Everything of this workspace that reads a
-//! file which an operator named reads it here.
+//! that, because a path may lead elsewhere in between ([`OpenFile::open`]). Whatever reads a file that an
+//! operator named reads it here: the daemon, the client and the commands that ask servers. The load
+//! generator alone does not, which reads its template by itself.
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;

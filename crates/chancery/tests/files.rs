@@ -127,6 +127,9 @@ fn what_is_no_regular_file_is_refused_at_the_start_by_its_kind() {
     }
     let asked = finished(&mut chancery(&["get", "cds", "--bootstrap", pipe]));
     assert!(text(&asked.stderr).contains("is a FIFO, not a regular file"), "{asked:?}");
+    let resumed = ["watch", "cds", "--server", "127.0.0.1:1", "--resume", pipe];
+    let resumed = finished(&mut chancery(&resumed));
+    assert!(text(&resumed.stderr).contains("is a FIFO, not a regular file"), "{resumed:?}");
     for (file, code) in [("b.yaml", 1), ("chancery.yaml", 2)] {
         let dir = directory(&[("a.yaml", &cluster("a", 1))]);
         fifo(&dir.path().join(file));
