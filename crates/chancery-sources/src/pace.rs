@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(pace.until_sweep(now + SECOND), SECOND);
         pace.swept(30 * SECOND, now, true);
         assert_eq!(pace.until_sweep(now), LONGEST);
-        // Who asks for a longer pause has it.
+        // A longer pause that was asked for stays.
         let mut pace = Pace::new(3600 * SECOND, now);
         pace.swept(30 * SECOND, now, true);
         assert_eq!(pace.until_sweep(now), 3600 * SECOND);

@@ -1,4 +1,4 @@
-//! Which files of a directory that is not quiet are at rest.
+//! The files of a directory that is not quiet which are at rest.
 //!
 //! Two looks that agree say nothing if they are a few milliseconds apart: an editor renames a file
 //! and writes it anew, and a writer appends one document after the other. So a file that differs

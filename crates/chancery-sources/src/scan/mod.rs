@@ -350,7 +350,7 @@ impl Scan<'_> {
     }
 }
 
-/// What was found, or `None` if there is nothing. Any other error says nothing of that.
+/// The result of a look; `None` if there is nothing. Any other error says nothing of that.
 fn found<T>(result: io::Result<T>) -> Result<Option<T>, Wrong> {
     match result {
         Ok(found) => Ok(Some(found)),
