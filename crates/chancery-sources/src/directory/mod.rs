@@ -127,7 +127,8 @@ impl Directory {
     /// before, unless these are taken too: it may be half written. Returns the report, and true if
     /// there are such files. While directories or symlinks change, files that were there before are
     /// all that is loaded; when broken files are to be taken, and in a directory that was not loaded
-    /// before, the result is `None` then.
+    /// before, the result is `None` then. So it is while a directory that was gone or empty is being
+    /// filled again.
     pub(crate) fn attempt_resting(&mut self, takes_broken: bool) -> Option<(LoadReport, bool)> {
         let recorded = self.change_log.take();
         let loaded = match self.changes(&recorded) {
@@ -176,6 +177,12 @@ impl Directory {
             return Some((self.take(reading), true));
         }
         let moving = reading.leave_moving(&now, self.last.as_ref(), takes_broken, &mut look);
+        // A directory that was gone or empty is filled again. Nothing of it can be kept, so what is
+        // there already would stand for all of it.
+        let is_filling = self.last.is_some() && !self.committed && !moving.is_empty();
+        if is_filling && !takes_broken {
+            return None;
+        }
         let report = self.take(reading);
         self.record_files(&moving);
         Some((report, !moving.is_empty()))

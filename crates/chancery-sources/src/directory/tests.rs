@@ -380,3 +380,21 @@ fn after_a_whole_load_only_what_moved_is_looked_at_again() {
     let moved = it.dir.path().canonicalize().unwrap().join("deep/c.json");
     assert_eq!(it.directory.change_log.pending(), ChangedPlaces::At([moved].into()));
 }
+
+#[test]
+fn a_directory_that_fills_again_is_not_taken_by_halves() {
+    // S-057: a script between `rm` and `cp`
+    let mut it = patient(&["a.json", "b.json"]);
+    for file in ["a.json", "b.json"] {
+        fs::remove_file(it.dir.path().join(file)).unwrap();
+    }
+    it.directory.change_log.record_anywhere();
+    assert_eq!(it.directory.attempt().unwrap().faults.len(), 1);
+    it.write("a.json");
+    it.directory.change_log.record_anywhere();
+    assert!(it.directory.attempt_resting(false).is_none());
+    assert_eq!(it.names(), ["a.json", "b.json"]);
+    it.directory.options.settle = Duration::ZERO;
+    assert!(it.directory.attempt_resting(false).is_some());
+    assert_eq!(it.names(), ["a.json"]);
+}
