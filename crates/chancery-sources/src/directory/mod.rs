@@ -266,7 +266,8 @@ impl Directory {
         if let Some(watcher) = &mut self.watcher {
             watcher.watch(&listing.places);
         }
-        let documents = self.cache.read(&listing.files, &self.options, &self.schema);
+        let top = listing.places.top.as_deref();
+        let documents = self.cache.read(&listing.files, top, &self.options, &self.schema);
         Reading { listing, documents }
     }
 
@@ -310,7 +311,8 @@ impl Directory {
             self.cache.forget(&change.path);
             return None;
         };
-        Some(self.cache.read_one(found, &self.options, &self.schema))
+        let top = self.last.as_ref().and_then(|last| last.listing.places.top.as_deref());
+        Some(self.cache.read_one(found, top, &self.options, &self.schema))
     }
 
     /// Commits a whole reading.

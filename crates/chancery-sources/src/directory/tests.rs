@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, SystemTime};
 
 use super::*;
+use crate::scan::listing::FileStamp;
 use crate::watch::Wakeup;
 
 fn cluster(name: &str) -> String {
@@ -56,7 +57,8 @@ fn a_file_read_in_the_tick_it_was_written_in_is_read_again() {
     let mut directory = Directory::new(Options::new(dir.path()), Schema::bundled());
     let listing = directory.peek();
     let name = |directory: &mut Directory| {
-        let documents = directory.cache.read(&listing.files, &directory.options, &directory.schema);
+        let Directory { cache, options, schema, .. } = directory;
+        let documents = cache.read(&listing.files, None, options, schema);
         documents[0].resources[0].resource.name().to_string()
     };
     assert_eq!(name(&mut directory), "a");
@@ -397,4 +399,30 @@ fn a_directory_that_fills_again_is_not_taken_by_halves() {
     it.directory.options.settle = Duration::ZERO;
     assert!(it.directory.attempt_resting(false).is_some());
     assert_eq!(it.names(), ["a.json"]);
+}
+
+#[test]
+fn a_directory_that_becomes_a_symlink_lends_its_place_to_no_other_file() {
+    // S-138
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    for place in ["conf/sub", "conf/other", "outside"] {
+        fs::create_dir_all(root.join(place)).unwrap();
+        fs::write(root.join(place).join("a.json"), "hash").unwrap();
+    }
+    let mut directory = Directory::new(Options::new(root.join("conf")), Schema::bundled());
+    let listing = directory.peek();
+    let mut found = listing.files.last().unwrap().clone();
+    assert!(found.is_ours && found.path.ends_with("sub/a.json"));
+    fs::remove_dir_all(root.join("conf/sub")).unwrap();
+    for (target, may_quote) in [("../outside", false), ("other", true)] {
+        std::os::unix::fs::symlink(target, root.join("conf/sub")).unwrap();
+        // The stamp was taken between the two.
+        found.stamp = FileStamp::of(&fs::metadata(&found.path).unwrap());
+        let Directory { cache, options, schema, .. } = &mut directory;
+        let document = cache.read_one(&found, listing.places.top.as_deref(), options, schema);
+        assert_eq!(format!("{:?}", document.faults).contains("hash"), may_quote);
+        cache.forget(&found.path);
+        fs::remove_file(root.join("conf/sub")).unwrap();
+    }
 }

@@ -71,8 +71,8 @@ impl LoadedResource {
 #[derive(Clone, Copy)]
 pub(crate) struct Parsing<'a> {
     pub(crate) found: &'a FoundFile,
-    /// True if faults may quote the file.
-    pub(crate) quotes: bool,
+    /// Returns true if faults may quote the file. Nobody asks unless there are any.
+    pub(crate) quotes: &'a (dyn Fn() -> bool + Sync),
     pub(crate) v2: bool,
     pub(crate) schema: &'a Schema,
 }
@@ -162,7 +162,8 @@ impl Parsing<'_> {
         if faults.is_empty() {
             return Vec::new();
         }
-        let Self { found, quotes, .. } = self;
+        let found = self.found;
+        let quotes = (self.quotes)();
         let file = found.path.display().to_string();
         let mut renderer = Renderer::new(&file, str::from_utf8(bytes).ok());
         let rendered = faults.into_iter().map(|fault| {
@@ -274,7 +275,7 @@ mod tests {
             v2 in any::<bool>(),
         ) {
             let (found, schema) = (found(), Schema::bundled());
-            let parsing = Parsing { found: &found, quotes: true, v2, schema: &schema };
+            let parsing = Parsing { found: &found, quotes: &|| true, v2, schema: &schema };
             let mut before = None;
             for text in texts {
                 let text = text.join("---\n");
@@ -289,7 +290,7 @@ mod tests {
     #[test]
     fn a_piece_that_was_there_before_is_not_read_again() {
         let (found, schema) = (found(), Schema::bundled());
-        let parsing = Parsing { found: &found, quotes: true, v2: false, schema: &schema };
+        let parsing = Parsing { found: &found, quotes: &|| true, v2: false, schema: &schema };
         let cluster = |name: &str| {
             format!("{{ \"@type\": t/envoy.config.cluster.v3.Cluster, name: {name} }}\n")
         };

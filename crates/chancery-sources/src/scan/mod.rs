@@ -62,14 +62,18 @@ struct ScannedEntry {
 }
 
 impl ScannedEntry {
-    /// Returns true if the file lies below this directory, under a name of a known format. Bytes are
-    /// compared, and the name behind a link alone is looked at, because there may be many files.
+    /// Returns true if the file lies below this directory, under a name of a known format. The name
+    /// behind a link alone is looked at, because there may be many files.
     fn is_ours(&self, top: &Path) -> bool {
-        let (top, real) = (top.as_os_str(), self.real.as_os_str());
-        let below = real.as_encoded_bytes().strip_prefix(top.as_encoded_bytes());
-        let is_below = below.is_some_and(|below| top == "/" || below.starts_with(b"/"));
-        is_below && (!self.is_link || Format::of_path(&self.real).is_some())
+        is_below(top, &self.real) && (!self.is_link || Format::of_path(&self.real).is_some())
     }
+}
+
+/// Returns true if this path without symlinks is below the top directory. Bytes are compared.
+pub(crate) fn is_below(top: &Path, real: &Path) -> bool {
+    let (top, real) = (top.as_os_str(), real.as_os_str());
+    let below = real.as_encoded_bytes().strip_prefix(top.as_encoded_bytes());
+    below.is_some_and(|below| top == "/" || below.starts_with(b"/"))
 }
 
 /// The directories at the top whose entries are layers.
