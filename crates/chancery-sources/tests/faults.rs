@@ -448,6 +448,9 @@ fn texts_of_files_are_escaped_and_cut_wherever_they_are_shown() {
     let tree = Tree::with(&[("a.yaml", &cluster(&long, 1)), ("b.yaml", &cluster(&long, 1))]);
     let (fault, _) = load_fault(&tree);
     assert!(fault.message.contains("is defined twice") && fault.message.len() < 600, "{fault}");
+    let tree = Tree::with(&[("a.yaml", &documents(&[cluster(&long, 1), cluster(&long, 1)]))]);
+    let (fault, _) = load_fault(&tree);
+    assert!(fault.message.contains("is defined twice") && fault.message.len() < 600, "{fault}");
     let warned = "eds_cluster_config: { eds_config: { path: /a } }\n";
     let tree = Tree::with(&[("a.yaml", &(cluster(&long, 1) + warned))]);
     let warnings = tree.load().1.warnings;
