@@ -219,7 +219,12 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
             }
         }
         // Files that were left out are loaded with the next turn, whether anything happens or not.
-        self.woken = if self.partial_loads > 0 { Woken::Notified } else { self.idle()? };
+        self.woken = if self.partial_loads > 0 {
+            self.retry_if_due();
+            Woken::Notified
+        } else {
+            self.idle()?
+        };
         self.rest = self.settle(self.woken)?;
         Ok(())
     }
@@ -302,12 +307,22 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
                     return Ok(Woken::Swept);
                 }
             }
-            if retry.is_some() && self.pace.until_retry(begun).is_zero() {
-                self.directory.record_unsure();
-                self.pace.retried(Instant::now());
+            if self.retry_if_due() {
                 return Ok(Woken::Retried);
             }
         }
+    }
+
+    /// Has files read again that may have changed without a new stamp or could not be read, if it is
+    /// time for it. Returns true if there are such files.
+    fn retry_if_due(&mut self) -> bool {
+        let now = Instant::now();
+        let is_due = self.pace.until_retry(now).is_zero() && self.directory.has_unsure();
+        if is_due {
+            self.directory.record_unsure();
+            self.pace.retried(now);
+        }
+        is_due
     }
 
     /// Waits until the directory stops changing, within a bound.
@@ -360,6 +375,7 @@ mod tests {
     use chancery_proto::schema::Schema;
 
     use super::*;
+    use crate::change_log::ChangedPlaces;
     use crate::options::Options;
 
     /// A follower of an empty directory, and what wakes it.
@@ -379,6 +395,20 @@ mod tests {
             load_took: Duration::ZERO,
         };
         (follower, sender)
+    }
+
+    #[test]
+    fn files_that_may_have_changed_are_read_again_when_it_is_time() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a.yaml"), "[]").unwrap();
+        for (sweep, is_due) in [(Duration::ZERO, true), (Duration::from_secs(3600), false)] {
+            let (mut follower, _wake) = follower(Options { sweep, ..Options::new(dir.path()) });
+            assert!(!follower.retry_if_due(), "nothing was read");
+            follower.directory.load();
+            assert_eq!(follower.retry_if_due(), is_due);
+            let recorded = follower.directory.change_log.take();
+            assert_eq!(recorded != ChangedPlaces::default(), is_due);
+        }
     }
 
     #[test]
