@@ -3,8 +3,9 @@
 //! A path of configuration may lead to anything: a FIFO that nobody writes to blocks whoever opens
 //! it, a terminal blocks whoever reads it, `/dev/zero` never ends, and opening some devices starts
 //! them. So whatever is no regular file is refused by its kind, before it is opened and again after
-//! that, because a path may lead elsewhere in between ([`OpenFile::open`]). Everything of this workspace that reads a
-//! file which an operator named reads it here.
+//! that, because a path may lead elsewhere in between ([`OpenFile::open`]). Whatever reads a file that an
+//! operator named reads it here: the daemon, the client and the commands that ask servers. The load
+//! generator alone does not, which reads its template by itself.
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
@@ -27,7 +28,7 @@ mod kind;
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use kind::FileKind;
 
@@ -102,19 +103,33 @@ impl OpenFile {
         &self.metadata
     }
 
+    /// The path of the file without symlinks, whichever way led to it; `None` if the system does not
+    /// tell. Whoever may change a directory can make a path lead elsewhere between two looks at it.
+    #[cfg(target_os = "linux")]
+    pub fn real_path(&self) -> Option<PathBuf> {
+        use std::os::fd::AsRawFd;
+        fs::read_link(format!("/proc/self/fd/{}", self.file.as_raw_fd())).ok()
+    }
+
+    /// The path of the file without symlinks; `None` if the system does not tell.
+    #[cfg(not(target_os = "linux"))]
+    pub fn real_path(&self) -> Option<PathBuf> {
+        None
+    }
+
     /// Reads the whole file, if it has `limit` bytes at most. A file that grows meanwhile is read
     /// no further than that.
     ///
     /// # Errors
     /// If it is larger, or cannot be read.
-    pub fn read(self, limit: u64) -> Result<Vec<u8>, ReadError> {
+    pub fn read(&mut self, limit: u64) -> Result<Vec<u8>, ReadError> {
         let size = self.metadata.len();
         if size > limit {
             return Err(ReadError::TooLarge { limit });
         }
         // There is room for one byte more than expected, so that the end is found without growing.
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
-        let read = self.file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+        let read = (&mut self.file).take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
         if read as u64 > limit { Err(ReadError::TooLarge { limit }) } else { Ok(bytes) }
     }
 }

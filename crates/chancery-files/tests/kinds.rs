@@ -45,18 +45,32 @@ fn a_file_may_be_as_large_as_the_limit_and_grow_no_further() {
     // A byte that is written after it was opened counts too.
     for (limit, wanted) in [(6, Some("123456")), (5, None)] {
         fs::write(&path, "12345").unwrap();
-        let open = OpenFile::open(&path).unwrap();
+        let mut open = OpenFile::open(&path).unwrap();
         assert_eq!(open.metadata().len(), 5);
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"6").unwrap();
         assert_eq!(open.read(limit).ok().as_deref(), wanted.map(str::as_bytes));
     }
     // A file that has become shorter is what is left of it.
-    let open = OpenFile::open(&path).unwrap();
+    let mut open = OpenFile::open(&path).unwrap();
     fs::write(&path, "1").unwrap();
     assert_eq!(open.read(9).unwrap(), b"1");
     // A hole of any size is a size.
     fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
     assert!(matches!(read(&path, 1 << 20), Err(ReadError::TooLarge { .. })));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_path_of_an_open_file_is_that_behind_all_links() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    fs::create_dir(root.join("sub")).unwrap();
+    fs::write(root.join("sub/a"), "").unwrap();
+    symlink("sub", root.join("link")).unwrap();
+    let open = OpenFile::open(&root.join("link/a")).unwrap();
+    assert_eq!(open.real_path(), Some(root.join("sub/a")));
+    fs::rename(root.join("sub"), root.join("other")).unwrap();
+    assert_eq!(open.real_path(), Some(root.join("other/a")));
 }
 
 #[test]

@@ -6,10 +6,11 @@
 //! reads a file.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chancery_catalog::{Catalog, Entry, Form, Key, Layer, LayerContent, Origin};
+use chancery_core::printable::{MAX_NAME_BYTES, cut};
 use chancery_proto::document::MAX_FAULTS;
 
 use crate::fault::{Fault, Scope, Wrong};
@@ -25,6 +26,14 @@ pub(crate) struct WholeLayer {
     pub(crate) is_contested: bool,
 }
 
+/// The files of one layer, put together.
+pub(crate) struct LayerFiles {
+    /// The layer, or the faults in its files.
+    pub(crate) whole: Result<WholeLayer, FaultList>,
+    /// The files that say nothing and had no resources: they are no fault.
+    pub(crate) blank: Vec<Arc<Path>>,
+}
+
 /// The changed entries of a layer, of which some files changed.
 pub(crate) type Edits = BTreeMap<Key, Option<Entry>>;
 
@@ -33,7 +42,7 @@ pub(crate) type Edits = BTreeMap<Key, Option<Entry>>;
 pub(crate) fn whole_layers(
     Reading { listing, documents }: &Reading,
     catalog: &Catalog,
-) -> BTreeMap<Layer, Result<WholeLayer, FaultList>> {
+) -> BTreeMap<Layer, LayerFiles> {
     let mut files: BTreeMap<&Layer, Vec<(&Arc<Path>, &Document)>> = BTreeMap::new();
     for (found, document) in listing.files.iter().zip(documents) {
         files.entry(&found.layer).or_default().push((&found.path, document));
@@ -45,12 +54,13 @@ pub(crate) fn whole_layers(
 }
 
 /// The layer that these files make. A name that is defined twice is a fault with both places, and a
-/// file that says nothing is one if it had resources before: it may have been cut.
+/// file that says nothing is one if it had resources before: it may have been cut. If it had none,
+/// that is worth a warning.
 pub(crate) fn whole_layer<'a>(
     layer: &Layer,
     files: impl Iterator<Item = (&'a Arc<Path>, &'a Document)> + Clone,
     catalog: &Catalog,
-) -> Result<WholeLayer, FaultList> {
+) -> LayerFiles {
     let (mut whole, mut faults) = (WholeLayer::default(), FaultList::default());
     for (file, document) in files.clone() {
         document.faults.iter().for_each(|fault| faults.push(fault.clone()));
@@ -71,11 +81,15 @@ pub(crate) fn whole_layer<'a>(
             whole.derive(file, loaded);
         }
     }
-    let blank = files.filter(|(_, document)| document.is_blank).map(|(file, _)| &**file);
-    for (file, had) in emptied(blank.collect(), layer, catalog) {
-        faults.push(Wrong::SaysNothing(had).at(Scope::Layer(layer.clone()), file, None));
+    let mut blank: Vec<_> =
+        files.filter(|(_, document)| document.is_blank).map(|(file, _)| Arc::clone(file)).collect();
+    let had = emptied(blank.iter().map(|file| &**file).collect(), layer, catalog);
+    for (file, had) in &had {
+        faults.push(Wrong::SaysNothing(*had).at(Scope::Layer(layer.clone()), file, None));
     }
-    if faults.is_empty() { Ok(whole) } else { Err(faults) }
+    let had: BTreeSet<PathBuf> = had.into_keys().map(Path::to_owned).collect();
+    blank.retain(|file| !had.contains(&**file));
+    LayerFiles { whole: if faults.is_empty() { Ok(whole) } else { Err(faults) }, blank }
 }
 
 /// The entries that change with these files, in a layer that is not contested. Returns `None` if
@@ -152,7 +166,7 @@ fn emptied<'a>(
 fn defined_again(layer: &Layer, file: &Path, loaded: &LoadedResource, first: &Origin) -> Fault {
     let wrong = Wrong::Defined {
         kind: loaded.type_url.short().to_owned(),
-        name: loaded.resource.name().to_string(),
+        name: cut(loaded.resource.name().as_str(), MAX_NAME_BYTES).into_owned(),
         first: first.to_string(),
     };
     wrong.at(Scope::Layer(layer.clone()), file, Some(loaded.position))

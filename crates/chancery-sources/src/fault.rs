@@ -217,13 +217,13 @@ impl fmt::Display for Fault {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.file {
-            write!(f, "{}:", file.display())?;
+            write!(f, "{}:", Printable(file.display()))?;
             if let Some(line) = self.line {
                 write!(f, "{line}:")?;
             }
             f.write_str(" ")?;
         }
-        f.write_str(&self.message)
+        write!(f, "{}", Printable(&self.message))
     }
 }
 

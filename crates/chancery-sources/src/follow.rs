@@ -31,6 +31,7 @@ use crate::change_log::ChangeLog;
 use crate::directory::{Directory, PATIENCE};
 use crate::fault::{Fault, Warning};
 use crate::options::Watch;
+use crate::pace::{Pace, pause};
 use crate::report::LoadReport;
 use crate::watch::{Wakeup, Watcher};
 
@@ -75,7 +76,7 @@ impl Directory {
             }
         }
         let stopped = Arc::new(AtomicBool::new(false));
-        let pause = self.options.sweep;
+        let pace = Pace::new(self.options.sweep, Instant::now());
         let faults = None;
         let mut follower = Follower {
             directory: self,
@@ -83,10 +84,12 @@ impl Directory {
             stopped: Arc::clone(&stopped),
             report,
             faults,
-            pause,
+            pace,
             rest: Rest::Quiet,
+            woken: Woken::Notified,
             partial_loads: 0,
-            idle_load: Duration::ZERO,
+            partial_took: Duration::ZERO,
+            load_took: Duration::ZERO,
         };
         let thread = thread::Builder::new().name("directory".to_owned());
         let (ended, end) = sync_channel(1);
@@ -163,14 +166,18 @@ struct Follower<F> {
     report: F,
     /// The faults of the last report.
     faults: Option<(Vec<Fault>, BTreeMap<PathBuf, usize>)>,
-    /// The time until the next sweep.
-    pause: Duration,
+    /// The times of the next looks that no event leads to.
+    pace: Pace,
     /// The state in which the directory is loaded next.
     rest: Rest,
+    /// The reason of that load.
+    woken: Woken,
     /// The number of loads in a row that left out files which were being written.
     partial_loads: usize,
-    /// The time that the last load took, if a sweep led to it and it found nothing new.
-    idle_load: Duration,
+    /// The time that the last attempt took, if it failed or left out files.
+    partial_took: Duration,
+    /// The time that the attempts of the present load took, without the waits between them.
+    load_took: Duration,
 }
 
 /// The state of a directory that was waited for.
@@ -189,6 +196,8 @@ enum Woken {
     Notified,
     /// A sweep found a change.
     Swept,
+    /// Files that may have changed without a new stamp, or could not be read, are read again.
+    Retried,
 }
 
 /// The error that ends the follower: it was stopped.
@@ -200,35 +209,52 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
     }
 
     fn turn(&mut self) -> Result<(), Stopped> {
-        let begun = Instant::now();
+        self.load_took = Duration::ZERO;
         let report = self.load()?;
-        let took = begun.elapsed();
-        self.idle_load = if self.report_news(&report) { Duration::ZERO } else { took };
+        if !self.report_news(&report) {
+            match self.woken {
+                Woken::Notified => {}
+                Woken::Swept => self.pace.swept_in_vain(self.load_took, Instant::now()),
+                Woken::Retried => self.pace.retried_in_vain(self.load_took, Instant::now()),
+            }
+        }
         // Files that were left out are loaded with the next turn, whether anything happens or not.
-        let woken = if self.partial_loads > 0 { Woken::Notified } else { self.idle()? };
-        self.rest = self.settle(woken)?;
+        self.woken = if self.partial_loads > 0 {
+            self.retry_if_due();
+            Woken::Notified
+        } else {
+            self.idle()?
+        };
+        self.rest = self.settle(self.woken)?;
         Ok(())
     }
 
     fn load(&mut self) -> Result<LoadReport, Stopped> {
         for _ in 0..PATIENCE {
-            match self.rest {
-                Rest::Quiet => {
-                    if let Some(report) = self.directory.attempt() {
-                        self.partial_loads = 0;
-                        return Ok(report);
-                    }
-                }
-                Rest::Bound => match self.load_resting() {
-                    Some(report) => return Ok(report),
-                    None if self.is_late() => break,
-                    None => {}
-                },
+            let begun = Instant::now();
+            let report = self.attempt();
+            let took = begun.elapsed();
+            self.load_took += took;
+            let is_whole = report.is_some() && self.partial_loads == 0;
+            self.partial_took = if is_whole { Duration::ZERO } else { took };
+            match report {
+                Some(report) => return Ok(report),
+                None if self.rest == Rest::Bound && self.is_late() => break,
+                None => self.rest = self.settle(Woken::Notified)?,
             }
-            self.rest = self.settle(Woken::Notified)?;
         }
+        let (report, is_partial) = self.directory.load_moving();
+        self.partial_loads = usize::from(is_partial);
+        Ok(report)
+    }
+
+    fn attempt(&mut self) -> Option<LoadReport> {
+        if self.rest == Rest::Bound {
+            return self.load_resting();
+        }
+        let report = self.directory.attempt()?;
         self.partial_loads = 0;
-        Ok(self.directory.load_moving())
+        Some(report)
     }
 
     /// Loads what rests. A file that is broken for many loads is not about to be repaired.
@@ -266,43 +292,58 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
     /// Waits until there is something to do.
     fn idle(&mut self) -> Result<Woken, Stopped> {
         loop {
-            if self.is_woken(self.pause)? {
+            let now = Instant::now();
+            let sweep = self.pace.until_sweep(now);
+            let retry = self.directory.has_unsure().then(|| self.pace.until_retry(now));
+            if self.is_woken(retry.map_or(sweep, |retry| retry.min(sweep)))? {
                 return Ok(Woken::Notified);
             }
             let begun = Instant::now();
-            let moved = self.directory.has_moved();
-            // A sweep of a large directory must not keep the machine busy, nor must the load that
-            // follows it where a file cannot be read.
-            let share = match self.directory.hears_everything() {
-                true => LOST_EVENTS_SHARE,
-                false => SWEEP_SHARE,
-            };
-            let took = begun.elapsed() + std::mem::take(&mut self.idle_load);
-            self.pause = self.directory.options.sweep.max(took * share);
-            if moved {
-                return Ok(Woken::Swept);
+            if self.pace.until_sweep(begun).is_zero() {
+                let moved = self.directory.has_moved();
+                let hears_everything = self.directory.hears_everything();
+                self.pace.swept(begun.elapsed(), Instant::now(), hears_everything);
+                if moved {
+                    return Ok(Woken::Swept);
+                }
             }
-            if self.directory.is_unsure() {
-                return Ok(Woken::Notified);
+            if self.retry_if_due() {
+                return Ok(Woken::Retried);
             }
         }
     }
 
+    /// Has files read again that may have changed without a new stamp or could not be read, if it is
+    /// time for it. Returns true if there are such files.
+    fn retry_if_due(&mut self) -> bool {
+        let now = Instant::now();
+        let is_due = self.pace.until_retry(now).is_zero() && self.directory.has_unsure();
+        if is_due {
+            self.directory.record_unsure();
+            self.pace.retried(now);
+        }
+        is_due
+    }
+
     /// Waits until the directory stops changing, within a bound.
     fn settle(&self, woken: Woken) -> Result<Rest, Stopped> {
-        let bound = self.directory.options.settle_bound;
-        let quiet = self.directory.options.settle.min(bound);
-        let begun = Instant::now();
+        let quiet = self.directory.options.quiet();
+        // A directory that is loaded whole and in vain must not keep the machine busy either.
+        let bound = pause(self.directory.options.bound(), self.partial_took, PARTIAL_SHARE);
         // Where no event reports a change, two equal scans mean that nothing changes.
-        let mut seen = (woken == Woken::Swept).then(|| self.directory.peek());
+        let looks = woken == Woken::Swept || !self.directory.hears_everything();
+        let mut seen = looks.then(|| self.directory.peek());
+        let begun = Instant::now();
+        let mut left = bound;
         loop {
-            let left = bound.saturating_sub(begun.elapsed());
-            let notified = self.is_woken(quiet.min(left))?;
-            let now = seen.is_some().then(|| self.directory.peek());
+            let wait = quiet.min(left);
+            let notified = self.is_woken(wait)?;
+            let now = looks.then(|| self.directory.peek());
             // The rest of the bound may be too short for a silence to mean anything.
-            if !notified && now == seen && left >= quiet {
+            if !notified && now == seen && wait == quiet {
                 return Ok(Rest::Quiet);
             }
+            left = bound.saturating_sub(begun.elapsed());
             if left.is_zero() {
                 return Ok(Rest::Bound);
             }
@@ -321,11 +362,67 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
     }
 }
 
-/// The reciprocal of the share of time that sweeps may take where they find the changes.
-const SWEEP_SHARE: u32 = 20;
-
-/// The reciprocal of that share where events report the changes, and sweeps find lost ones alone.
-const LOST_EVENTS_SHARE: u32 = 200;
+/// The reciprocal of the share of time that loads may take which leave out files.
+const PARTIAL_SHARE: u32 = 10;
 
 /// The time for which a dropped follower is waited for.
 const DROP_WAIT: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::SyncSender;
+
+    use chancery_proto::schema::Schema;
+
+    use super::*;
+    use crate::change_log::ChangedPlaces;
+    use crate::options::Options;
+
+    /// A follower of an empty directory, and what wakes it.
+    fn follower(options: Options) -> (Follower<impl FnMut(&LoadReport)>, SyncSender<()>) {
+        let (sender, wakeups) = sync_channel(1);
+        let follower = Follower {
+            pace: Pace::new(options.sweep, Instant::now()),
+            directory: Directory::new(options, Schema::bundled()),
+            wakeups,
+            stopped: Arc::default(),
+            report: |_: &LoadReport| {},
+            faults: None,
+            rest: Rest::Quiet,
+            woken: Woken::Notified,
+            partial_loads: 0,
+            partial_took: Duration::ZERO,
+            load_took: Duration::ZERO,
+        };
+        (follower, sender)
+    }
+
+    #[test]
+    fn files_that_may_have_changed_are_read_again_when_it_is_time() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a.yaml"), "[]").unwrap();
+        for (sweep, is_due) in [(Duration::ZERO, true), (Duration::from_secs(3600), false)] {
+            let (mut follower, _wake) = follower(Options { sweep, ..Options::new(dir.path()) });
+            assert!(!follower.retry_if_due(), "nothing was read");
+            follower.directory.load();
+            assert_eq!(follower.retry_if_due(), is_due);
+            let recorded = follower.directory.change_log.take();
+            assert_eq!(recorded != ChangedPlaces::default(), is_due);
+        }
+    }
+
+    #[test]
+    fn a_silence_as_long_as_the_bound_is_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let settle = Duration::from_millis(600);
+        for settle_bound in [settle, settle / 2] {
+            let options = Options { settle, settle_bound, ..Options::new(dir.path()) };
+            let (follower, wake) = follower(options);
+            for woken in [Woken::Notified, Woken::Swept] {
+                // A change has mostly several events.
+                wake.send(()).unwrap();
+                assert!(matches!(follower.settle(woken), Ok(Rest::Quiet)));
+            }
+        }
+    }
+}

@@ -4,11 +4,13 @@
 //! held back too, and not removed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
 
 use chancery_catalog::{Catalog, ChangeSet, Hold, Layer};
 
-use crate::assemble::{self, Edits, WholeLayer};
-use crate::fault::Scope;
+use crate::assemble::{self, Edits, LayerFiles, WholeLayer};
+use crate::fault::{Scope, Warning};
 use crate::fault_list::{FaultList, MAX_FAULTS_OF_LOAD};
 use crate::read::{FileEdit, Reading};
 use crate::scan::listing::Listing;
@@ -24,6 +26,8 @@ pub(crate) struct DirectoryLayers {
     /// The number of these that are kept. Layers keep few once there are many, so that the memory
     /// they take is bounded.
     kept_faults: usize,
+    /// The files of each layer that say nothing and had no resources.
+    blank: BTreeMap<Layer, BTreeSet<Arc<Path>>>,
     /// True until the groups were listed once.
     groups_unlisted: bool,
     /// True until the nodes with overlays were listed once.
@@ -51,6 +55,7 @@ impl DirectoryLayers {
             contested: BTreeSet::new(),
             faults: BTreeMap::new(),
             kept_faults: 0,
+            blank: BTreeMap::new(),
             groups_unlisted: true,
             nodes_unlisted: true,
         }
@@ -60,9 +65,10 @@ impl DirectoryLayers {
     pub(crate) fn read_all(&mut self, reading: &Reading, catalog: &Catalog) -> LayerReadings {
         self.faults.clear();
         self.kept_faults = 0;
+        self.blank.clear();
         let all = assemble::whole_layers(reading, catalog).into_iter();
-        all.map(|(layer, whole)| {
-            let reading = self.note_faults(&layer, whole);
+        all.map(|(layer, files)| {
+            let reading = self.take_files(&layer, files);
             (layer, reading)
         })
         .collect()
@@ -82,11 +88,17 @@ impl DirectoryLayers {
             let read = match edited {
                 Some(edits) => {
                     self.set_faults(layer, None);
+                    // The files that changed say something, or are gone.
+                    if let Some(blank) = self.blank.get_mut(layer) {
+                        for edit in files {
+                            blank.remove(&edit.file);
+                        }
+                    }
                     LayerReading::Edits(edits)
                 }
                 None => {
                     let whole = assemble::whole_layer(layer, reading.of_layer(layer), catalog);
-                    self.note_faults(layer, whole)
+                    self.take_files(layer, whole)
                 }
             };
             readings.insert(layer.clone(), read);
@@ -97,6 +109,11 @@ impl DirectoryLayers {
     /// The faults in the documents.
     pub(crate) fn faults(&self) -> impl Iterator<Item = &FaultList> {
         self.faults.values()
+    }
+
+    /// The warnings about files that say nothing and had no resources.
+    pub(crate) fn blank_warnings(&self) -> impl Iterator<Item = Warning> {
+        self.blank.values().flatten().map(|file| Warning::of_file(file, SAYS_NOTHING))
     }
 
     /// The layers that exist or are held back.
@@ -157,8 +174,12 @@ impl DirectoryLayers {
         changes
     }
 
-    fn note_faults(&mut self, layer: &Layer, whole: Result<WholeLayer, FaultList>) -> LayerReading {
-        match whole {
+    fn take_files(&mut self, layer: &Layer, files: LayerFiles) -> LayerReading {
+        match files.blank.is_empty() {
+            true => drop(self.blank.remove(layer)),
+            false => drop(self.blank.insert(layer.clone(), files.blank.into_iter().collect())),
+        }
+        match files.whole {
             Ok(whole) => {
                 self.set_faults(layer, None);
                 LayerReading::Whole(whole)
@@ -209,6 +230,10 @@ fn layers_of(listing: &Listing) -> BTreeSet<Layer> {
     let nodes = listing.nodes.iter().cloned().map(Layer::Node);
     std::iter::once(Layer::Base).chain(groups).chain(nodes).collect()
 }
+
+/// The warning about a file that says nothing and has no resources in force.
+const SAYS_NOTHING: &str =
+    "says nothing: it is empty, or holds comments alone; `[]` says that it has no resources";
 
 /// The author of what the directory commits.
 const AUTHOR: &str = "directory";

@@ -45,6 +45,7 @@ mod follow;
 mod layer_name;
 mod layers;
 mod options;
+mod pace;
 mod read;
 mod report;
 mod scan;

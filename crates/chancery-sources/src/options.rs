@@ -19,14 +19,16 @@ pub struct Options {
     pub max_files: usize,
     /// The time without changes after which a changed directory is read. Default: 100 ms.
     pub settle: Duration,
-    /// The longest time to wait for that. After it, the files that rest are loaded. Default: 500
+    /// The longest time to wait for that. After it, the files that rest are loaded. It counts as
+    /// twice `settle` if it is shorter, where `settle` counts as this bound at most. Default: 500
     /// ms, so that a change is served within a second.
     pub settle_bound: Duration,
     /// The way changes are noticed. Default: by events.
     pub watch: Watch,
     /// The time between two sweeps, which look at all files for changes that no event reported. A
     /// sweep reads only sizes and times, not content. It may take 1/200 of the time, and 1/20 where
-    /// it is unknown if events report everything. Default: 2 s.
+    /// it is unknown if events report everything, and is made every two minutes however long it
+    /// takes. Default: 2 s.
     pub sweep: Duration,
 }
 
@@ -42,6 +44,17 @@ pub enum Watch {
 }
 
 impl Options {
+    /// The time without changes after which a directory or a file is quiet.
+    pub(crate) fn quiet(&self) -> Duration {
+        self.settle.min(self.settle_bound)
+    }
+
+    /// The longest time to wait for a quiet directory. A change has mostly several events, so the
+    /// silence may begin late.
+    pub(crate) fn bound(&self) -> Duration {
+        self.settle_bound.max(self.quiet().saturating_mul(2))
+    }
+
     /// The defaults, for this directory.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {

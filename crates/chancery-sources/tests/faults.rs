@@ -11,7 +11,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 
 use chancery_catalog::Layer;
-use chancery_sources::{Directory, Fault, LoadReport, Options, Scope};
+use chancery_sources::{Directory, Fault, LoadReport, Options, Scope, Warning};
 
 use crate::support::{Tree, broken, cluster, documents, fifo, named};
 
@@ -223,6 +223,35 @@ fn a_file_that_is_emptied_takes_nothing_away_in_any_format() {
 }
 
 #[test]
+fn a_file_that_says_nothing_is_a_fault_or_a_warning_and_never_both() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("z.yaml", &cluster("z", 1))]);
+    let mut directory = tree.directory();
+    directory.load();
+    // More faults than a load keeps, so that of the last file none is kept.
+    let unknown = |name: &str| cluster(name, 1) + &"x: 1\n".repeat(100);
+    for file in 0..20 {
+        tree.write(&format!("b{file:02}.yaml"), &unknown(&format!("b{file}")));
+    }
+    tree.write("z.yaml", "");
+    tree.write("zz.yaml", "");
+    let report = directory.load();
+    assert_eq!(report.more_faults[&tree.at("z.yaml")], 1);
+    let blank = |report: &LoadReport| {
+        let said = report.warnings.iter().filter(|it| it.message.starts_with("says nothing"));
+        said.filter_map(|it| it.file.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(blank(&report), [tree.at("zz.yaml")]);
+    // Once its resources are away on purpose, the same file is worth the warning.
+    for file in 0..20 {
+        tree.remove(&format!("b{file:02}.yaml"));
+    }
+    tree.remove("z.yaml");
+    assert_eq!((directory.load().faults, blank(&directory.load())), (vec![], vec![]));
+    tree.write("z.yaml", "");
+    assert_eq!(blank(&directory.load()), [tree.at("z.yaml")]);
+}
+
+#[test]
 fn an_empty_list_takes_everything_away_and_so_does_a_restart_with_an_emptied_file() {
     let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("b.yaml", &cluster("b", 1))]);
     let mut directory = tree.directory();
@@ -405,6 +434,28 @@ fn a_mounted_config_map_is_read_once() {
     assert_eq!(report.faults, []);
     assert_eq!(report.files, 1);
     assert_eq!(named(&catalog, None, None), ["a"]);
+}
+
+#[test]
+fn texts_of_files_are_escaped_and_cut_wherever_they_are_shown() {
+    let tree = Tree::with(&[("a\u{1b}[31m.txt", "nonsense")]);
+    let (_, report) = tree.load();
+    let warning = report.warnings.iter().find(|it| it.message.starts_with("ignored")).unwrap();
+    assert!(warning.to_string().contains("a\\u{1b}[31m.txt: ignored"), "{warning}");
+    let general = Warning { file: None, line: None, message: "a\u{202e}b\n".to_owned() };
+    assert_eq!(general.to_string(), "a\\u{202e}b\\n");
+    let long = "n".repeat(2000);
+    let tree = Tree::with(&[("a.yaml", &cluster(&long, 1)), ("b.yaml", &cluster(&long, 1))]);
+    let (fault, _) = load_fault(&tree);
+    assert!(fault.message.contains("is defined twice") && fault.message.len() < 600, "{fault}");
+    let tree = Tree::with(&[("a.yaml", &documents(&[cluster(&long, 1), cluster(&long, 1)]))]);
+    let (fault, _) = load_fault(&tree);
+    assert!(fault.message.contains("is defined twice") && fault.message.len() < 600, "{fault}");
+    let warned = "eds_cluster_config: { eds_config: { path: /a } }\n";
+    let tree = Tree::with(&[("a.yaml", &(cluster(&long, 1) + warned))]);
+    let warnings = tree.load().1.warnings;
+    assert!(warnings.iter().any(|it| it.line.is_some()), "{warnings:?}");
+    assert!(warnings.iter().filter(|it| it.line.is_some()).all(|it| it.message.len() < 900));
 }
 
 #[test]

@@ -3,8 +3,6 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use crate::Expiry;
-
 /// The reason of a [`TlsError`], from the library that found it.
 type Cause = Box<dyn Error + Send + Sync>;
 
@@ -65,14 +63,6 @@ pub enum TlsError {
         path: PathBuf,
         /// The reason.
         source: Cause,
-    },
-    /// A certificate has expired, and the one in use has not.
-    #[error("the certificate in `{}` has expired at {expiry}", path.display())]
-    Expired {
-        /// The file.
-        path: PathBuf,
-        /// The end of its validity.
-        expiry: Expiry,
     },
     /// The system trusts no authority, and no file names one.
     #[error("the system has no certificates of authorities; name some in `ca_certificate_file`")]

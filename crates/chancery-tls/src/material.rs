@@ -53,8 +53,9 @@ pub fn authorities(path: &Path) -> Result<Arc<RootCertStore>, TlsError> {
 pub fn revocation_list(
     path: &Path,
 ) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
-    let found = CertificateRevocationListDer::pem_file_iter(path).and_then(Iterator::collect);
-    let found: Vec<_> = found.map_err(unreadable(path))?;
+    let found: Result<Vec<_>, _> =
+        CertificateRevocationListDer::pem_slice_iter(&read(path)?).collect();
+    let found = found.map_err(unreadable(path))?;
     if found.is_empty() {
         return Err(TlsError::NoRevocationList { path: path.to_owned() });
     }

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use chancery_tls::{FileStamps, TlsError, authorities, identity};
+use chancery_tls::{FileStamps, TlsError, authorities, identity, revocation_list};
 use rcgen::{CertificateParams, KeyPair};
 
 /// A directory with a certificate and its key.
@@ -68,6 +68,22 @@ fn a_file_that_is_missing_or_has_nothing_in_it_is_named() {
     says(&files.identity().unwrap_err(), &["cannot read", "cert.pem"]);
     fs::remove_file(files.path("key.pem")).unwrap();
     says(&files.identity().unwrap_err(), &["cannot read", "key.pem"]);
+}
+
+#[test]
+fn whatever_is_no_regular_file_is_refused_by_its_kind() {
+    let (device, files) = (Path::new("/dev/null"), CertificateFiles::new());
+    let refused = [
+        identity(device, &files.path("key.pem")).map(|_| ()),
+        identity(&files.path("cert.pem"), device).map(|_| ()),
+        authorities(device).map(|_| ()),
+        revocation_list(device).map(|_| ()),
+    ];
+    for refused in refused {
+        let error = refused.unwrap_err();
+        says(&error, &["cannot read", "/dev/null"]);
+        assert!(error.with_cause().ends_with("is a character device, not a regular file"));
+    }
 }
 
 #[test]

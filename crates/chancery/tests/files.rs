@@ -11,6 +11,7 @@ use std::process::Output;
 
 use daemon::{Program, Server, chancery, cluster, dir_write, directory, eventually, finished};
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// Makes a FIFO, which std cannot do.
 fn fifo(path: &Path) {
@@ -20,6 +21,15 @@ fn fifo(path: &Path) {
 fn serve(dir: &Path, flags: &[&str]) -> Output {
     let words = ["serve", dir.to_str().unwrap(), "--listen", "127.0.0.1:0", "--admin", "off"];
     finished(&mut chancery(&[&words[..], flags].concat()))
+}
+
+/// Writes a certificate and its key, `cert.pem` and `key.pem`. Returns their paths.
+fn certificate(dir: &TempDir) -> [String; 2] {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let cert = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+    dir_write(dir, "cert.pem", &cert.self_signed(&key).unwrap().pem());
+    dir_write(dir, "key.pem", &key.serialize_pem());
+    ["cert.pem", "key.pem"].map(|name| dir.path().join(name).to_str().unwrap().to_owned())
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -102,9 +112,12 @@ fn what_is_no_regular_file_is_refused_at_the_start_by_its_kind() {
     let pipe = dir.path().join("pipe");
     fifo(&pipe);
     let pipe = pipe.to_str().unwrap();
+    let [cert, key] = &certificate(&dir);
     for flags in [
         &["--tls-cert", pipe, "--tls-key", pipe][..],
         &["--tls-cert", "/dev/zero", "--tls-key", "/dev/zero"],
+        &["--tls-cert", cert, "--tls-key", key, "--tls-client-ca", pipe],
+        &["--tls-cert", cert, "--tls-key", key, "--tls-client-ca", cert, "--tls-client-crl", pipe],
         &["--descriptor-set", pipe],
         &["--descriptor-set", "/dev/zero"],
     ] {
@@ -114,6 +127,9 @@ fn what_is_no_regular_file_is_refused_at_the_start_by_its_kind() {
     }
     let asked = finished(&mut chancery(&["get", "cds", "--bootstrap", pipe]));
     assert!(text(&asked.stderr).contains("is a FIFO, not a regular file"), "{asked:?}");
+    let resumed = ["watch", "cds", "--server", "127.0.0.1:1", "--resume", pipe];
+    let resumed = finished(&mut chancery(&resumed));
+    assert!(text(&resumed.stderr).contains("is a FIFO, not a regular file"), "{resumed:?}");
     for (file, code) in [("b.yaml", 1), ("chancery.yaml", 2)] {
         let dir = directory(&[("a.yaml", &cluster("a", 1))]);
         fifo(&dir.path().join(file));
@@ -126,15 +142,11 @@ fn what_is_no_regular_file_is_refused_at_the_start_by_its_kind() {
 #[test]
 fn a_certificate_that_becomes_a_pipe_leaves_the_old_one_and_the_signals() {
     let dir = directory(&[("conf/a.yaml", &cluster("a", 1))]);
-    let key = rcgen::KeyPair::generate().unwrap();
-    let cert = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
-    dir_write(&dir, "cert.pem", &cert.self_signed(&key).unwrap().pem());
-    dir_write(&dir, "key.pem", &key.serialize_pem());
-    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
-    let flags = ["--tls-cert", &at("cert.pem"), "--tls-key", &at("key.pem")];
+    let [cert, key] = &certificate(&dir);
+    let flags = ["--tls-cert", cert, "--tls-key", key];
     let mut server = Server::start_at(&dir.path().join("conf"), &flags);
-    fs::remove_file(at("cert.pem")).unwrap();
-    fifo(Path::new(&at("cert.pem")));
+    fs::remove_file(cert).unwrap();
+    fifo(Path::new(cert));
     server.signal("HUP");
     server.log_has("certificates were not replaced, the old ones stay");
     assert!(server.log().contains("is a FIFO, not a regular file"), "{}", server.log());

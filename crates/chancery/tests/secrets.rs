@@ -159,7 +159,7 @@ fn an_expired_certificate_is_told_with_its_file_and_expiry() {
     write(2021);
     valid.signal("HUP");
     assert!(valid.log_has("expired at 2021-02-28"));
-    assert!(valid.log_has("the old ones stay"));
+    assert!(valid.log_has("the old one stays"));
 }
 
 /// Runs a command that ends by itself.

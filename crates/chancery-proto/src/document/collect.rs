@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chancery_core::printable::{MAX_NAME_BYTES, cut};
 use chancery_core::{Api, ResourceName, TypeUrl};
 use prost_reflect::{DynamicMessage, ReflectMessage, Value as Field};
 
@@ -130,10 +131,8 @@ impl Collector {
             return true;
         };
         let first = position.map_or_else(|| path.clone(), |position| position.to_string());
-        let message = format!(
-            "{} `{name}` is defined twice; it was first defined at {first}",
-            type_url.short()
-        );
+        let (kind, name) = (type_url.short(), cut(name.as_str(), MAX_NAME_BYTES));
+        let message = format!("{kind} `{name}` is defined twice; it was first defined at {first}");
         self.fault(ResourceFault::new("", message), place);
         false
     }
@@ -215,7 +214,10 @@ fn check_host(type_url: &TypeUrl, wrapper: &Wrapper) -> Result<(), ResourceFault
         return Ok(());
     }
     let message = match &wrapper.name {
-        Some(name) => format!("`{name}` does not say which route configuration the host is of"),
+        Some(name) => {
+            let name = cut(name, MAX_NAME_BYTES);
+            format!("`{name}` does not say which route configuration the host is of")
+        }
         None => "a virtual host does not say which route configuration it is of".to_owned(),
     };
     let hint = "put a `type.googleapis.com/envoy.service.discovery.v3.Resource` around it, with \

@@ -3,7 +3,8 @@
 //! Every YAML document of a stream stands alone. A line that starts with `---` begins one, wherever
 //! it stands, even in a block scalar or a quoted text. Some things tie documents together or change
 //! how lines are counted: directives, anchors (aliases count against one budget for the whole text)
-//! and line breaks of other systems. A text with any of these stays in one piece.
+//! and line breaks of other systems. A text with any of these stays in one piece, and so does one
+//! of very many documents that are next to empty.
 
 use super::Format;
 
@@ -25,6 +26,8 @@ pub fn pieces(format: Format, text: &str) -> Option<Vec<Piece<'_>>> {
     if format != Format::Yaml || text.contains(['&', '\r']) || !text.contains("\n---") {
         return None;
     }
+    // A piece costs some hundred bytes, and a resource has more than this.
+    let most = FREE_PIECES + text.len() / BYTES_PER_PIECE;
     let mut pieces = Vec::new();
     let (mut start, mut lines, mut at, mut line) = (0, 0u32, 0, 0u32);
     for next in text.split_inclusive('\n') {
@@ -32,6 +35,9 @@ pub fn pieces(format: Format, text: &str) -> Option<Vec<Piece<'_>>> {
             return None;
         }
         if at > 0 && begins_document(next) {
+            if pieces.len() == most {
+                return None;
+            }
             pieces.push(Piece { lines, text: &text[start..at] });
             (start, lines) = (at, line);
         }
@@ -41,6 +47,12 @@ pub fn pieces(format: Format, text: &str) -> Option<Vec<Piece<'_>>> {
     pieces.push(Piece { lines, text: &text[start..] });
     Some(pieces)
 }
+
+/// The number of pieces that any text may have.
+const FREE_PIECES: usize = 1024;
+
+/// The bytes of text for each piece beyond that.
+const BYTES_PER_PIECE: usize = 64;
 
 fn begins_document(line: &str) -> bool {
     line.strip_prefix("---")
@@ -73,6 +85,15 @@ mod tests {
             assert_eq!(pieces(Format::Yaml, whole), None, "{whole}");
         }
         assert_eq!(pieces(Format::Json, "a: 1\n---\n"), None);
+    }
+
+    #[test]
+    fn documents_that_are_next_to_empty_are_no_pieces() {
+        let count = |text: &str| pieces(Format::Yaml, text).map(|pieces| pieces.len());
+        assert_eq!(count(&"---\n".repeat(1000)), Some(1000));
+        assert_eq!(count(&"---\n".repeat(2000)), None);
+        let cluster = "---\n\"@type\": t/envoy.config.cluster.v3.Cluster\nname: a\n";
+        assert_eq!(count(&cluster.repeat(5000)), Some(5000));
     }
 
     /// A line that begins a document, looks as if it did, or is content.

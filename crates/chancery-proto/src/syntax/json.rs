@@ -78,6 +78,7 @@ impl<'a> JsonReader<'a> {
         loop {
             self.skip_blanks();
             let entry = self.entry()?;
+            self.state.grow(KeyIndex::size_of_entry(&entries))?;
             match index.first_place(&entries, &entry.key) {
                 None => entries.push(entry),
                 Some(first) => {

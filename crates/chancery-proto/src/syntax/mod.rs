@@ -20,6 +20,7 @@ mod path;
 mod scalar;
 mod text;
 mod tree;
+mod tree_size;
 mod yaml;
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::Fault;
 use super::cursor::Cursor;
 use super::path::{FieldPath, PathStep};
 use super::tree::{MAX_DEPTH, TreeNode, TreeValue, too_deep};
+use super::tree_size::{TooLarge, TreeSize, VALUE, too_large};
 
 /// The result of reading a part of a text. A fault ends the reading of the whole text.
 pub(super) type ReadResult<T> = Result<T, Box<Fault>>;
@@ -17,11 +18,19 @@ pub(super) struct ReaderState<'a> {
     pub(super) cursor: Cursor<'a>,
     pub(super) path: FieldPath<'a>,
     depth: usize,
+    size: TreeSize,
 }
 
 impl<'a> ReaderState<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { cursor: Cursor::new(text), path: FieldPath::default(), depth: 0 }
+        let (cursor, size) = (Cursor::new(text), TreeSize::of(text));
+        Self { cursor, path: FieldPath::default(), depth: 0, size }
+    }
+
+    /// Takes note of a value that is put into a collection.
+    pub(super) fn grow(&mut self, size: usize) -> ReadResult<()> {
+        let grown = self.size.add(size);
+        grown.map_err(|TooLarge| Box::new(too_large(self.cursor.position())))
     }
 
     /// A fault at the next byte, with the path that leads there.
@@ -50,7 +59,7 @@ pub(super) trait NestedReader<'a>: Sized {
         &mut self,
         read: impl FnOnce(&mut Self) -> ReadResult<TreeValue<'a>>,
     ) -> ReadResult<TreeValue<'a>> {
-        let ReaderState { cursor, path, depth } = self.state();
+        let ReaderState { cursor, path, depth, .. } = self.state();
         if *depth == MAX_DEPTH {
             return Err(Box::new(too_deep(cursor.position()).under(path.text())));
         }
@@ -73,6 +82,7 @@ pub(super) trait NestedReader<'a>: Sized {
             self.state().path.push(PathStep::Index(nodes.len()));
             nodes.push(self.value()?);
             self.state().path.pop();
+            self.state().grow(VALUE)?;
             if !self.has_more(b']', "`,` or `]`")? {
                 return Ok(TreeValue::Sequence(nodes));
             }

@@ -12,6 +12,7 @@ use super::nested::{NestedReader, ReadResult, ReaderState};
 use super::path::PathStep;
 use super::scalar;
 use super::tree::{MapEntry, TreeNode, TreeValue};
+use super::tree_size::ENTRY;
 use super::yaml::Documents;
 
 /// Reads the one message of a text. A text of only comments has none.
@@ -82,7 +83,10 @@ impl<'a> TextReader<'a> {
                     self.state.cursor.eat(byte);
                     return Ok(TreeValue::Mapping(entries));
                 }
-                _ => entries.push(self.field()?),
+                _ => {
+                    entries.push(self.field()?);
+                    self.state.grow(ENTRY)?;
+                }
             }
         }
     }

@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 use chancery_core::printable::is_printable;
 
+use super::tree_size::{ENTRY, INDEXED_ENTRY};
 use super::{Fault, Position};
 
 /// The depth to which collections may nest. Clients decode messages at most 100 deep.
@@ -141,10 +142,17 @@ impl fmt::Display for Short<'_> {
 #[derive(Debug, Default)]
 pub(crate) struct KeyIndex<'a>(HashMap<Cow<'a, str>, Position>);
 
+/// The number of entries from which on their keys are indexed.
+const LARGE: usize = 24;
+
 impl<'a> KeyIndex<'a> {
+    /// The size in the tree of one entry more.
+    pub(super) fn size_of_entry(entries: &[MapEntry<'a>]) -> usize {
+        if entries.len() < LARGE { ENTRY } else { INDEXED_ENTRY }
+    }
+
     /// The position of a key among the entries so far.
     pub(crate) fn first_place(&mut self, entries: &[MapEntry<'a>], key: &str) -> Option<Position> {
-        const LARGE: usize = 24;
         if entries.len() < LARGE {
             return entries.iter().find(|entry| entry.key == key).map(|entry| entry.key_position);
         }

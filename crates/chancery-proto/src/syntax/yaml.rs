@@ -1,7 +1,8 @@
 //! The reader of YAML: several documents per text, unique keys, and bounds on nesting and aliases.
 //!
 //! Aliases share the value that they repeat, so a file cannot fill the memory with them here. A
-//! walk over the tree sees each repetition, and [`ALIAS_BUDGET`] bounds these.
+//! walk over the tree sees each repetition, and [`ALIAS_BUDGET`] bounds these. The size of a text
+//! bounds that of its tree ([`TreeSize`]).
 //!
 //! Merge keys (`<<`, not a part of YAML 1.2), tags other than those of the core schema, and
 //! collections as keys are refused. A duplicate key is a fault, but reading continues. Reading ends
@@ -16,6 +17,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
 use super::path::{FieldPath, PathStep};
 use super::scalar;
 use super::tree::{KeyIndex, MAX_DEPTH, MapEntry, TreeNode, TreeValue, duplicate_key, too_deep};
+use super::tree_size::{TooLarge, TreeSize, VALUE, too_large};
 use super::{Fault, FaultList, Position};
 
 /// The amount that all aliases of a text together may repeat, in bytes of text and 64 for each
@@ -31,7 +33,7 @@ pub(crate) struct Documents<'a> {
 
 /// Reads all documents of a text.
 pub(crate) fn read(text: &str) -> Documents<'_> {
-    let mut reader = YamlReader::default();
+    let mut reader = YamlReader { size: TreeSize::of(text), ..YamlReader::default() };
     if let Err(fault) = reader.run(text) {
         reader.done.faults.push(|| *fault);
     }
@@ -45,6 +47,7 @@ struct YamlReader<'a> {
     open: Vec<Frame<'a>>,
     anchors: BTreeMap<usize, Anchored<'a>>,
     repeated: usize,
+    size: TreeSize,
     done: Documents<'a>,
 }
 
@@ -250,6 +253,15 @@ impl<'a> YamlReader<'a> {
             node = TreeNode::new(TreeValue::Shared(Rc::clone(&shared)), position);
             self.anchors.insert(anchor, Anchored { node: shared, extent });
         }
+        // Documents without a value say no more than two of them.
+        if self.open.is_empty() && node.is_null() && self.done.roots.len() >= 2 {
+            return Ok(());
+        }
+        let collection = self.open.last().map(|frame| &frame.collection);
+        let size = collection.map_or(VALUE, Collection::size_of_one_more);
+        if self.size.add(size) == Err(TooLarge) {
+            return Err(Box::new(too_large(node.position())));
+        }
         let Some(frame) = self.open.last_mut() else {
             self.done.roots.push(node);
             return Ok(());
@@ -315,6 +327,14 @@ impl<'a> Collection<'a> {
         match self {
             Self::Sequence(_) => "seq",
             Self::Mapping { .. } => "map",
+        }
+    }
+
+    /// The size in the tree of one value more.
+    fn size_of_one_more(&self) -> usize {
+        match self {
+            Self::Sequence(_) => VALUE,
+            Self::Mapping { entries, .. } => KeyIndex::size_of_entry(entries),
         }
     }
 

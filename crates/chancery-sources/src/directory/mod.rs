@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use chancery_catalog::{Catalog, ChangeSet, Layer};
 use chancery_proto::schema::Schema;
@@ -23,7 +24,8 @@ use crate::fault_list::FaultList;
 use crate::layers::DirectoryLayers;
 use crate::options::Options;
 use crate::read::cache::Cache;
-use crate::read::document::{Document, SAYS_NOTHING};
+use crate::read::document::Document;
+use crate::read::moving::{Moment, Unsettled};
 use crate::read::{FileEdit, Reading};
 use crate::report::LoadReport;
 use crate::scan::listing::{FileChange, FileIdentity, Listing};
@@ -52,6 +54,10 @@ pub struct Directory {
     /// another one, even if it has the same identity.
     filled: Option<(Option<FileIdentity>, usize)>,
     warnings: WarningsSeen,
+    /// The files that loads left out because they were moving, and since when they are as they are.
+    unsettled: Unsettled,
+    /// The time of the last warning that the directory does not come to rest.
+    warned_of_moving: Option<Instant>,
 }
 
 impl Directory {
@@ -70,6 +76,8 @@ impl Directory {
             layers: DirectoryLayers::new(),
             filled: None,
             warnings: WarningsSeen::default(),
+            unsettled: Unsettled::default(),
+            warned_of_moving: None,
         }
     }
 
@@ -93,7 +101,7 @@ impl Directory {
                 None => thread::sleep(self.options.settle),
             }
         }
-        self.load_moving()
+        self.load_moving().0
     }
 
     /// Loads the directory or its changes. Returns `None` if something changes meanwhile.
@@ -106,25 +114,28 @@ impl Directory {
                 self.conclude(reading)
             }
         };
-        if report.is_none() {
-            self.change_log.put_back(recorded);
+        match report {
+            Some(_) => self.unsettled.clear(),
+            None => self.change_log.put_back(recorded),
         }
         report
     }
 
-    /// Loads a directory that does not become quiet: whatever rests while it is read. A file that is
-    /// being written stays as it was, and is looked at again by the next load. So does one that is
-    /// broken where it was good before, unless these are taken too: it may be half written. Returns
-    /// the report, and true if there are such files. While directories or symlinks change, files
-    /// that were there before are all that is loaded; when broken files are to be taken, and in a
-    /// directory that was not loaded before, the result is `None` then.
+    /// Loads a directory that does not become quiet: whatever has been at rest for as long as a quiet
+    /// directory is quiet. A file that is being written stays as it was, and is looked at again by
+    /// the next load; so does one that is missing. So does one that is broken where it was good
+    /// before, unless these are taken too: it may be half written. Returns the report, and true if
+    /// there are such files. While directories or symlinks change, files that were there before are
+    /// all that is loaded; when broken files are to be taken, and in a directory that was not loaded
+    /// before, the result is `None` then. So it is while a directory that was gone or empty is being
+    /// filled again.
     pub(crate) fn attempt_resting(&mut self, takes_broken: bool) -> Option<(LoadReport, bool)> {
         let recorded = self.change_log.take();
         let loaded = match self.changes(&recorded) {
             Some(changes) => self.attempt_resting_changes(&recorded, changes, takes_broken),
             None => self.attempt_resting_whole(takes_broken),
         };
-        if loaded.as_ref().is_none_or(|(_, is_partial)| *is_partial) {
+        if loaded.is_none() {
             self.change_log.put_back(recorded);
         }
         loaded
@@ -136,57 +147,77 @@ impl Directory {
         changes: Vec<FileChange>,
         takes_broken: bool,
     ) -> Option<(LoadReport, bool)> {
-        let count = changes.len();
         let read: Vec<_> =
             changes.into_iter().map(|change| (self.read_changed(&change), change)).collect();
+        let moment = Moment::now(true);
         let now: BTreeMap<_, _> =
             self.changes(at)?.into_iter().map(|now| (Arc::clone(&now.path), now)).collect();
         let reading = self.last.take()?;
-        let resting = read.into_iter().filter(|(document, change)| {
-            now.get(&change.path) == Some(change)
-                && (takes_broken || reading.takes(&change.path, document.as_ref()))
-        });
-        let (documents, changes): (Vec<_>, Vec<_>) =
-            resting.collect::<Vec<_>>().into_iter().unzip();
-        let is_partial = changes.len() < count;
-        Some((self.take_changes(reading, changes, documents), is_partial))
+        let mut look = self.unsettled.look(moment, self.options.quiet());
+        let (resting, moving) = reading.resting_changes(read, &now, takes_broken, &mut look);
+        let (documents, changes): (Vec<_>, Vec<_>) = resting.into_iter().unzip();
+        let report = self.take_changes(reading, changes, documents);
+        self.record_files(&moving);
+        Some((report, !moving.is_empty()))
     }
 
     fn attempt_resting_whole(&mut self, takes_broken: bool) -> Option<(LoadReport, bool)> {
         let mut reading = self.read();
+        let moment = Moment::now(self.hears_everything());
         let now = self.peek();
+        let mut look = self.unsettled.look(moment, self.options.quiet());
         // A symlink that is removed while it is looked at seems to lead nowhere.
         let is_sound = takes_broken
             || reading.listing.faults.is_empty()
             || self.last.as_ref().is_none_or(|it| it.listing.faults == reading.listing.faults);
-        let is_partial = if is_sound && reading.listing.has_same_frame(&now) {
-            reading.leave_moving(&now, self.last.as_ref(), takes_broken)
-        } else {
+        if !is_sound || !reading.listing.has_same_frame(&now) {
             let last = self.last.as_ref().filter(|_| self.committed && !takes_broken)?;
-            reading = reading.known_files(&now, last)?;
-            true
-        };
-        if is_partial {
+            reading = reading.known_files(&now, last, &mut look)?;
             self.change_log.record_anywhere();
+            return Some((self.take(reading), true));
         }
-        Some((self.take(reading), is_partial))
+        let moving = reading.leave_moving(&now, self.last.as_ref(), takes_broken, &mut look);
+        // A directory that was gone or empty is filled again. Nothing of it can be kept, so what is
+        // there already would stand for all of it.
+        let is_filling = self.last.is_some() && !self.committed && !moving.is_empty();
+        if is_filling && !takes_broken {
+            return None;
+        }
+        let report = self.take(reading);
+        self.record_files(&moving);
+        Some((report, !moving.is_empty()))
     }
 
     /// Warns that files are written all the time, and stay as they were.
-    pub(crate) fn warn_of_moving(&self, report: &mut LoadReport) {
-        let message = "the directory does not come to rest; files that are written all the time \
-                       stay as they were";
-        report.warnings.push(Warning::of_file(&self.options.directory, message));
+    pub(crate) fn warn_of_moving(&mut self, report: &mut LoadReport) {
+        self.warn_of_unrest(
+            "the directory does not come to rest; files that are written all the time stay as they \
+             were",
+            report,
+        );
     }
 
     /// Reads a directory that does not stop changing. A file that was half written is a fault of
-    /// its layer.
-    pub(crate) fn load_moving(&mut self) -> LoadReport {
-        let reading = self.read();
+    /// its layer, unless it changed or went a moment ago: then it stays as it was. Returns the
+    /// report, and true if there are such files.
+    pub(crate) fn load_moving(&mut self) -> (LoadReport, bool) {
+        let moment = Moment::now(self.hears_everything());
+        let mut reading = self.read();
+        let now = reading.listing.clone();
+        let mut look = self.unsettled.look(moment, self.options.quiet());
+        let moving = reading.leave_moving(&now, self.last.as_ref(), true, &mut look);
         let mut report = self.take(reading);
-        let message = "the directory does not come to rest; read as it was";
-        report.warnings.push(Warning::of_file(&self.options.directory, message));
-        report
+        self.record_files(&moving);
+        self.warn_of_unrest("the directory does not come to rest; read as it was", &mut report);
+        (report, !moving.is_empty())
+    }
+
+    /// Adds a warning that may be true all the time, unless there was one a while ago.
+    fn warn_of_unrest(&mut self, message: &str, report: &mut LoadReport) {
+        if self.warned_of_moving.is_none_or(|at| at.elapsed() >= MOVING_WARNING_PAUSE) {
+            self.warned_of_moving = Some(Instant::now());
+            report.warnings.push(Warning::of_file(&self.options.directory, message));
+        }
     }
 
     /// Returns true if the system reports every change, so that sweeps find lost events alone.
@@ -203,20 +234,25 @@ impl Directory {
         moved
     }
 
-    /// Returns true if files may have changed without a new stamp. The next load reads these files.
-    pub(crate) fn is_unsure(&self) -> bool {
-        let unsure = self.cache.unsure();
-        if unsure.is_empty() {
-            return false;
-        }
+    /// Returns true if files may have changed without a new stamp, or could not be read.
+    pub(crate) fn has_unsure(&self) -> bool {
+        !self.cache.unsure().is_empty()
+    }
+
+    /// Has the next load read these files again.
+    pub(crate) fn record_unsure(&self) {
+        self.record_files(self.cache.unsure());
+    }
+
+    /// Has the next load look at these files.
+    fn record_files<'a>(&self, files: impl IntoIterator<Item = &'a Arc<Path>>) {
         let places = self.last.as_ref().map(|last| last.listing.places.by_shown());
-        for path in unsure {
+        for path in files {
             match places.as_ref().and_then(|places| real(places, path)) {
                 Some(real) => self.change_log.record(real),
                 None => self.change_log.record_anywhere(),
             }
         }
-        true
     }
 
     /// Lists the directory without reading its files.
@@ -230,7 +266,8 @@ impl Directory {
         if let Some(watcher) = &mut self.watcher {
             watcher.watch(&listing.places);
         }
-        let documents = self.cache.read(&listing.files, &self.options, &self.schema);
+        let top = listing.places.top.as_deref();
+        let documents = self.cache.read(&listing.files, top, &self.options, &self.schema);
         Reading { listing, documents }
     }
 
@@ -274,7 +311,8 @@ impl Directory {
             self.cache.forget(&change.path);
             return None;
         };
-        Some(self.cache.read_one(found, &self.options, &self.schema))
+        let top = self.last.as_ref().and_then(|last| last.listing.places.top.as_deref());
+        Some(self.cache.read_one(found, top, &self.options, &self.schema))
     }
 
     /// Commits a whole reading.
@@ -356,19 +394,8 @@ impl Directory {
             let message = "holds no files: nothing is served";
             now.insert(Warning::of_file(&self.options.directory, message));
         }
+        now.extend(self.layers.blank_warnings());
         report.warnings.extend(self.warnings.rest(now));
-        leave_out_emptied(report);
-    }
-}
-
-/// Leaves out the warning that a file says nothing, where a fault says that it had resources.
-fn leave_out_emptied(report: &mut LoadReport) {
-    let LoadReport { faults, warnings, .. } = report;
-    if warnings.iter().any(|warning| warning.message == SAYS_NOTHING) {
-        let faulty: BTreeSet<_> = faults.iter().map(|fault| &*fault.file).collect();
-        let is_faulty =
-            |warning: &Warning| warning.file.as_ref().is_some_and(|file| faulty.contains(&**file));
-        warnings.retain(|warning| warning.message != SAYS_NOTHING || !is_faulty(warning));
     }
 }
 
@@ -380,6 +407,9 @@ fn real(directories: &BTreeMap<&Path, &Path>, shown: &Path) -> Option<PathBuf> {
 /// The number of times that a directory that moves while it is read is read again. After them it is
 /// taken as it is.
 pub(crate) const PATIENCE: usize = 10;
+
+/// The time between two warnings that the directory does not come to rest.
+const MOVING_WARNING_PAUSE: Duration = Duration::from_secs(600);
 
 #[cfg(test)]
 mod tests;

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::*;
+use crate::scan::listing::FileStamp;
 use crate::watch::Wakeup;
 
 fn cluster(name: &str) -> String {
@@ -41,8 +42,12 @@ fn what_never_comes_to_rest_is_read_as_it_is_and_told() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a.json"), cluster("a")).unwrap();
     let mut directory = Directory::new(Options::new(dir.path()), Schema::bundled());
-    let report = directory.load_moving();
-    assert_eq!((report.resources, report.warnings.len()), (1, 1));
+    let (report, is_partial) = directory.load_moving();
+    assert_eq!((report.resources, report.warnings.len(), is_partial), (1, 1, false));
+    // It is not told again at each load.
+    let (mut report, _) = directory.load_moving();
+    directory.warn_of_moving(&mut report);
+    assert_eq!((report.resources, report.warnings.len()), (1, 0));
 }
 
 #[test]
@@ -52,14 +57,15 @@ fn a_file_read_in_the_tick_it_was_written_in_is_read_again() {
     let mut directory = Directory::new(Options::new(dir.path()), Schema::bundled());
     let listing = directory.peek();
     let name = |directory: &mut Directory| {
-        let documents = directory.cache.read(&listing.files, &directory.options, &directory.schema);
+        let Directory { cache, options, schema, .. } = directory;
+        let documents = cache.read(&listing.files, None, options, schema);
         documents[0].resources[0].resource.name().to_string()
     };
     assert_eq!(name(&mut directory), "a");
     // The stamp shows no change.
     fs::write(dir.path().join("a.json"), cluster("b")).unwrap();
     assert_eq!(name(&mut directory), "b");
-    assert!(directory.is_unsure());
+    assert!(directory.has_unsure());
 }
 
 /// A directory that was read while its events are recorded, as a follower does.
@@ -78,7 +84,8 @@ impl Listening {
     fn below(place: &str, files: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (sender, wakeups) = sync_channel(1);
-        let options = Options::new(dir.path().join(place));
+        // Two looks that agree are enough, unless a test says otherwise.
+        let options = Options { settle: Duration::ZERO, ..Options::new(dir.path().join(place)) };
         let directory = Directory::new(options, Schema::bundled());
         let mut it = Self { dir, directory, wakeups };
         files.iter().for_each(|file| it.write(file));
@@ -248,12 +255,17 @@ fn of_a_whole_load_too_what_rests_is_taken() {
     remove("goes.json");
     let now = directory.peek();
     assert!(reading.listing.has_same_frame(&now));
-    assert!(reading.leave_moving(&now, directory.last.as_ref(), false));
+    let mut look = directory.unsettled.look(Moment::now(true), Duration::ZERO);
+    let moving = reading.leave_moving(&now, directory.last.as_ref(), false, &mut look);
+    assert_eq!(moving.len(), 4);
     let names = reading.documents.iter().flat_map(|it| &it.resources);
     let names: Vec<_> = names.map(|it| it.resource.name().to_string()).collect();
     assert_eq!(names, ["comes back", "goes", "moves", "new one", "new"]);
     assert!(reading.listing.files.is_sorted_by_key(|found| &found.path));
-    assert!(!directory.read().leave_moving(&directory.peek(), directory.last.as_ref(), false));
+    let (now, mut reading) = (directory.peek(), directory.read());
+    let mut look = directory.unsettled.look(Moment::now(true), Duration::ZERO);
+    let moving = reading.leave_moving(&now, directory.last.as_ref(), false, &mut look);
+    assert!(moving.is_empty(), "{moving:?}");
 }
 
 #[test]
@@ -272,12 +284,145 @@ fn while_directories_change_files_that_were_there_are_loaded() {
     let now = directory.peek();
     assert!(!reading.listing.has_same_frame(&now));
     let last = directory.last.as_ref().unwrap();
-    let known = reading.known_files(&now, last).unwrap();
+    let mut look = directory.unsettled.look(Moment::now(true), Duration::ZERO);
+    let known = reading.known_files(&now, last, &mut look).unwrap();
     let names = known.documents.iter().flat_map(|it| &it.resources);
     let names: Vec<_> = names.map(|it| it.resource.name().to_string()).collect();
     assert_eq!(names, ["changed", "b.json", "deep/c.json"], "nothing comes, and nothing goes");
     // A directory in place of this one says nothing of it.
     let other = tempfile::tempdir().unwrap();
     let elsewhere = Directory::new(Options::new(other.path()), Schema::bundled()).peek();
-    assert!(reading.known_files(&elsewhere, last).is_none());
+    assert!(reading.known_files(&elsewhere, last, &mut look).is_none());
+}
+
+/// A directory of which a file must have been as it is for an hour.
+fn patient(files: &[&str]) -> Listening {
+    let mut it = Listening::new(files);
+    let hour = Duration::from_secs(3600);
+    (it.directory.options.settle, it.directory.options.settle_bound) = (hour, hour);
+    it
+}
+
+#[test]
+fn a_file_that_is_away_for_a_moment_is_not_removed() {
+    // S-057
+    for whole in [false, true] {
+        let mut it = patient(&["a.json", "b.json", "groups/g/c.json"]);
+        let attempt = |it: &mut Listening| {
+            if whole {
+                it.directory.change_log.record_anywhere();
+            }
+            let (report, is_partial) = it.directory.attempt_resting(false).unwrap();
+            assert_eq!(report.faults, []);
+            is_partial
+        };
+        // An editor keeps the old file under another name, and writes it anew.
+        fs::rename(it.dir.path().join("a.json"), it.dir.path().join("a.json~")).unwrap();
+        if whole {
+            fs::remove_dir_all(it.dir.path().join("groups/g")).unwrap();
+        }
+        let (recorded, changes) = it.recorded();
+        assert_eq!(changes.is_none(), whole);
+        it.directory.change_log.put_back(recorded);
+        for _ in 0..2 {
+            assert!(attempt(&mut it), "it looks again");
+            assert_eq!(it.names(), ["a.json", "b.json"]);
+            let of_group = it.directory.catalog.snapshot(Some("g"), None).unwrap();
+            assert_eq!(of_group.types().map(|url| of_group.set(url).len()).sum::<usize>(), 3);
+        }
+        fs::write(it.dir.path().join("a.json"), cluster("new")).unwrap();
+        assert!(attempt(&mut it), "it may be half written");
+        assert_eq!(it.names(), ["a.json", "b.json"]);
+        it.directory.options.settle = Duration::ZERO;
+        assert!(!attempt(&mut it));
+        assert_eq!(it.names(), ["b.json", "new"]);
+        let of_group = it.directory.catalog.snapshot(Some("g"), None).unwrap();
+        let left = of_group.types().map(|url| of_group.set(url).len()).sum::<usize>();
+        assert_eq!(left, if whole { 2 } else { 3 });
+    }
+}
+
+#[test]
+fn a_file_that_moves_is_not_in_two_places() {
+    let mut it = patient(&["a.json", "b.json"]);
+    fs::rename(it.dir.path().join("a.json"), it.dir.path().join("c.json")).unwrap();
+    it.write("d.json");
+    let (recorded, changes) = it.recorded();
+    let changes = changes.unwrap();
+    let now = it.directory.changes(&recorded).unwrap();
+    let now = now.into_iter().map(|now| (Arc::clone(&now.path), now)).collect();
+    let read: Vec<_> =
+        changes.into_iter().map(|change| (it.directory.read_changed(&change), change)).collect();
+    // By its stamp the new file rests. It is not known since when the old one is missing.
+    let hours = Duration::from_secs(7200);
+    let moment = Moment { at: Instant::now(), time: Some(SystemTime::now() + hours) };
+    let mut look = it.directory.unsettled.look(moment, it.directory.options.quiet());
+    let last = it.directory.last.as_ref().unwrap();
+    let (resting, moving) = last.resting_changes(read, &now, false, &mut look);
+    let name = |path: &Arc<Path>| path.file_name().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(moving.iter().map(name).collect::<Vec<_>>(), ["a.json", "c.json"]);
+    let resting: Vec<_> = resting.iter().map(|(_, change)| name(&change.path)).collect();
+    assert_eq!(resting, ["d.json"]);
+    // The same holds for a load of everything.
+    let mut reading = it.directory.read();
+    let mut look = it.directory.unsettled.look(moment, it.directory.options.quiet());
+    let now = reading.listing.clone();
+    let moving = reading.leave_moving(&now, it.directory.last.as_ref(), false, &mut look);
+    assert_eq!(moving.iter().map(name).collect::<Vec<_>>(), ["a.json", "c.json"]);
+}
+
+#[test]
+fn after_a_whole_load_only_what_moved_is_looked_at_again() {
+    let mut it = patient(&["a.json", "b.json"]);
+    it.write("deep/c.json");
+    it.recorded();
+    it.directory.change_log.record_anywhere();
+    let (_, is_partial) = it.directory.attempt_resting(false).unwrap();
+    assert!(is_partial);
+    let moved = it.dir.path().canonicalize().unwrap().join("deep/c.json");
+    assert_eq!(it.directory.change_log.pending(), ChangedPlaces::At([moved].into()));
+}
+
+#[test]
+fn a_directory_that_fills_again_is_not_taken_by_halves() {
+    // S-057: a script between `rm` and `cp`
+    let mut it = patient(&["a.json", "b.json"]);
+    for file in ["a.json", "b.json"] {
+        fs::remove_file(it.dir.path().join(file)).unwrap();
+    }
+    it.directory.change_log.record_anywhere();
+    assert_eq!(it.directory.attempt().unwrap().faults.len(), 1);
+    it.write("a.json");
+    it.directory.change_log.record_anywhere();
+    assert!(it.directory.attempt_resting(false).is_none());
+    assert_eq!(it.names(), ["a.json", "b.json"]);
+    it.directory.options.settle = Duration::ZERO;
+    assert!(it.directory.attempt_resting(false).is_some());
+    assert_eq!(it.names(), ["a.json"]);
+}
+
+#[test]
+fn a_directory_that_becomes_a_symlink_lends_its_place_to_no_other_file() {
+    // S-138
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    for place in ["conf/sub", "conf/other", "outside"] {
+        fs::create_dir_all(root.join(place)).unwrap();
+        fs::write(root.join(place).join("a.json"), "hash").unwrap();
+    }
+    let mut directory = Directory::new(Options::new(root.join("conf")), Schema::bundled());
+    let listing = directory.peek();
+    let mut found = listing.files.last().unwrap().clone();
+    assert!(found.is_ours && found.path.ends_with("sub/a.json"));
+    fs::remove_dir_all(root.join("conf/sub")).unwrap();
+    for (target, may_quote) in [("../outside", false), ("other", true)] {
+        std::os::unix::fs::symlink(target, root.join("conf/sub")).unwrap();
+        // The stamp was taken between the two.
+        found.stamp = FileStamp::of(&fs::metadata(&found.path).unwrap());
+        let Directory { cache, options, schema, .. } = &mut directory;
+        let document = cache.read_one(&found, listing.places.top.as_deref(), options, schema);
+        assert_eq!(format!("{:?}", document.faults).contains("hash"), may_quote);
+        cache.forget(&found.path);
+        fs::remove_file(root.join("conf/sub")).unwrap();
+    }
 }

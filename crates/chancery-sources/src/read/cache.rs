@@ -5,12 +5,13 @@
 //! files than the directory does.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use chancery_files::OpenFile;
+use chancery_proto::document::Format;
 use chancery_proto::schema::Schema;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -19,6 +20,7 @@ use crate::fault_list::MAX_FAULTS_OF_LOAD;
 use crate::options::Options;
 use crate::read::document::{Document, Parsing};
 use crate::read::workers;
+use crate::scan::is_below;
 use crate::scan::listing::{FileStamp, FoundFile};
 
 /// The content of the files when they were last read.
@@ -41,10 +43,12 @@ struct CachedFile {
 }
 
 impl Cache {
-    /// Reads the listed files, and forgets all others. The documents come in the same order.
+    /// Reads the listed files, which are below this directory, and forgets all others. The documents
+    /// come in the same order.
     pub(crate) fn read(
         &mut self,
         files: &[FoundFile],
+        top: Option<&Path>,
         options: &Options,
         schema: &Schema,
     ) -> Vec<Arc<Document>> {
@@ -52,19 +56,20 @@ impl Cache {
         let described = AtomicUsize::new(0);
         let fresh = workers::map(files, |found| {
             let known = before.files.get(&found.path);
-            cut_early(fresh(found, known, options, schema), &described)
+            cut_early(fresh(found, known, top, options, schema), &described)
         });
         files.iter().zip(fresh).map(|(found, fresh)| self.keep(found, fresh)).collect()
     }
 
-    /// Reads one file.
+    /// Reads one file, which is below this directory.
     pub(crate) fn read_one(
         &mut self,
         found: &FoundFile,
+        top: Option<&Path>,
         options: &Options,
         schema: &Schema,
     ) -> Arc<Document> {
-        let fresh = fresh(found, self.files.get(&found.path), options, schema);
+        let fresh = fresh(found, self.files.get(&found.path), top, options, schema);
         self.keep(found, fresh)
     }
 
@@ -122,10 +127,20 @@ fn cut_early(
 /// The number of faults that are described while files are read, before they are counted in order.
 const MANY_FAULTS: usize = 50 * MAX_FAULTS_OF_LOAD;
 
+/// Returns true if faults may quote the open file. A symlink may have been made to lead elsewhere
+/// since the scan, also one in the place of a directory; so the file itself is asked where it is.
+fn may_quote(found: &FoundFile, file: &OpenFile, top: Option<&Path>) -> bool {
+    let is_in_top = |real: PathBuf| {
+        top.is_some_and(|top| is_below(top, &real)) && Format::of_path(&real).is_some()
+    };
+    found.is_ours && found.stamp.is_of(file.metadata()) && file.real_path().is_none_or(is_in_top)
+}
+
 /// Reads and parses the file, unless it is known not to have changed.
 fn fresh(
     found: &FoundFile,
     before: Option<&CachedFile>,
+    top: Option<&Path>,
     options: &Options,
     schema: &Schema,
 ) -> Result<CachedFile, Wrong> {
@@ -137,15 +152,14 @@ fn fresh(
         return Ok(known.clone());
     }
     let read_at = SystemTime::now();
-    let file = OpenFile::open_listed(&found.path)?;
-    // A symlink may have been made to lead elsewhere since the scan.
-    let quotes = found.is_ours && stamp.is_of(file.metadata());
+    let mut file = OpenFile::open_listed(&found.path)?;
     let bytes = file.read(options.max_file_bytes)?;
     let hash = xxh3_128(&bytes);
     let document = match before {
         Some(known) if known.hash == hash => Arc::clone(&known.document),
         _ => {
             let before = before.map(|known| &*known.document);
+            let quotes = &|| may_quote(found, &file, top);
             Arc::new(Parsing { found, quotes, v2: options.v2, schema }.document(&bytes, before)?)
         }
     };

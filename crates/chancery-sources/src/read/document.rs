@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::path::Path;
 
 use chancery_catalog::{Entry, Key, Origin};
+use chancery_core::printable::{MAX_NAME_BYTES, cut};
 use chancery_core::{Resource, TypeUrl};
-use chancery_proto::document::{self, Parsed, Piece, Position, Renderer};
+use chancery_proto::document::{self, Format, Parsed, Piece, Position, Renderer};
 use chancery_proto::resource::to_v2;
 use chancery_proto::schema::Schema;
 use xxhash_rust::xxh3::xxh3_128;
@@ -70,8 +71,8 @@ impl LoadedResource {
 #[derive(Clone, Copy)]
 pub(crate) struct Parsing<'a> {
     pub(crate) found: &'a FoundFile,
-    /// True if faults may quote the file.
-    pub(crate) quotes: bool,
+    /// Returns true if faults may quote the file. Nobody asks unless there are any.
+    pub(crate) quotes: &'a (dyn Fn() -> bool + Sync),
     pub(crate) v2: bool,
     pub(crate) schema: &'a Schema,
 }
@@ -119,39 +120,26 @@ impl Parsing<'_> {
         before: Option<&Document>,
     ) -> Result<Document, Wrong> {
         let known = before.map_or(&[][..], |before| &before.parts);
-        let text = str::from_utf8(bytes).ok();
-        let pieces = text.and_then(|text| document::pieces(self.found.format, text));
-        let document = match pieces.and_then(|pieces| self.together(&pieces, known)) {
-            Some(document) => document,
-            None => self.parse_caught(bytes)?,
-        };
-        Ok(self.with_blank_warning(document))
-    }
-
-    fn with_blank_warning(self, mut document: Document) -> Document {
-        if document.is_blank {
-            document.warnings.push(Warning::of_file(&self.found.path, SAYS_NOTHING));
+        let is_yaml = self.found.format == Format::Yaml;
+        let text = is_yaml.then(|| str::from_utf8(bytes).ok()).flatten();
+        let pieces = text.and_then(|text| document::pieces(Format::Yaml, text));
+        match pieces.and_then(|pieces| self.together(&pieces, known)) {
+            Some(document) => Ok(document),
+            None => self.parse_caught(bytes),
         }
-        document
     }
 
     /// Parses a whole text. A parser that panics is a fault of this file and concerns no other.
     fn parse_caught(self, bytes: &[u8]) -> Result<Document, Wrong> {
-        let Self { found, quotes, v2, schema } = self;
+        let Self { found, v2, schema, .. } = self;
         let parse = AssertUnwindSafe(|| document::parse(schema, found.format, bytes));
         let Parsed { resources, faults, more_faults, is_blank } =
             catch_unwind(parse).map_err(|_| Wrong::Panicked)?;
         let mut document = Document { more_faults, is_blank, ..Document::default() };
-        let file = found.path.display().to_string();
-        let mut renderer = Renderer::new(&file, str::from_utf8(bytes).ok());
-        for fault in faults {
-            let fault = if quotes { fault } else { fault.unquoted() };
-            let rendered = renderer.render(&fault);
-            let scope = Scope::Layer(found.layer.clone());
-            document.faults.push(Fault::of_document(scope, &found.path, &fault, rendered));
-        }
+        document.faults = self.rendered(faults, bytes);
         for parsed in resources {
-            let (kind, name) = (parsed.type_url.short(), parsed.resource.name());
+            let kind = parsed.type_url.short();
+            let name = cut(parsed.resource.name().as_str(), MAX_NAME_BYTES);
             let warnings = parsed.warnings.iter().map(|warning| Warning {
                 file: Some(found.path.to_path_buf()),
                 line: Some(parsed.position.line),
@@ -167,6 +155,23 @@ impl Parsing<'_> {
             });
         }
         Ok(document)
+    }
+
+    /// The faults of a text. Without any, nothing is made of the text or of its path.
+    fn rendered(self, faults: Vec<document::Fault>, bytes: &[u8]) -> Vec<Fault> {
+        if faults.is_empty() {
+            return Vec::new();
+        }
+        let found = self.found;
+        let quotes = (self.quotes)();
+        let file = found.path.display().to_string();
+        let mut renderer = Renderer::new(&file, str::from_utf8(bytes).ok());
+        let rendered = faults.into_iter().map(|fault| {
+            let fault = if quotes { fault } else { fault.unquoted() };
+            let rendered = renderer.render(&fault);
+            Fault::of_document(Scope::Layer(found.layer.clone()), &found.path, &fault, rendered)
+        });
+        rendered.collect()
     }
 
     /// Joins the pieces of a text; `None` if one has a fault, or two define the same resource.
@@ -215,13 +220,8 @@ impl Parsing<'_> {
     }
 }
 
-/// The warning about a file that says nothing and has no resources in force.
-pub(crate) const SAYS_NOTHING: &str =
-    "says nothing: it is empty, or holds comments alone; `[]` says that it has no resources";
-
 #[cfg(test)]
 mod tests {
-    use chancery_proto::document::Format;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -275,12 +275,11 @@ mod tests {
             v2 in any::<bool>(),
         ) {
             let (found, schema) = (found(), Schema::bundled());
-            let parsing = Parsing { found: &found, quotes: true, v2, schema: &schema };
+            let parsing = Parsing { found: &found, quotes: &|| true, v2, schema: &schema };
             let mut before = None;
             for text in texts {
                 let text = text.join("---\n");
                 let whole = parsing.parse_caught(text.as_bytes()).unwrap();
-                let whole = parsing.with_blank_warning(whole);
                 let document = parsing.document(text.as_bytes(), before.as_ref()).unwrap();
                 prop_assert_eq!(told(&document), told(&whole));
                 before = Some(document);
@@ -291,7 +290,7 @@ mod tests {
     #[test]
     fn a_piece_that_was_there_before_is_not_read_again() {
         let (found, schema) = (found(), Schema::bundled());
-        let parsing = Parsing { found: &found, quotes: true, v2: false, schema: &schema };
+        let parsing = Parsing { found: &found, quotes: &|| true, v2: false, schema: &schema };
         let cluster = |name: &str| {
             format!("{{ \"@type\": t/envoy.config.cluster.v3.Cluster, name: {name} }}\n")
         };

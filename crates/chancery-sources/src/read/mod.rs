@@ -2,9 +2,9 @@
 
 pub(crate) mod cache;
 pub(crate) mod document;
+pub(crate) mod moving;
 pub(crate) mod workers;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,6 +20,9 @@ pub(crate) struct Reading {
     /// The documents, in the order of the listed files.
     pub(crate) documents: Vec<Arc<Document>>,
 }
+
+/// A file as it was read, and its document.
+pub(crate) type FileReading = (FoundFile, Arc<Document>);
 
 /// A file whose content changed: its document before and now.
 pub(crate) struct FileEdit {
@@ -51,80 +54,8 @@ impl Reading {
         (!same).then_some(FileEdit { layer, file, old, new })
     }
 
-    /// Returns true if this document may take the place of the present one while the directory is
-    /// not quiet. One that is broken or empty may be half written.
-    pub(crate) fn takes(&self, path: &Path, document: Option<&Arc<Document>>) -> bool {
-        let is_good = |document: &Document| document.faults.is_empty() && !document.is_blank;
-        let known = self.listing.find(path).map(|at| &self.documents[at]);
-        match (known, document) {
-            (Some(known), Some(new)) => is_good(new) || known.is_same(new) || !is_good(known),
-            (None, Some(new)) => is_good(new),
-            (_, None) => true,
-        }
-    }
-
-    /// Puts the files that are not at rest back to what they were in the last reading: those that
-    /// are not the same in this listing of now, and those that broke unless these are taken. Returns
-    /// true if there are such files.
-    pub(crate) fn leave_moving(
-        &mut self,
-        now: &Listing,
-        last: Option<&Self>,
-        takes_broken: bool,
-    ) -> bool {
-        let read: BTreeMap<_, _> = std::mem::take(&mut self.listing.files)
-            .into_iter()
-            .zip(std::mem::take(&mut self.documents))
-            .map(|(found, document)| (Arc::clone(&found.path), (found, document)))
-            .collect();
-        let nothing = Self::default();
-        let last = last.unwrap_or(&nothing);
-        let mut is_partial = false;
-        let mut rest = BTreeMap::new();
-        for (path, (found, document)) in read {
-            let is_there = now.find(&path).is_some_and(|at| now.files[at] == found);
-            if is_there && (takes_broken || last.takes(&path, Some(&document))) {
-                rest.insert(path, (found, document));
-            } else {
-                is_partial = true;
-                last.kept(&path)
-                    .into_iter()
-                    .for_each(|kept| drop(rest.insert(Arc::clone(&path), kept)));
-            }
-        }
-        // Files that came back while the others were read.
-        for found in &now.files {
-            if !rest.contains_key(&found.path) {
-                is_partial = true;
-                let kept = last.kept(&found.path).into_iter();
-                kept.for_each(|kept| drop(rest.insert(Arc::clone(&found.path), kept)));
-            }
-        }
-        (self.listing.files, self.documents) = rest.into_values().unzip();
-        is_partial
-    }
-
-    /// The last reading with those of its files that rest as they are now. It is for a directory
-    /// whose directories or symlinks change: which files come or go is not known then. Returns
-    /// `None` if it is another directory.
-    pub(crate) fn known_files(&self, now: &Listing, last: &Self) -> Option<Self> {
-        let tops = [self.listing.top, now.top, last.listing.top];
-        if tops[0].is_none() || tops.iter().any(|top| *top != tops[0]) {
-            return None;
-        }
-        let mut known = Self { listing: last.listing.clone(), documents: last.documents.clone() };
-        for (at, found) in known.listing.files.iter_mut().enumerate() {
-            let Some((read, document)) = self.kept(&found.path) else { continue };
-            let rests = now.find(&found.path).is_some_and(|at| now.files[at] == read);
-            if rests && read.layer == found.layer && last.takes(&found.path, Some(&document)) {
-                (*found, known.documents[at]) = (read, document);
-            }
-        }
-        Some(known)
-    }
-
     /// A file as it was read, and its document.
-    fn kept(&self, path: &Path) -> Option<(FoundFile, Arc<Document>)> {
+    fn kept(&self, path: &Path) -> Option<FileReading> {
         let at = self.listing.find(path)?;
         Some((self.listing.files[at].clone(), Arc::clone(&self.documents[at])))
     }

@@ -121,6 +121,15 @@ impl Listing {
             && self.places == other.places
     }
 
+    /// Adds a layer of which a file is kept.
+    pub(crate) fn add_layer(&mut self, layer: &Layer) {
+        match layer {
+            Layer::Base => {}
+            Layer::Group(name) => drop(self.groups.insert(Arc::clone(name))),
+            Layer::Node(id) => drop(self.nodes.insert(Arc::clone(id))),
+        }
+    }
+
     /// The index of a file.
     pub(crate) fn find(&self, path: &Path) -> Option<usize> {
         self.place(path).ok()
@@ -166,6 +175,15 @@ impl FileStamp {
     /// Returns true if it is a stamp of this file, whatever was written to it.
     pub(crate) fn is_of(&self, metadata: &Metadata) -> bool {
         self.identity == FileIdentity::of(metadata)
+    }
+
+    /// The time since the file was written, renamed or changed otherwise. `None` if that is not
+    /// known: some file systems count in seconds.
+    pub(crate) fn age(&self, now: SystemTime) -> Option<Duration> {
+        let (seconds, nanos) = self.changed;
+        let (seconds, nanos) = (u64::try_from(seconds).ok()?, u32::try_from(nanos).ok()?);
+        let changed = SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, nanos))?;
+        now.duration_since(changed).ok().filter(|_| nanos > 0)
     }
 
     /// Returns true if a write after this moment is sure to change the stamp. File systems keep

@@ -15,6 +15,7 @@ pub(crate) mod skipped;
 pub(crate) mod symlinks;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, DirEntry, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -61,14 +62,18 @@ struct ScannedEntry {
 }
 
 impl ScannedEntry {
-    /// Returns true if the file lies below this directory, under a name of a known format. Bytes are
-    /// compared, and the name behind a link alone is looked at, because there may be many files.
+    /// Returns true if the file lies below this directory, under a name of a known format. The name
+    /// behind a link alone is looked at, because there may be many files.
     fn is_ours(&self, top: &Path) -> bool {
-        let (top, real) = (top.as_os_str(), self.real.as_os_str());
-        let below = real.as_encoded_bytes().strip_prefix(top.as_encoded_bytes());
-        let is_below = below.is_some_and(|below| top == "/" || below.starts_with(b"/"));
-        is_below && (!self.is_link || Format::of_path(&self.real).is_some())
+        is_below(top, &self.real) && (!self.is_link || Format::of_path(&self.real).is_some())
     }
+}
+
+/// Returns true if this path without symlinks is below the top directory. Bytes are compared.
+pub(crate) fn is_below(top: &Path, real: &Path) -> bool {
+    let (top, real) = (top.as_os_str(), real.as_os_str());
+    let below = real.as_encoded_bytes().strip_prefix(top.as_encoded_bytes());
+    below.is_some_and(|below| top == "/" || below.starts_with(b"/"))
 }
 
 /// The directories at the top whose entries are layers.
@@ -164,11 +169,7 @@ impl Scan<'_> {
             Ok(name) => kind.layer(name),
             Err(wrong) => return self.fault(wrong, kind.scope(), &shown),
         };
-        match &layer {
-            Layer::Base => {}
-            Layer::Group(name) => drop(self.listing.groups.insert(Arc::clone(name))),
-            Layer::Node(id) => drop(self.listing.nodes.insert(Arc::clone(id))),
-        }
+        self.listing.add_layer(&layer);
         self.directory(&spot, &layer);
     }
 
@@ -225,7 +226,7 @@ impl Scan<'_> {
             // A directory that is found twice belongs to no layer alone.
             self.listing.places.directories.insert(at.real.clone(), None);
         }
-        let entries = fs::read_dir(&at.shown).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let entries = fs::read_dir(&at.real).and_then(Iterator::collect::<io::Result<Vec<_>>>);
         match entries {
             Ok(mut entries) => {
                 entries.retain(|entry| !is_skipped(&entry.file_name()));
@@ -265,31 +266,48 @@ impl Scan<'_> {
     ) -> Option<ScannedEntry> {
         let name = entry.file_name();
         let shown = parent.shown.join(&name);
-        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
-        let real = if is_link {
-            let Some(path) = symlinks::resolve(&parent.real, Path::new(&name)) else {
-                self.fault(Wrong::Endless, scope.clone(), &shown);
-                return None;
-            };
-            let entries = path.links.into_iter().chain([path.end.clone()]);
-            self.listing.places.entries.extend(entries);
-            path.end
-        } else {
-            parent.real.join(&name)
-        };
-        match fs::metadata(&shown) {
-            Ok(metadata) => Some(ScannedEntry { shown, real, is_link, metadata }),
+        match self.look(parent, entry, &name) {
+            Ok(Some((real, is_link, metadata))) => {
+                Some(ScannedEntry { shown, real, is_link, metadata })
+            }
+            Ok(None) => None,
+            Err(wrong) => {
+                self.fault(wrong, scope.clone(), &shown);
+                None
+            }
+        }
+    }
+
+    /// The path of an entry without symlinks, whether the entry is one, and what is at that path.
+    /// The path is looked at and not the way that led to it, which may lead elsewhere by then: a
+    /// file that lies in the directory may be quoted.
+    fn look(
+        &mut self,
+        parent: &ScannedEntry,
+        entry: &DirEntry,
+        name: &OsStr,
+    ) -> Result<Option<(PathBuf, bool, Metadata)>, Wrong> {
+        let real = parent.real.join(name);
+        let Some(kind) = found(entry.file_type())? else { return Ok(None) };
+        if !kind.is_symlink() {
+            let metadata = found(fs::symlink_metadata(&real))?;
+            // A symlink that takes the place of a file at this moment is another entry.
+            return Ok(metadata.filter(|it| !it.is_symlink()).map(|it| (real, false, it)));
+        }
+        let path = symlinks::resolve(&parent.real, Path::new(name)).ok_or(Wrong::Endless)?;
+        let entries = path.links.into_iter().chain([path.end.clone()]);
+        self.listing.places.entries.extend(entries);
+        match fs::symlink_metadata(&path.end) {
+            Ok(metadata) if metadata.is_symlink() => Ok(None),
+            Ok(metadata) => Ok(Some((path.end, true, metadata))),
             // A link that was removed meanwhile is not one that leads nowhere.
-            Err(error)
-                if error.kind() == io::ErrorKind::NotFound
-                    && (!is_link || fs::symlink_metadata(&shown).is_err()) =>
-            {
-                None
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                match found(fs::symlink_metadata(&real))? {
+                    Some(_) => Err(Wrong::Unreadable(error)),
+                    None => Ok(None),
+                }
             }
-            Err(error) => {
-                self.fault(Wrong::Unreadable(error), scope.clone(), &shown);
-                None
-            }
+            Err(error) => Err(Wrong::Unreadable(error)),
         }
     }
 
@@ -336,6 +354,15 @@ impl Scan<'_> {
     }
 }
 
+/// The result of a look; `None` if there is nothing. Any other error says nothing of that.
+fn found<T>(result: io::Result<T>) -> Result<Option<T>, Wrong> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Wrong::Unreadable(error)),
+    }
+}
+
 impl Overlays {
     fn scope(self) -> Scope {
         match self {
@@ -357,3 +384,6 @@ const MAX_WARNINGS: usize = 1000;
 
 /// The number of directories within each other. Paths end at 4,096 bytes on Linux anyway.
 const MAX_DEPTH: usize = 64;
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,6 @@
 //! The output of an earlier run as JSON, line by line: the last line of a resource is its state.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
@@ -14,6 +13,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::exit::Failure;
+
+/// The limit for the output of an earlier run. It has a line for each change, and is kept whole while
+/// it is read.
+const MAX_BYTES: u64 = 4 << 30;
 
 /// A line of `get` or of `watch`.
 #[derive(Deserialize)]
@@ -29,7 +32,8 @@ struct PrintedLine {
 /// Reads the resources of an earlier run.
 pub(super) fn read(path: &Path, schema: &Schema) -> Result<Vec<(TypeUrl, Resource)>, Failure> {
     let shown = path.display();
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read `{shown}`"))?;
+    let text = chancery_files::read_to_string(path, MAX_BYTES)
+        .with_context(|| format!("cannot read `{shown}`"))?;
     let mut all = BTreeMap::new();
     for (number, line) in text.lines().enumerate() {
         let place = || format!("cannot use `{shown}`: line {}", number + 1);
