@@ -13,6 +13,8 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use http::Request;
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
@@ -107,9 +109,10 @@ impl Connections {
 }
 
 async fn connection(stream: TcpStream, admin: Arc<Admin>) {
-    let service = service_fn(|request| {
-        let response = answer(&admin, &request);
-        async { Ok::<_, Infallible>(response) }
+    let service = service_fn(|request: Request<Incoming>| {
+        let admin = Arc::clone(&admin);
+        // No request has a body of interest.
+        async move { Ok::<_, Infallible>(answer(&admin, request.map(drop)).await) }
     });
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
