@@ -73,6 +73,9 @@ async fn serve(listener: TcpListener, admin: Arc<Admin>, stop: CancellationToken
             Ok((stream, _)) => {
                 failing = false;
                 connections.add(stream, Arc::clone(&admin));
+                // Those who wait come in one after the other, and each is heard before the next:
+                // otherwise a burst would take the places of connections that nobody looked at.
+                tokio::task::yield_now().await;
             }
             Err(error) => {
                 // One line says it until it works again: there are ten attempts in a second.
@@ -139,3 +142,54 @@ const CONNECTION_TIME: Duration = Duration::from_secs(60);
 
 /// The pause after a failed accept: most fail because there are no free file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::TcpStream as Dialled;
+
+    use chancery_catalog::Catalog;
+    use prometheus_client::registry::Registry;
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+    use crate::admin::{AdminHosts, LoadStatus, Readiness};
+
+    const TIME: Duration = Duration::from_secs(60);
+
+    fn admin() -> Arc<Admin> {
+        Arc::new(Admin {
+            readiness: Readiness::default(),
+            loaded: LoadStatus::new(Catalog::default()),
+            registry: Registry::default(),
+            hosts: AdminHosts::default(),
+        })
+    }
+
+    /// A connection whose request has arrived before anybody accepts it.
+    fn asking(listener: &BoundListener) -> Dialled {
+        let mut stream = Dialled::connect(listener.local_addr().unwrap()).unwrap();
+        let request = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        stream
+    }
+
+    #[tokio::test]
+    async fn who_has_asked_is_answered_however_many_come_at_once() {
+        let listener = BoundListener::bind("127.0.0.1:0").unwrap();
+        let asking: Vec<_> = (0..120).map(|_| asking(&listener)).collect();
+        listener.set_nonblocking(true).unwrap();
+        let listener = TcpListener::from_std(listener).unwrap();
+        let stop = CancellationToken::new();
+        let serving = tokio::spawn(serve(listener, admin(), stop.clone()));
+        for (number, stream) in asking.into_iter().enumerate() {
+            let mut answer = String::new();
+            let mut stream = TcpStream::from_std(stream).unwrap();
+            let read = tokio::time::timeout(TIME, stream.read_to_string(&mut answer)).await;
+            assert!(answer.ends_with("ok\n"), "{number}: {read:?} {answer:?}");
+        }
+        stop.cancel();
+        tokio::time::timeout(TIME, serving).await.unwrap().unwrap();
+    }
+}
