@@ -162,6 +162,18 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_is_taken_away_needs_a_restart_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = "tls: {cert: c, key: k}\ncontrol-plane: one\nunmatched: refuse\n";
+        let mut file = file_in(&dir, text);
+        fs::write(dir.path().join(FILE), "{}\n").unwrap();
+        let Some(ConfigChange::Usable { restart, .. }) = file.look_now(true) else {
+            panic!("unusable")
+        };
+        assert_eq!(restart, ["control-plane", "tls"]);
+    }
+
+    #[test]
     fn a_file_that_is_emptied_is_refused_and_one_with_an_empty_mapping_is_not() {
         let dir = tempfile::tempdir().unwrap();
         let mut file = file_in(&dir, "unmatched: refuse\n");

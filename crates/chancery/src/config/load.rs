@@ -3,7 +3,7 @@
 //! A flag counts more than the environment, and both count more than the file. Not here: the keys
 //! (`config`), the flags (`flags`), and the file while the server runs (`file`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -59,8 +59,10 @@ pub(crate) fn effective(flags: &ServeFlags) -> Result<Config, InvalidConfig> {
 /// The keys that differ between the two and take effect only after a restart.
 pub(crate) fn restart_needed(old: &Config, new: &Config) -> Vec<String> {
     let (old, new) = (keys(old), keys(new));
-    let differs = |key: &&String| old.get(*key) != new.get(*key);
-    new.keys().filter(|key| !LIVE.contains(&key.as_str())).filter(differs).cloned().collect()
+    // A table or key that was removed is a difference too.
+    let all: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+    let differ = all.into_iter().filter(|key| old.get(*key) != new.get(*key));
+    differ.filter(|key| !LIVE.contains(&key.as_str())).cloned().collect()
 }
 
 fn from_file(dir: &Path) -> Result<Config, InvalidConfig> {
