@@ -4,7 +4,8 @@
 //! (`config`), the flags (`flags`), and the file while the server runs (`file`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, Metadata};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use chancery_files::ReadError;
@@ -83,9 +84,14 @@ fn from_file(dir: &Path) -> Result<Config, InvalidConfig> {
 pub(super) fn read(path: &Path) -> Result<Option<String>, ReadError> {
     match chancery_files::read_to_string(path, MAX_BYTES) {
         Ok(text) => Ok(Some(text)),
-        Err(error) if error.is_not_found() && fs::symlink_metadata(path).is_err() => Ok(None),
+        Err(error) if error.is_not_found() && is_absent(&fs::symlink_metadata(path)) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Returns true if it is known that there is nothing. Another error says nothing about that.
+fn is_absent(found: &io::Result<Metadata>) -> bool {
+    found.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// The finding for a fault. Nothing is quoted from a file outside of the directory: a symlink may
@@ -236,6 +242,18 @@ mod tests {
             fs::copy(elsewhere.path().join("shadow"), &link).unwrap();
             assert!(effective(&flags).unwrap_err().finding().rendered().contains("hash"));
             fs::remove_file(&link).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_looked_at_is_not_taken_for_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE);
+        assert!(is_absent(&fs::symlink_metadata(&path)));
+        fs::write(&path, "").unwrap();
+        assert!(!is_absent(&fs::symlink_metadata(&path)));
+        for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::StaleNetworkFileHandle] {
+            assert!(!is_absent(&Err(kind.into())), "{kind}");
         }
     }
 
