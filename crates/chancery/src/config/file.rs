@@ -100,7 +100,7 @@ impl ConfigFile {
 
 fn content_of(path: &Path) -> FileContent {
     match load::read(path) {
-        Ok(Some(text)) => FileContent::Text(text),
+        Ok(Some(file)) => FileContent::Text(file.text),
         Ok(None) => FileContent::Missing,
         Err(error) => FileContent::Unreadable(error.to_string()),
     }

@@ -6,9 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use chancery_files::ReadError;
+use chancery_files::{OpenFile, ReadError};
 use chancery_proto::syntax::{self, Fault};
 
 use super::{Config, ServeFlags, TlsTable};
@@ -31,6 +32,23 @@ pub(crate) enum InvalidConfig {
     /// The content of the file has a fault.
     #[error("{0}")]
     Broken(Box<Finding>),
+}
+
+/// The content of the file.
+pub(super) struct ConfigText {
+    pub(super) text: String,
+    /// The file that it was read from.
+    id: FileId,
+}
+
+/// A file of this machine, whatever its name is: its device and its inode.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct FileId(u64, u64);
+
+impl FileId {
+    fn of(file: &Metadata) -> Self {
+        Self(file.dev(), file.ino())
+    }
 }
 
 impl InvalidConfig {
@@ -68,21 +86,25 @@ pub(crate) fn restart_needed(old: &Config, new: &Config) -> Vec<String> {
 
 fn from_file(dir: &Path) -> Result<Config, InvalidConfig> {
     let path = dir.join(FILE);
-    let text = match read(&path) {
-        Ok(Some(text)) => text,
+    let file = match read(&path) {
+        Ok(Some(file)) => file,
         Ok(None) => return Ok(Config::default()),
         Err(source) => return Err(InvalidConfig::Unreadable { path, source }),
     };
-    match syntax::from_yaml::<Config>(&text) {
+    match syntax::from_yaml::<Config>(&file.text) {
         Ok(config) => Ok(resolved(config, dir)),
-        Err(fault) => Err(InvalidConfig::Broken(Box::new(finding(dir, &path, &fault, &text)))),
+        Err(fault) => Err(InvalidConfig::Broken(Box::new(finding(dir, &path, &fault, &file)))),
     }
 }
 
-/// The text of the file; `None` if there is none. A symlink that leads nowhere is no missing file:
-/// without the file, everything would have its default.
-pub(super) fn read(path: &Path) -> Result<Option<String>, ReadError> {
-    match chancery_files::read_to_string(path, MAX_BYTES) {
+/// The file; `None` if there is none. A symlink that leads nowhere is no missing file: without the
+/// file, everything would have its default.
+pub(super) fn read(path: &Path) -> Result<Option<ConfigText>, ReadError> {
+    let text = OpenFile::open(path).and_then(|file| {
+        let id = FileId::of(file.metadata());
+        Ok(ConfigText { text: file.read_to_string(MAX_BYTES)?, id })
+    });
+    match text {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.is_not_found() && is_absent(&fs::symlink_metadata(path)) => Ok(None),
         Err(error) => Err(error),
@@ -96,15 +118,21 @@ fn is_absent(found: &io::Result<Metadata>) -> bool {
 
 /// The finding for a fault. Nothing is quoted from a file outside of the directory: a symlink may
 /// lead to one that the operator of the directory cannot read.
-fn finding(dir: &Path, path: &Path, fault: &Fault, text: &str) -> Finding {
-    let real = fs::canonicalize(dir).and_then(|dir| Ok(fs::canonicalize(path)?.starts_with(dir)));
-    if real.is_ok_and(|inside| inside) {
-        return Finding::of_config(path, fault, text);
+fn finding(dir: &Path, path: &Path, fault: &Fault, file: &ConfigText) -> Finding {
+    if is_inside(dir, path, file.id).is_ok_and(|inside| inside) {
+        return Finding::of_config(path, fault, &file.text);
     }
     let message = "is no configuration of the server; it lies outside of the directory, so nothing \
                    of it is shown";
     let place = Fault { position: fault.position, confidential: true, ..Fault::new(message) };
     Finding::of_config(path, &place, "")
+}
+
+/// Returns true if the path leads to this very file, and that lies in the directory. The path alone
+/// says nothing about the file that was read: it may have led elsewhere by then.
+fn is_inside(dir: &Path, path: &Path, id: FileId) -> io::Result<bool> {
+    let (dir, path) = (fs::canonicalize(dir)?, fs::canonicalize(path)?);
+    Ok(path.starts_with(dir) && FileId::of(&fs::symlink_metadata(path)?) == id)
 }
 
 /// Makes relative paths of the file start at the directory of the file, not at the one where the
@@ -243,6 +271,27 @@ mod tests {
             assert!(effective(&flags).unwrap_err().finding().rendered().contains("hash"));
             fs::remove_file(&link).unwrap();
         }
+    }
+
+    #[test]
+    fn a_link_that_leads_back_inside_does_not_make_a_foreign_file_shown() {
+        // S-138
+        let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (foreign, own) = (elsewhere.path().join("shadow"), dir.path().join("own"));
+        fs::write(&foreign, "root:$6$hash\n").unwrap();
+        fs::write(&own, "root: own\n").unwrap();
+        let link = dir.path().join(FILE);
+        symlink(&foreign, &link).unwrap();
+        let read_text = read(&link).unwrap().unwrap();
+        fs::remove_file(&link).unwrap();
+        symlink(&own, &link).unwrap();
+        let fault = syntax::from_yaml::<Config>(&read_text.text).unwrap_err();
+        let shown = finding(dir.path(), &link, &fault, &read_text);
+        assert!(!format!("{shown:?}").contains("hash"), "{shown:?}");
+        let own_text = read(&link).unwrap().unwrap();
+        let fault = syntax::from_yaml::<Config>(&own_text.text).unwrap_err();
+        let shown = finding(dir.path(), &link, &fault, &own_text);
+        assert!(shown.rendered().contains("root: own"), "{shown:?}");
     }
 
     #[test]
