@@ -435,7 +435,10 @@ mod tests {
     #[test]
     fn every_key_is_documented() {
         let text = include_str!("../../../../docs/configuration.md");
-        let all = Config { tls: None, control_plane: Some(String::new()), ..Config::default() };
+        let derived = serde_json::json!({"memory": "1MiB", "max-big-responses": 1});
+        let limits = serde_json::from_value(derived).unwrap();
+        let control_plane = Some(String::new());
+        let all = Config { tls: None, control_plane, limits, ..Config::default() };
         for key in keys(&all).keys() {
             let (_, below) = key.split_once('.').unwrap_or(("", key));
             assert!(text.contains(&format!("`{below}`")), "{key}");

@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn limits_are_told_with_their_reasons() {
         let mut config = Config::default();
-        config.limits.memory = Size(300 << 20);
+        config.limits.memory = Some(Size(300 << 20));
         let memory = AvailableMemory { bytes: 600 << 20, bound: MemoryBound::ControlGroup };
         let text = text(&config, memory, Some(768));
         let has = |line: &str| {
