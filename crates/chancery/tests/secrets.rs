@@ -156,6 +156,8 @@ fn an_expired_certificate_is_told_with_its_file_and_expiry() {
     assert!(expired.log_has("cert.pem"));
     write(2090);
     let mut valid = Server::start(&dir, &flags);
+    valid.signal("HUP");
+    assert!(valid.log_has("the certificates were read again"));
     write(2021);
     valid.signal("HUP");
     assert!(valid.log_has("expired at 2021-02-28"));
