@@ -19,7 +19,7 @@ use prometheus_client::registry::Registry;
 pub(crate) use hosts::AdminHosts;
 pub(crate) use load_status::LoadStatus;
 pub(crate) use readiness::{Readiness, ReadinessState};
-pub(crate) use serve::start;
+pub(crate) use serve::{MAX_CONNECTIONS, start};
 
 /// The data that the admin interface shows.
 pub(crate) struct Admin {

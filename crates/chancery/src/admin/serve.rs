@@ -25,13 +25,15 @@ use tracing::{debug, warn};
 
 use super::{Admin, answer};
 
-/// Answers requests on a thread of its own until `stop` is cancelled.
+/// Answers requests on a thread of its own until `stop` is cancelled, over so many connections at
+/// the same time. One more takes the place of the oldest one.
 ///
 /// # Errors
 /// When the thread cannot be started.
 pub(crate) fn start(
     listener: BoundListener,
     admin: Arc<Admin>,
+    most: usize,
     stop: CancellationToken,
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;
@@ -47,7 +49,7 @@ pub(crate) fn start(
         if told.send(result).is_ok()
             && let Some((runtime, listener)) = begun
         {
-            runtime.block_on(serve(listener, admin, stop));
+            runtime.block_on(serve(listener, admin, most, stop));
         }
     })?;
     started.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
@@ -59,8 +61,8 @@ fn begin(listener: BoundListener) -> io::Result<(Runtime, TcpListener)> {
     Ok((runtime, listener))
 }
 
-async fn serve(listener: TcpListener, admin: Arc<Admin>, stop: CancellationToken) {
-    let mut connections = Connections::default();
+async fn serve(listener: TcpListener, admin: Arc<Admin>, most: usize, stop: CancellationToken) {
+    let mut connections = Connections::new(most);
     let mut failing = false;
     loop {
         let accepted = tokio::select! {
@@ -89,16 +91,20 @@ async fn serve(listener: TcpListener, admin: Arc<Admin>, stop: CancellationToken
 }
 
 /// The connections, as far as they are not over.
-#[derive(Default)]
 struct Connections {
     running: JoinSet<()>,
     oldest_first: VecDeque<AbortHandle>,
+    most: usize,
 }
 
 impl Connections {
+    fn new(most: usize) -> Self {
+        Self { running: JoinSet::new(), oldest_first: VecDeque::new(), most }
+    }
+
     fn add(&mut self, stream: TcpStream, admin: Arc<Admin>) {
         self.oldest_first.retain(|connection| !connection.is_finished());
-        if self.oldest_first.len() >= MAX_CONNECTIONS
+        if self.oldest_first.len() >= self.most
             && let Some(oldest) = self.oldest_first.pop_front()
         {
             oldest.abort();
@@ -128,8 +134,8 @@ async fn connection(stream: TcpStream, admin: Arc<Admin>) {
     }
 }
 
-/// The number of connections at the same time. One more takes the place of the oldest one.
-const MAX_CONNECTIONS: usize = 64;
+/// The number of connections at the same time where enough files may be open.
+pub(crate) const MAX_CONNECTIONS: usize = 64;
 
 /// The number of bytes of a request line with its headers.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
@@ -182,7 +188,7 @@ mod tests {
         listener.set_nonblocking(true).unwrap();
         let listener = TcpListener::from_std(listener).unwrap();
         let stop = CancellationToken::new();
-        let serving = tokio::spawn(serve(listener, admin(), stop.clone()));
+        let serving = tokio::spawn(serve(listener, admin(), 64, stop.clone()));
         for (number, stream) in asking.into_iter().enumerate() {
             let mut answer = String::new();
             let mut stream = TcpStream::from_std(stream).unwrap();

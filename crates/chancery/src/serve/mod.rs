@@ -129,17 +129,24 @@ async fn serve(
 fn server_config(config: &Config) -> chancery_server::Config {
     let mut server = config.server();
     let wanted = server.limits.max_connections;
-    let usual = chancery_server::Limits::default().max_connections;
-    if let Some(possible) = descriptors::connections().filter(|possible| *possible < wanted) {
-        server.limits.max_connections = possible;
-        // Nobody asked for the default, and most fleets are far below it.
-        if wanted == usual && possible >= MANY_CONNECTIONS {
-            return server;
-        }
+    let taken = descriptors::taken(wanted, descriptors::connections());
+    server.limits.max_connections = taken;
+    // Nobody asked for the default, and most fleets are far below it.
+    let is_unasked = wanted == chancery_server::Limits::default().max_connections;
+    if taken < wanted && !(is_unasked && taken >= MANY_CONNECTIONS) {
         info!(
-            connections = possible,
+            connections = taken,
             "fewer connections than `limits.max-connections` ({wanted}), because the limit of open \
              files (`ulimit -n`) allows no more"
+        );
+    }
+    let of_one = descriptors::one_client(taken);
+    if of_one > taken / 2 {
+        warn!(
+            connections = taken,
+            "so few connections that one client may have {of_one}, and all others the other {}; raise \
+             `ulimit -n` or `limits.max-connections`",
+            taken - of_one
         );
     }
     server
@@ -210,7 +217,8 @@ fn admin(
 fn watch(listener: Option<TcpListener>, admin: &Arc<Admin>) -> Result<CancellationToken, Failure> {
     let closing = CancellationToken::new();
     if let Some(listener) = listener {
-        let started = admin::start(listener, Arc::clone(admin), closing.clone());
+        let most = descriptors::for_admin();
+        let started = admin::start(listener, Arc::clone(admin), most, closing.clone());
         started.context("cannot start the admin interface")?;
     }
     Ok(closing)
