@@ -357,18 +357,24 @@ impl Directory {
             now.insert(Warning::of_file(&self.options.directory, message));
         }
         report.warnings.extend(self.warnings.rest(now));
+        (report.present_warnings, report.warning_count) = self.warnings.present();
         leave_out_emptied(report);
     }
 }
 
 /// Leaves out the warning that a file says nothing, where a fault says that it had resources.
 fn leave_out_emptied(report: &mut LoadReport) {
-    let LoadReport { faults, warnings, .. } = report;
-    if warnings.iter().any(|warning| warning.message == SAYS_NOTHING) {
+    let LoadReport { faults, warnings, present_warnings, warning_count, .. } = report;
+    if present_warnings.iter().chain(&*warnings).any(|warning| warning.message == SAYS_NOTHING) {
         let faulty: BTreeSet<_> = faults.iter().map(|fault| &*fault.file).collect();
         let is_faulty =
             |warning: &Warning| warning.file.as_ref().is_some_and(|file| faulty.contains(&**file));
-        warnings.retain(|warning| warning.message != SAYS_NOTHING || !is_faulty(warning));
+        let stays = |warning: &Warning| warning.message != SAYS_NOTHING || !is_faulty(warning);
+        warnings.retain(stays);
+        *warning_count -= present_warnings.iter().filter(|warning| !stays(warning)).count();
+        if !present_warnings.iter().all(stays) {
+            Arc::make_mut(present_warnings).retain(stays);
+        }
     }
 }
 
