@@ -1,14 +1,16 @@
-//! `/config`: the loaded resources with their file and line, and the faults of the last load.
+//! `/config`: the loaded resources with their file and line, and the present faults and warnings.
 //!
 //! It has names, places and versions only. A body may hold a secret, so no body is shown (S-138),
 //! and a fault is shown without the text of its line.
 
 use std::borrow::Cow;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use chancery_catalog::{Catalog, ListedEntry, Origin};
 use chancery_core::printable::{PrintForm, printable};
+use chancery_sources::Warning;
 use hyper::body::Bytes;
 use serde::{Serialize, Serializer};
 
@@ -16,11 +18,24 @@ use super::shared_document::{BuildFailed, SharedDocument, Stamp};
 use crate::fault_summary::FaultCounts;
 use crate::finding::Finding;
 
-/// The resources of the directory and the faults of the last load, as an operator may see them.
+/// The resources of the directory, and its faults and warnings, as an operator may see them.
 pub(crate) struct LoadStatus {
     catalog: Catalog,
     last: Arc<Mutex<LastLoad>>,
     document: SharedDocument,
+}
+
+/// What an operator should repair or know.
+#[derive(Clone, Default)]
+pub(crate) struct LoadFindings {
+    /// The first of the faults.
+    pub(crate) faults: Vec<Finding>,
+    /// The numbers of the others, by file.
+    pub(crate) more_faults: FaultCounts,
+    /// The first of the warnings.
+    pub(crate) warnings: Arc<Vec<Warning>>,
+    /// The number of all warnings.
+    pub(crate) warning_count: usize,
 }
 
 #[derive(Clone, Default)]
@@ -28,8 +43,7 @@ struct LastLoad {
     /// The number of loads so far.
     number: u64,
     at: Option<SystemTime>,
-    faults: Vec<Finding>,
-    more_faults: FaultCounts,
+    findings: LoadFindings,
 }
 
 #[derive(Serialize)]
@@ -42,6 +56,9 @@ struct StatusDocument<'c> {
     /// The numbers of those that are not shown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     more_faults: Vec<MoreFaults>,
+    /// The number of all warnings.
+    warning_count: usize,
+    warnings: Vec<WarningRow<'c>>,
     held_back: Vec<String>,
     resources: ResourceRows<'c>,
 }
@@ -53,6 +70,15 @@ struct ResourceRows<'c>(&'c Catalog);
 struct MoreFaults {
     file: String,
     faults: usize,
+}
+
+#[derive(Serialize)]
+struct WarningRow<'c> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<Cow<'c, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    message: &'c str,
 }
 
 #[derive(Serialize)]
@@ -89,7 +115,14 @@ impl ResourceRow {
     }
 }
 
-impl LastLoad {
+impl<'c> From<&'c Warning> for WarningRow<'c> {
+    fn from(warning: &'c Warning) -> Self {
+        let file = warning.file.as_deref().map(Path::to_string_lossy);
+        Self { file, line: warning.line, message: &warning.message }
+    }
+}
+
+impl LoadFindings {
     fn fault_count(&self) -> usize {
         self.faults.len() + self.more_faults.total()
     }
@@ -101,18 +134,18 @@ impl LoadStatus {
         Self { catalog, last: Arc::default(), document: SharedDocument::default() }
     }
 
-    /// Records the faults of a load.
-    pub(crate) fn record(&self, faults: Vec<Finding>, more_faults: FaultCounts) {
+    /// Records the present faults and warnings.
+    pub(crate) fn record(&self, findings: LoadFindings) {
         let at = Some(SystemTime::now());
         let mut last = lock(&self.last);
-        *last = LastLoad { number: last.number + 1, at, faults, more_faults };
+        *last = LastLoad { number: last.number + 1, at, findings };
         drop(last);
         self.document.forget();
     }
 
     /// The number of faults of the last load.
     pub(crate) fn fault_count(&self) -> usize {
-        lock(&self.last).fault_count()
+        lock(&self.last).findings.fault_count()
     }
 
     /// The whole status, as JSON. It is built on another thread, and again only when something has
@@ -153,8 +186,9 @@ fn stamp(catalog: &Catalog, last: &LastLoad) -> Stamp {
 }
 
 fn text(catalog: &Catalog, last: LastLoad) -> String {
-    let fault_count = last.fault_count();
-    let LastLoad { at, faults, more_faults, .. } = last;
+    let LastLoad { at, findings, .. } = last;
+    let fault_count = findings.fault_count();
+    let LoadFindings { faults, more_faults, warnings, warning_count } = findings;
     let named = more_faults.files().take(MOST_FILES);
     let named = named.map(|(file, faults)| MoreFaults { file: file.to_owned(), faults });
     let since = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
@@ -163,6 +197,8 @@ fn text(catalog: &Catalog, last: LastLoad) -> String {
         fault_count,
         faults,
         more_faults: named.collect(),
+        warning_count,
+        warnings: warnings.iter().map(WarningRow::from).collect(),
         held_back: catalog.held_back().iter().map(ToString::to_string).collect(),
         resources: ResourceRows(catalog),
     };

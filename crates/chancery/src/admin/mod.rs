@@ -17,7 +17,7 @@ use hyper::body::Bytes;
 use prometheus_client::registry::Registry;
 
 pub(crate) use hosts::AdminHosts;
-pub(crate) use load_status::LoadStatus;
+pub(crate) use load_status::{LoadFindings, LoadStatus};
 pub(crate) use readiness::{Readiness, ReadinessState};
 pub(crate) use serve::{MAX_CONNECTIONS, start};
 
@@ -25,7 +25,7 @@ pub(crate) use serve::{MAX_CONNECTIONS, start};
 pub(crate) struct Admin {
     /// The readiness of the server for clients.
     pub(crate) readiness: Readiness,
-    /// The loaded resources, and the faults of the last load.
+    /// The loaded resources, and the present faults and warnings.
     pub(crate) loaded: LoadStatus,
     /// The metrics.
     pub(crate) registry: Registry,
