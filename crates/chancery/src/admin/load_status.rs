@@ -25,7 +25,7 @@ pub(crate) struct LoadStatus {
     document: SharedDocument,
 }
 
-/// What an operator should repair or know.
+/// The faults and warnings of a directory, and of `chancery.yaml`.
 #[derive(Clone, Default)]
 pub(crate) struct LoadFindings {
     /// The first of the faults.

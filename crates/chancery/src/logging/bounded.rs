@@ -77,7 +77,7 @@ impl Write for BoundedText<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let mut rest = text;
         loop {
-            // What does not fit is not looked at.
+            // The part that does not fit is not looked at.
             let fitting = &rest[..rest.floor_char_boundary(self.room())];
             let kept = fitting.find(|character| !self.notation.keeps(character));
             let Some(at) = kept else {
