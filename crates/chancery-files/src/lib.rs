@@ -70,10 +70,7 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, ReadError> {
 /// # Errors
 /// As [`read`], and [`io::ErrorKind::InvalidData`] if it holds no UTF-8.
 pub fn read_to_string(path: &Path, limit: u64) -> Result<String, ReadError> {
-    String::from_utf8(read(path, limit)?).map_err(|_| {
-        let message = "stream did not contain valid UTF-8";
-        ReadError::Io(io::Error::new(io::ErrorKind::InvalidData, message))
-    })
+    OpenFile::open(path)?.read_to_string(limit)
 }
 
 impl OpenFile {
@@ -131,6 +128,17 @@ impl OpenFile {
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
         let read = (&mut self.file).take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
         if read as u64 > limit { Err(ReadError::TooLarge { limit }) } else { Ok(bytes) }
+    }
+
+    /// Reads the whole file as [`OpenFile::read`] does, which holds UTF-8.
+    ///
+    /// # Errors
+    /// As [`read_to_string`].
+    pub fn read_to_string(mut self, limit: u64) -> Result<String, ReadError> {
+        String::from_utf8(self.read(limit)?).map_err(|_| {
+            let message = "stream did not contain valid UTF-8";
+            ReadError::Io(io::Error::new(io::ErrorKind::InvalidData, message))
+        })
     }
 }
 

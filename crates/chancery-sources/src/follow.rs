@@ -84,6 +84,7 @@ impl Directory {
             stopped: Arc::clone(&stopped),
             report,
             faults,
+            warnings: Arc::default(),
             pace,
             rest: Rest::Quiet,
             woken: Woken::Notified,
@@ -166,6 +167,8 @@ struct Follower<F> {
     report: F,
     /// The faults of the last report.
     faults: Option<(Vec<Fault>, BTreeMap<PathBuf, usize>)>,
+    /// The present warnings of the last report.
+    warnings: Arc<Vec<Warning>>,
     /// The times of the next looks that no event leads to.
     pace: Pace,
     /// The state in which the directory is loaded next.
@@ -280,11 +283,13 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
     /// Reports a load that has news. Returns true if it has.
     fn report_news(&mut self, report: &LoadReport) -> bool {
         let faults = (&report.faults, &report.more_faults);
-        let same = self.faults.as_ref().is_some_and(|(some, more)| (some, more) == faults);
+        let same = self.faults.as_ref().is_some_and(|(some, more)| (some, more) == faults)
+            && self.warnings == report.present_warnings;
         let news = !same || !report.layers().is_empty() || !report.warnings.is_empty();
         if news {
             (self.report)(report);
             self.faults = Some((report.faults.clone(), report.more_faults.clone()));
+            self.warnings = Arc::clone(&report.present_warnings);
         }
         news
     }
@@ -388,6 +393,7 @@ mod tests {
             stopped: Arc::default(),
             report: |_: &LoadReport| {},
             faults: None,
+            warnings: Arc::default(),
             rest: Rest::Quiet,
             woken: Woken::Notified,
             partial_loads: 0,

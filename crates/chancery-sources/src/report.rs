@@ -18,6 +18,10 @@ pub struct LoadReport {
     pub more_faults: BTreeMap<PathBuf, usize>,
     /// The warnings that the load before did not have.
     pub warnings: Vec<Warning>,
+    /// The first thousand of the present warnings, and at most a hundred of one file.
+    pub present_warnings: Arc<Vec<Warning>>,
+    /// The number of all present warnings.
+    pub warning_count: usize,
     /// The number of files.
     pub files: usize,
     /// The number of resources in the files without a fault.

@@ -173,6 +173,23 @@ fn a_file_that_says_nothing_is_warned_of_where_it_is_new() {
     assert!(catalog.snapshot(None, None).unwrap().is_empty());
 }
 
+#[test]
+fn a_present_warning_is_listed_until_its_cause_is_gone_and_is_new_once() {
+    let tree = Tree::with(&[("a.yaml", ""), ("b.yaml", ""), ("c.yaml", &cluster("c", 1))]);
+    let mut directory = tree.directory();
+    let counts = |report: &LoadReport| {
+        (report.warnings.len(), report.present_warnings.len(), report.warning_count)
+    };
+    assert_eq!(counts(&directory.load()), (2, 2, 2));
+    assert_eq!(counts(&directory.load()), (0, 2, 2));
+    tree.write("a.yaml", "[]");
+    assert_eq!(counts(&directory.load()), (0, 1, 1));
+    // The fault that it said something says the same, and more.
+    tree.write("c.yaml", "");
+    let report = directory.load();
+    assert_eq!((report.faults.len(), counts(&report)), (1, (0, 1, 1)));
+}
+
 /// The bytes of a response with one cluster.
 const BINARY: &[u8] = b"\x12\x3a\x0a\x33type.googleapis.com/envoy.config.cluster.v3.Cluster\
     \x12\x03\x0a\x01a";

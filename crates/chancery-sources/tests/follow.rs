@@ -44,6 +44,15 @@ fn files_that_come_go_and_move_are_picked_up() {
 }
 
 #[test]
+fn a_warning_whose_cause_is_gone_is_reported_though_nothing_else_changed() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("b.yaml", "")]);
+    let followed = Followed::new(tree.options());
+    followed.until(|report, _| report.warning_count == 1);
+    tree.write("b.yaml", "[]");
+    followed.until(|report, _| report.warning_count == 0);
+}
+
+#[test]
 fn a_file_renamed_over_another_is_picked_up_each_time() {
     // T-31
     let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);

@@ -32,16 +32,23 @@ impl FaultCounts {
         self.0.iter().map(|(file, count)| (file.as_str(), *count))
     }
 
-    /// The counts in one line, whatever the names of the files are; `None` if there are none.
+    /// The counts of faults in one line; `None` if there are none.
     pub(crate) fn line(&self) -> Option<String> {
+        self.line_of("fault")
+    }
+
+    /// The counts of things with this name in one line, whatever the names of the files are; `None`
+    /// if there are none.
+    pub(crate) fn line_of(&self, noun: &str) -> Option<String> {
         let named = self.files().take(MOST_TOLD);
         let named = named.map(|(file, count)| format!("{}: {count}", Printable(file)));
         let mut named: Vec<_> = named.collect();
         if self.0.len() > MOST_TOLD {
             named.push(format!("and in {} more files", self.0.len() - MOST_TOLD));
         }
-        let noun = if self.total() == 1 { "fault" } else { "faults" };
-        (self.total() > 0).then(|| format!("{} more {noun} ({})", self.total(), named.join(", ")))
+        let plural = if self.total() == 1 { "" } else { "s" };
+        (self.total() > 0)
+            .then(|| format!("{} more {noun}{plural} ({})", self.total(), named.join(", ")))
     }
 }
 

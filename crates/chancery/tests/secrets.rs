@@ -42,6 +42,38 @@ fn a_secret_outside_of_sds_is_warned_of_with_file_resource_and_field() {
 }
 
 #[test]
+fn of_many_secrets_the_first_are_logged_the_others_counted_and_all_listed() {
+    // S-137
+    let keyed = |from: u32, to: u32| {
+        let all = (from..to).map(|n| WITH_KEY.replace("name: keyed", &format!("name: keyed-{n}")));
+        all.collect::<Vec<_>>().join("---\n")
+    };
+    let dir = directory(&[("a.yaml", &keyed(0, 15)), ("b.yaml", &keyed(15, 30))]);
+    let mut server = Server::start(&dir, &[]);
+    assert!(server.log_has("and 10 more warnings ("));
+    assert!(server.log_has("b.yaml: 10)"));
+    let listed = |server: &Server| {
+        let (status, text) = server.admin("/config");
+        assert!(status == 200 && !text.contains("hunter2"), "{text}");
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+    };
+    let config = listed(&server);
+    assert_eq!(config["warning_count"], 30);
+    let warnings = config["warnings"].as_array().unwrap();
+    let named = |n: u32| {
+        let (file, name) = (if n < 15 { "a.yaml" } else { "b.yaml" }, format!("`keyed-{n}`"));
+        warnings.iter().any(|it| {
+            it["file"].as_str().unwrap().ends_with(file)
+                && it["message"].as_str().unwrap().contains(&name)
+                && it["line"].is_number()
+        })
+    };
+    assert!((0..30).all(named), "{warnings:#?}");
+    dir_write(&dir, "b.yaml", "[]");
+    daemon::eventually(|| listed(&server)["warning_count"] == 15);
+}
+
+#[test]
 fn doors_that_are_open_to_everybody_are_told_once_at_start() {
     let dir =
         directory(&[("a.yaml", &cluster("a", 1)), ("chancery.yaml", "secrets-anywhere: true\n")]);
@@ -156,6 +188,8 @@ fn an_expired_certificate_is_told_with_its_file_and_expiry() {
     assert!(expired.log_has("cert.pem"));
     write(2090);
     let mut valid = Server::start(&dir, &flags);
+    valid.signal("HUP");
+    assert!(valid.log_has("the certificates were read again"));
     write(2021);
     valid.signal("HUP");
     assert!(valid.log_has("expired at 2021-02-28"));

@@ -396,6 +396,7 @@ impl Directory {
         }
         now.extend(self.layers.blank_warnings());
         report.warnings.extend(self.warnings.rest(now));
+        (report.present_warnings, report.warning_count) = self.warnings.present();
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use chancery_core::printable::{MAX_NAME_BYTES, PrintForm, cut, printable};
 use http::{HeaderMap, Request, header};
 
 /// The names under which the admin interface may be asked, besides `localhost` and IP addresses.
@@ -35,8 +36,7 @@ impl AdminHosts {
         if host.eq_ignore_ascii_case("localhost") || is_address(host) || self.0.iter().any(named) {
             return Ok(());
         }
-        let shown: String = host.escape_debug().take(SHOWN).collect();
-        Err(ForeignHost(shown))
+        Err(ForeignHost(printable(&cut(host, MAX_NAME_BYTES), PrintForm::Line).into_owned()))
     }
 }
 
@@ -63,11 +63,10 @@ fn is_address(host: &str) -> bool {
     }
 }
 
-/// The number of characters of a foreign host in the error.
-const SHOWN: usize = 100;
-
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     fn request(host: &str) -> Request<()> {
@@ -111,7 +110,11 @@ mod tests {
             assert!(refused.contains("admin-hosts"), "{refused}");
         }
         let long = check(&"x".repeat(5000)).unwrap_err().to_string();
-        assert!(long.len() < 300);
+        assert!(long.len() < 500 && long.contains("(5000 bytes)"), "{long}");
+        let mut odd = request("");
+        odd.headers_mut().insert("host", HeaderValue::from_bytes("a\u{9b}b".as_bytes()).unwrap());
+        let refused = AdminHosts::default().check(&odd).unwrap_err().to_string();
+        assert!(refused.starts_with("`a\\u{9b}b` in `Host`"), "{refused}");
         let absolute = Request::builder().uri("http://rebound.example/config").body(()).unwrap();
         assert!(AdminHosts::default().check(&absolute).is_err());
     }

@@ -1,39 +1,53 @@
-//! `/config`: the loaded resources with their file and line, and the faults of the last load.
+//! `/config`: the loaded resources with their file and line, and the present faults and warnings.
 //!
 //! It has names, places and versions only. A body may hold a secret, so no body is shown (S-138),
 //! and a fault is shown without the text of its line.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use chancery_catalog::{Catalog, ListedEntry, Origin};
 use chancery_core::printable::{PrintForm, printable};
+use chancery_sources::Warning;
 use hyper::body::Bytes;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
+use super::shared_document::{BuildFailed, SharedDocument, Stamp};
 use crate::fault_summary::FaultCounts;
 use crate::finding::Finding;
 
-/// The resources of the directory and the faults of the last load, as an operator may see them.
+/// The resources of the directory, and its faults and warnings, as an operator may see them.
 pub(crate) struct LoadStatus {
     catalog: Catalog,
-    last: Mutex<LastLoad>,
+    last: Arc<Mutex<LastLoad>>,
+    document: SharedDocument,
+}
+
+/// The faults and warnings of a directory, and of `chancery.yaml`.
+#[derive(Clone, Default)]
+pub(crate) struct LoadFindings {
+    /// The first of the faults.
+    pub(crate) faults: Vec<Finding>,
+    /// The numbers of the others, by file.
+    pub(crate) more_faults: FaultCounts,
+    /// The first of the warnings.
+    pub(crate) warnings: Arc<Vec<Warning>>,
+    /// The number of all warnings.
+    pub(crate) warning_count: usize,
 }
 
 #[derive(Clone, Default)]
 struct LastLoad {
+    /// The number of loads so far.
+    number: u64,
     at: Option<SystemTime>,
-    faults: Vec<Finding>,
-    more_faults: FaultCounts,
-    /// The status as text, while an answer that has it is under way.
-    text: Weak<String>,
+    findings: LoadFindings,
 }
 
-/// A text that answers share.
-struct SharedText(Arc<String>);
-
 #[derive(Serialize)]
-struct StatusDocument {
+struct StatusDocument<'c> {
     #[serde(skip_serializing_if = "Option::is_none")]
     loaded_at: Option<u64>,
     /// The number of all faults.
@@ -42,14 +56,29 @@ struct StatusDocument {
     /// The numbers of those that are not shown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     more_faults: Vec<MoreFaults>,
+    /// The number of all warnings.
+    warning_count: usize,
+    warnings: Vec<WarningRow<'c>>,
     held_back: Vec<String>,
-    resources: Vec<ResourceRow>,
+    resources: ResourceRows<'c>,
 }
+
+/// All resources of a catalog, which are listed as they are written.
+struct ResourceRows<'c>(&'c Catalog);
 
 #[derive(Serialize)]
 struct MoreFaults {
     file: String,
     faults: usize,
+}
+
+#[derive(Serialize)]
+struct WarningRow<'c> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<Cow<'c, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    message: &'c str,
 }
 
 #[derive(Serialize)]
@@ -62,9 +91,9 @@ struct ResourceRow {
     line: usize,
 }
 
-impl AsRef<[u8]> for SharedText {
-    fn as_ref(&self) -> &[u8] {
-        self.0.as_bytes()
+impl Serialize for ResourceRows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.entries().map(ResourceRow::of))
     }
 }
 
@@ -86,7 +115,14 @@ impl ResourceRow {
     }
 }
 
-impl LastLoad {
+impl<'c> From<&'c Warning> for WarningRow<'c> {
+    fn from(warning: &'c Warning) -> Self {
+        let file = warning.file.as_deref().map(Path::to_string_lossy);
+        Self { file, line: warning.line, message: &warning.message }
+    }
+}
+
+impl LoadFindings {
     fn fault_count(&self) -> usize {
         self.faults.len() + self.more_faults.total()
     }
@@ -95,62 +131,89 @@ impl LastLoad {
 impl LoadStatus {
     /// The status before the first load.
     pub(crate) fn new(catalog: Catalog) -> Self {
-        Self { catalog, last: Mutex::default() }
+        Self { catalog, last: Arc::default(), document: SharedDocument::default() }
     }
 
-    /// Records the faults of a load.
-    pub(crate) fn record(&self, faults: Vec<Finding>, more_faults: FaultCounts) {
+    /// Records the present faults and warnings.
+    pub(crate) fn record(&self, findings: LoadFindings) {
         let at = Some(SystemTime::now());
-        *self.lock() = LastLoad { at, faults, more_faults, text: Weak::new() };
+        let mut last = lock(&self.last);
+        *last = LastLoad { number: last.number + 1, at, findings };
+        drop(last);
+        self.document.forget();
     }
 
     /// The number of faults of the last load.
     pub(crate) fn fault_count(&self) -> usize {
-        self.lock().fault_count()
+        lock(&self.last).findings.fault_count()
     }
 
-    /// The whole status, as JSON. Clients that do not read their answers share one text.
-    pub(crate) fn json(&self) -> Bytes {
-        let last = self.lock().clone();
-        if let Some(text) = last.text.upgrade() {
-            return Bytes::from_owner(SharedText(text));
-        }
-        let at = last.at;
-        let text = Arc::new(self.text(last));
-        let mut last = self.lock();
-        if last.at == at {
-            last.text = Arc::downgrade(&text);
-        }
-        Bytes::from_owner(SharedText(text))
-    }
-
-    fn text(&self, last: LastLoad) -> String {
-        let fault_count = last.fault_count();
-        let LastLoad { at, faults, more_faults, .. } = last;
-        let named = more_faults.files().take(MOST_FILES);
-        let named = named.map(|(file, faults)| MoreFaults { file: file.to_owned(), faults });
-        let since = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        let shown = StatusDocument {
-            loaded_at: since.map(|since| since.as_secs()),
-            fault_count,
-            faults,
-            more_faults: named.collect(),
-            held_back: self.catalog.held_back().iter().map(ToString::to_string).collect(),
-            resources: self.rows(),
+    /// The whole status, as JSON. It is built on another thread, and again only when something has
+    /// changed.
+    ///
+    /// # Errors
+    /// If it cannot be built.
+    pub(crate) async fn json(&self) -> Result<Bytes, BuildFailed> {
+        let (catalog, last) = (self.catalog.clone(), Arc::clone(&self.last));
+        let now = stamp(&catalog, &lock(&last));
+        let build = move || {
+            let last = lock(&last).clone();
+            (stamp(&catalog, &last), text(&catalog, last))
         };
-        let text = serde_json::to_string_pretty(&shown).unwrap_or_default() + "\n";
-        printable(&text, PrintForm::Json).into_owned()
+        self.document.get(now, build).await
     }
 
-    fn rows(&self) -> Vec<ResourceRow> {
-        self.catalog.entries().map(ResourceRow::of).collect()
+    /// Takes the turn to build, and gives it back when the sender of `end` is gone.
+    #[cfg(test)]
+    pub(super) async fn occupy(
+        &self,
+        begun: tokio::sync::oneshot::Sender<()>,
+        end: std::sync::mpsc::Receiver<()>,
+    ) {
+        let build = move || {
+            begun.send(()).unwrap();
+            end.recv().ok();
+            panic!("nothing was built");
+        };
+        self.document.get(Stamp::default(), build).await.unwrap_err();
     }
+}
 
-    /// Takes the lock. A poisoned lock is used all the same, because each write replaces the whole
-    /// value.
-    fn lock(&self) -> MutexGuard<'_, LastLoad> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+/// The stamp of the present content, which grows with each load and each change of the catalog.
+fn stamp(catalog: &Catalog, last: &LastLoad) -> Stamp {
+    let revision = catalog.revision().map_or(0, |revision| revision.number);
+    Stamp { load: last.number, revision }
+}
+
+fn text(catalog: &Catalog, last: LastLoad) -> String {
+    let LastLoad { at, findings, .. } = last;
+    let fault_count = findings.fault_count();
+    let LoadFindings { faults, more_faults, warnings, warning_count } = findings;
+    let named = more_faults.files().take(MOST_FILES);
+    let named = named.map(|(file, faults)| MoreFaults { file: file.to_owned(), faults });
+    let since = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    let shown = StatusDocument {
+        loaded_at: since.map(|since| since.as_secs()),
+        fault_count,
+        faults,
+        more_faults: named.collect(),
+        warning_count,
+        warnings: warnings.iter().map(WarningRow::from).collect(),
+        held_back: catalog.held_back().iter().map(ToString::to_string).collect(),
+        resources: ResourceRows(catalog),
+    };
+    let mut text = serde_json::to_string_pretty(&shown).unwrap_or_default();
+    text.push('\n');
+    match printable(&text, PrintForm::Json) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(escaped) => escaped,
     }
+}
+
+/// Takes the lock. A poisoned lock is used all the same, because each write replaces the whole
+/// value.
+fn lock(last: &Mutex<LastLoad>) -> MutexGuard<'_, LastLoad> {
+    last.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The number of files whose faults are counted in the document.

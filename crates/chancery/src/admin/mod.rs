@@ -8,23 +8,24 @@ mod hosts;
 mod load_status;
 mod readiness;
 mod serve;
+mod shared_document;
 
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
-use hyper::body::{Body, Bytes};
+use hyper::body::Bytes;
 use prometheus_client::registry::Registry;
 
 pub(crate) use hosts::AdminHosts;
-pub(crate) use load_status::LoadStatus;
+pub(crate) use load_status::{LoadFindings, LoadStatus};
 pub(crate) use readiness::{Readiness, ReadinessState};
-pub(crate) use serve::start;
+pub(crate) use serve::{MAX_CONNECTIONS, start};
 
 /// The data that the admin interface shows.
 pub(crate) struct Admin {
     /// The readiness of the server for clients.
     pub(crate) readiness: Readiness,
-    /// The loaded resources, and the faults of the last load.
+    /// The loaded resources, and the present faults and warnings.
     pub(crate) loaded: LoadStatus,
     /// The metrics.
     pub(crate) registry: Registry,
@@ -33,21 +34,21 @@ pub(crate) struct Admin {
 }
 
 /// The answer to one request.
-fn answer<B: Body>(admin: &Admin, request: &Request<B>) -> Response<Full<Bytes>> {
+async fn answer(admin: &Admin, request: Request<()>) -> Response<Full<Bytes>> {
     let head = request.method() == Method::HEAD;
     if request.method() != Method::GET && !head {
         let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
         refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return refused;
     }
-    if let Err(foreign) = admin.hosts.check(request) {
+    if let Err(foreign) = admin.hosts.check(&request) {
         return text(StatusCode::FORBIDDEN, format!("{foreign}\n"));
     }
     let mut response = match request.uri().path() {
         "/" => text(StatusCode::OK, INDEX),
         "/healthz" => text(StatusCode::OK, "ok\n"),
         "/ready" => ready(admin),
-        "/config" => body(StatusCode::OK, "application/json", admin.loaded.json()),
+        "/config" => config(admin).await,
         "/metrics" => metrics(&admin.registry),
         _ => text(StatusCode::NOT_FOUND, "not found; / lists what there is\n"),
     };
@@ -67,6 +68,13 @@ fn ready(admin: &Admin) -> Response<Full<Bytes>> {
         _ => format!("{state}\n"),
     };
     text(status, content)
+}
+
+async fn config(admin: &Admin) -> Response<Full<Bytes>> {
+    match admin.loaded.json().await {
+        Ok(document) => body(StatusCode::OK, "application/json", document),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+    }
 }
 
 fn metrics(registry: &Registry) -> Response<Full<Bytes>> {
@@ -101,3 +109,63 @@ const INDEX: &str = "\
 ";
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use chancery_catalog::Catalog;
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    const TIME: Duration = Duration::from_secs(60);
+
+    fn admin() -> Arc<Admin> {
+        Arc::new(Admin {
+            readiness: Readiness::default(),
+            loaded: LoadStatus::new(Catalog::default()),
+            registry: Registry::default(),
+            hosts: AdminHosts::default(),
+        })
+    }
+
+    async fn asked(admin: Arc<Admin>, method: Method, path: &'static str) -> (StatusCode, Bytes) {
+        let request = Request::builder().method(method).uri(path).body(()).unwrap();
+        let response = tokio::time::timeout(TIME, answer(&admin, request)).await.unwrap();
+        (response.status(), response.into_body().collect().await.unwrap().to_bytes())
+    }
+
+    /// Occupies the builder of `/config` until the sender is used or dropped.
+    async fn occupied(admin: &Arc<Admin>) -> mpsc::Sender<()> {
+        let (go, gone) = mpsc::channel();
+        let (begun, began) = tokio::sync::oneshot::channel();
+        let admin = Arc::clone(admin);
+        tokio::spawn(async move { admin.loaded.occupy(begun, gone).await });
+        tokio::time::timeout(TIME, began).await.unwrap().unwrap();
+        go
+    }
+
+    #[tokio::test]
+    async fn who_asks_for_the_readiness_does_not_wait_for_who_asks_for_the_configuration() {
+        let admin = admin();
+        let go = occupied(&admin).await;
+        let asking: Vec<_> = [Method::GET, Method::HEAD]
+            .map(|method| tokio::spawn(asked(Arc::clone(&admin), method, "/config")))
+            .into();
+        for path in ["/ready", "/healthz", "/metrics", "/"] {
+            let (_, text) = asked(Arc::clone(&admin), Method::GET, path).await;
+            assert!(!text.is_empty());
+        }
+        assert!(asking.iter().all(|asking| !asking.is_finished()));
+        drop(go);
+        for asking in asking {
+            let (status, document) = asking.await.unwrap();
+            assert_eq!(status, StatusCode::OK);
+            let document: serde_json::Value = serde_json::from_slice(&document).unwrap();
+            assert_eq!(document["fault_count"], 0);
+        }
+    }
+}

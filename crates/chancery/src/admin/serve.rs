@@ -13,6 +13,8 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use http::Request;
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
@@ -23,13 +25,15 @@ use tracing::{debug, warn};
 
 use super::{Admin, answer};
 
-/// Answers requests on a thread of its own until `stop` is cancelled.
+/// Answers requests on a thread of its own until `stop` is cancelled, over so many connections at
+/// the same time. One more takes the place of the oldest one.
 ///
 /// # Errors
 /// When the thread cannot be started.
 pub(crate) fn start(
     listener: BoundListener,
     admin: Arc<Admin>,
+    most: usize,
     stop: CancellationToken,
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;
@@ -45,7 +49,7 @@ pub(crate) fn start(
         if told.send(result).is_ok()
             && let Some((runtime, listener)) = begun
         {
-            runtime.block_on(serve(listener, admin, stop));
+            runtime.block_on(serve(listener, admin, most, stop));
         }
     })?;
     started.recv().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()))
@@ -57,8 +61,8 @@ fn begin(listener: BoundListener) -> io::Result<(Runtime, TcpListener)> {
     Ok((runtime, listener))
 }
 
-async fn serve(listener: TcpListener, admin: Arc<Admin>, stop: CancellationToken) {
-    let mut connections = Connections::default();
+async fn serve(listener: TcpListener, admin: Arc<Admin>, most: usize, stop: CancellationToken) {
+    let mut connections = Connections::new(most);
     let mut failing = false;
     loop {
         let accepted = tokio::select! {
@@ -71,6 +75,9 @@ async fn serve(listener: TcpListener, admin: Arc<Admin>, stop: CancellationToken
             Ok((stream, _)) => {
                 failing = false;
                 connections.add(stream, Arc::clone(&admin));
+                // Those who wait come in one after the other, and each is heard before the next:
+                // otherwise a burst would take the places of connections that nobody looked at.
+                tokio::task::yield_now().await;
             }
             Err(error) => {
                 // One line says it until it works again: there are ten attempts in a second.
@@ -84,16 +91,20 @@ async fn serve(listener: TcpListener, admin: Arc<Admin>, stop: CancellationToken
 }
 
 /// The connections, as far as they are not over.
-#[derive(Default)]
 struct Connections {
     running: JoinSet<()>,
     oldest_first: VecDeque<AbortHandle>,
+    most: usize,
 }
 
 impl Connections {
+    fn new(most: usize) -> Self {
+        Self { running: JoinSet::new(), oldest_first: VecDeque::new(), most }
+    }
+
     fn add(&mut self, stream: TcpStream, admin: Arc<Admin>) {
         self.oldest_first.retain(|connection| !connection.is_finished());
-        if self.oldest_first.len() >= MAX_CONNECTIONS
+        if self.oldest_first.len() >= self.most
             && let Some(oldest) = self.oldest_first.pop_front()
         {
             oldest.abort();
@@ -107,9 +118,10 @@ impl Connections {
 }
 
 async fn connection(stream: TcpStream, admin: Arc<Admin>) {
-    let service = service_fn(|request| {
-        let response = answer(&admin, &request);
-        async { Ok::<_, Infallible>(response) }
+    let service = service_fn(|request: Request<Incoming>| {
+        let admin = Arc::clone(&admin);
+        // No request has a body of interest.
+        async move { Ok::<_, Infallible>(answer(&admin, request.map(drop)).await) }
     });
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -122,8 +134,8 @@ async fn connection(stream: TcpStream, admin: Arc<Admin>) {
     }
 }
 
-/// The number of connections at the same time. One more takes the place of the oldest one.
-const MAX_CONNECTIONS: usize = 64;
+/// The number of connections at the same time where enough files may be open.
+pub(crate) const MAX_CONNECTIONS: usize = 64;
 
 /// The number of bytes of a request line with its headers.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
@@ -136,3 +148,54 @@ const CONNECTION_TIME: Duration = Duration::from_secs(60);
 
 /// The pause after a failed accept: most fail because there are no free file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::TcpStream as Dialled;
+
+    use chancery_catalog::Catalog;
+    use prometheus_client::registry::Registry;
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+    use crate::admin::{AdminHosts, LoadStatus, Readiness};
+
+    const TIME: Duration = Duration::from_secs(60);
+
+    fn admin() -> Arc<Admin> {
+        Arc::new(Admin {
+            readiness: Readiness::default(),
+            loaded: LoadStatus::new(Catalog::default()),
+            registry: Registry::default(),
+            hosts: AdminHosts::default(),
+        })
+    }
+
+    /// A connection whose request has arrived before anybody accepts it.
+    fn asking(listener: &BoundListener) -> Dialled {
+        let mut stream = Dialled::connect(listener.local_addr().unwrap()).unwrap();
+        let request = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        stream
+    }
+
+    #[tokio::test]
+    async fn who_has_asked_is_answered_however_many_come_at_once() {
+        let listener = BoundListener::bind("127.0.0.1:0").unwrap();
+        let asking: Vec<_> = (0..120).map(|_| asking(&listener)).collect();
+        listener.set_nonblocking(true).unwrap();
+        let listener = TcpListener::from_std(listener).unwrap();
+        let stop = CancellationToken::new();
+        let serving = tokio::spawn(serve(listener, admin(), 64, stop.clone()));
+        for (number, stream) in asking.into_iter().enumerate() {
+            let mut answer = String::new();
+            let mut stream = TcpStream::from_std(stream).unwrap();
+            let read = tokio::time::timeout(TIME, stream.read_to_string(&mut answer)).await;
+            assert!(answer.ends_with("ok\n"), "{number}: {read:?} {answer:?}");
+        }
+        stop.cancel();
+        tokio::time::timeout(TIME, serving).await.unwrap().unwrap();
+    }
+}

@@ -8,8 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use serde::de::{Error, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 /// An address of gRPC and REST.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
@@ -109,35 +108,6 @@ impl Display for AdminAddress {
 impl From<AdminAddress> for String {
     fn from(admin: AdminAddress) -> Self {
         admin.to_string()
-    }
-}
-
-/// One address, or a list of them.
-pub(super) fn one_or_many<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Vec<ListenAddress>, D::Error> {
-    deserializer.deserialize_any(AddressesVisitor)
-}
-
-struct AddressesVisitor;
-
-impl<'de> Visitor<'de> for AddressesVisitor {
-    type Value = Vec<ListenAddress>;
-
-    fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str("an address, or a list of addresses")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Vec<ListenAddress>, E> {
-        text.parse().map(|listen| vec![listen]).map_err(E::custom)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<ListenAddress>, A::Error> {
-        let mut all = Vec::new();
-        while let Some(listen) = list.next_element()? {
-            all.push(listen);
-        }
-        Ok(all)
     }
 }
 

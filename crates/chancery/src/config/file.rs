@@ -100,7 +100,7 @@ impl ConfigFile {
 
 fn content_of(path: &Path) -> FileContent {
     match load::read(path) {
-        Ok(Some(text)) => FileContent::Text(text),
+        Ok(Some(file)) => FileContent::Text(file.text),
         Ok(None) => FileContent::Missing,
         Err(error) => FileContent::Unreadable(error.to_string()),
     }
@@ -159,6 +159,18 @@ mod tests {
             panic!("unusable")
         };
         assert_eq!(restart, ["limits.max-names", "listen"]);
+    }
+
+    #[test]
+    fn a_key_that_is_taken_away_needs_a_restart_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = "tls: {cert: c, key: k}\ncontrol-plane: one\nunmatched: refuse\n";
+        let mut file = file_in(&dir, text);
+        fs::write(dir.path().join(FILE), "{}\n").unwrap();
+        let Some(ConfigChange::Usable { restart, .. }) = file.look_now(true) else {
+            panic!("unusable")
+        };
+        assert_eq!(restart, ["control-plane", "tls"]);
     }
 
     #[test]

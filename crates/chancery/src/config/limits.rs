@@ -1,6 +1,8 @@
 //! The `limits` table: every wait and limit an operator can set, with its default and its cost.
 //!
-//! Each default is taken from the crate that applies the limit, so it is written down once.
+//! Each default is taken from the crate that applies the limit, so it is written down once. A limit
+//! whose default follows from the machine is none until somebody sets it, so that it is printed
+//! for no other machine and no change of the machine is taken for a change of the configuration.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 
@@ -57,7 +59,8 @@ pub(crate) struct LimitsTable {
     /// The memory that the server holds for all clients together: requests that arrive,
     /// subscriptions, and responses that wait to be read. A client that holds more than is left for
     /// others gets no more. Default: a third of the memory that the process may use.
-    pub(crate) memory: Size,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) memory: Option<Size>,
     /// The networks of balancers and proxies, each of whose addresses stands for many clients: they
     /// may hold more than is left for others. Default: none.
     pub(crate) balancers: Vec<NetworkText>,
@@ -74,7 +77,8 @@ pub(crate) struct LimitsTable {
     pub(crate) max_handshakes: Count,
     /// The number of streams that send a large response at the same time; more wait for their turn.
     /// Default: 4 for each core.
-    pub(crate) max_big_responses: Count,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) max_big_responses: Option<Count>,
     /// This key has no effect any more, because encodings are kept with their resources. It is
     /// accepted so that files that have it still load.
     #[serde(skip_serializing)]
@@ -166,14 +170,14 @@ impl Default for LimitsTable {
             named_types: Vec::new(),
             report_missing: protocol.report_missing,
             max_request_bytes: Size(server.max_request_bytes),
-            memory: Size(server.memory),
+            memory: None,
             balancers: server.balancers.into_iter().map(NetworkText).collect(),
             max_streams: count(server.max_streams),
             max_streams_per_connection: NonZeroU32::new(server.max_streams_per_connection)
                 .unwrap_or(NonZeroU32::MIN),
             max_connections: count(server.max_connections),
             max_handshakes: count(server.max_handshakes),
-            max_big_responses: count(server.max_big_responses),
+            max_big_responses: None,
             max_cache_bytes: None,
             handshake_timeout: Span(times.handshake_timeout),
             idle_timeout: Span(times.idle_timeout),
@@ -222,15 +226,18 @@ impl LimitsTable {
 
     /// The limits on the load that a server accepts.
     pub(crate) fn server(&self) -> ServerLimits {
+        let of_this_machine = ServerLimits::default();
         ServerLimits {
             max_request_bytes: self.max_request_bytes.0,
-            memory: self.memory.0,
+            memory: self.memory.map_or(of_this_machine.memory, |memory| memory.0),
             balancers: self.balancers.iter().map(|network| network.0).collect(),
             max_streams: self.max_streams.get(),
             max_streams_per_connection: self.max_streams_per_connection.get(),
             max_connections: self.max_connections.get(),
             max_handshakes: self.max_handshakes.get(),
-            max_big_responses: self.max_big_responses.get(),
+            max_big_responses: self
+                .max_big_responses
+                .map_or(of_this_machine.max_big_responses, Count::get),
         }
     }
 
@@ -315,5 +322,18 @@ mod tests {
         let limits = LimitsTable::default();
         let printed = serde_json::to_string(&limits).unwrap();
         assert_eq!(serde_json::from_str::<LimitsTable>(&printed).unwrap(), limits);
+    }
+
+    #[test]
+    fn a_limit_that_follows_from_the_machine_is_printed_only_if_it_is_set() {
+        let printed = |limits: &LimitsTable| serde_json::to_value(limits).unwrap();
+        let keys = ["memory", "max-big-responses"];
+        let defaults = printed(&LimitsTable::default());
+        assert_eq!(keys.map(|key| defaults.get(key)), [None, None]);
+        let set = serde_json::json!({"memory": "1MiB", "max-big-responses": 3});
+        let set: LimitsTable = serde_json::from_value(set).unwrap();
+        let of_set = printed(&set);
+        assert_eq!(keys.map(|key| of_set[key].to_string()), ["\"1MiB\"", "3"]);
+        assert_eq!((set.server().memory, set.server().max_big_responses), (1 << 20, 3));
     }
 }

@@ -3,11 +3,13 @@
 //! A flag counts more than the environment, and both count more than the file. Not here: the keys
 //! (`config`), the flags (`flags`), and the file while the server runs (`file`).
 
-use std::collections::BTreeMap;
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use chancery_files::ReadError;
+use chancery_files::{OpenFile, ReadError};
 use chancery_proto::syntax::{self, Fault};
 
 use super::{Config, ServeFlags, TlsTable};
@@ -30,6 +32,23 @@ pub(crate) enum InvalidConfig {
     /// The content of the file has a fault.
     #[error("{0}")]
     Broken(Box<Finding>),
+}
+
+/// The content of the file.
+pub(super) struct ConfigText {
+    pub(super) text: String,
+    /// The file that it was read from.
+    id: FileId,
+}
+
+/// A file of this machine, whatever its name is: its device and its inode.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct FileId(u64, u64);
+
+impl FileId {
+    fn of(file: &Metadata) -> Self {
+        Self(file.dev(), file.ino())
+    }
 }
 
 impl InvalidConfig {
@@ -59,44 +78,61 @@ pub(crate) fn effective(flags: &ServeFlags) -> Result<Config, InvalidConfig> {
 /// The keys that differ between the two and take effect only after a restart.
 pub(crate) fn restart_needed(old: &Config, new: &Config) -> Vec<String> {
     let (old, new) = (keys(old), keys(new));
-    let differs = |key: &&String| old.get(*key) != new.get(*key);
-    new.keys().filter(|key| !LIVE.contains(&key.as_str())).filter(differs).cloned().collect()
+    // A table or key that was removed is a difference too.
+    let all: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+    let differ = all.into_iter().filter(|key| old.get(*key) != new.get(*key));
+    differ.filter(|key| !LIVE.contains(&key.as_str())).cloned().collect()
 }
 
 fn from_file(dir: &Path) -> Result<Config, InvalidConfig> {
     let path = dir.join(FILE);
-    let text = match read(&path) {
-        Ok(Some(text)) => text,
+    let file = match read(&path) {
+        Ok(Some(file)) => file,
         Ok(None) => return Ok(Config::default()),
         Err(source) => return Err(InvalidConfig::Unreadable { path, source }),
     };
-    match syntax::from_yaml::<Config>(&text) {
+    match syntax::from_yaml::<Config>(&file.text) {
         Ok(config) => Ok(resolved(config, dir)),
-        Err(fault) => Err(InvalidConfig::Broken(Box::new(finding(dir, &path, &fault, &text)))),
+        Err(fault) => Err(InvalidConfig::Broken(Box::new(finding(dir, &path, &fault, &file)))),
     }
 }
 
-/// The text of the file; `None` if there is none. A symlink that leads nowhere is no missing file:
-/// without the file, everything would have its default.
-pub(super) fn read(path: &Path) -> Result<Option<String>, ReadError> {
-    match chancery_files::read_to_string(path, MAX_BYTES) {
+/// The file; `None` if there is none. A symlink that leads nowhere is no missing file: without the
+/// file, everything would have its default.
+pub(super) fn read(path: &Path) -> Result<Option<ConfigText>, ReadError> {
+    let text = OpenFile::open(path).and_then(|file| {
+        let id = FileId::of(file.metadata());
+        Ok(ConfigText { text: file.read_to_string(MAX_BYTES)?, id })
+    });
+    match text {
         Ok(text) => Ok(Some(text)),
-        Err(error) if error.is_not_found() && fs::symlink_metadata(path).is_err() => Ok(None),
+        Err(error) if error.is_not_found() && is_absent(&fs::symlink_metadata(path)) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
+/// Returns true if it is known that there is nothing. Another error says nothing about that.
+fn is_absent(found: &io::Result<Metadata>) -> bool {
+    found.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
 /// The finding for a fault. Nothing is quoted from a file outside of the directory: a symlink may
 /// lead to one that the operator of the directory cannot read.
-fn finding(dir: &Path, path: &Path, fault: &Fault, text: &str) -> Finding {
-    let real = fs::canonicalize(dir).and_then(|dir| Ok(fs::canonicalize(path)?.starts_with(dir)));
-    if real.is_ok_and(|inside| inside) {
-        return Finding::of_config(path, fault, text);
+fn finding(dir: &Path, path: &Path, fault: &Fault, file: &ConfigText) -> Finding {
+    if is_inside(dir, path, file.id).is_ok_and(|inside| inside) {
+        return Finding::of_config(path, fault, &file.text);
     }
     let message = "is no configuration of the server; it lies outside of the directory, so nothing \
                    of it is shown";
     let place = Fault { position: fault.position, confidential: true, ..Fault::new(message) };
     Finding::of_config(path, &place, "")
+}
+
+/// Returns true if the path leads to this very file, and that lies in the directory. The path alone
+/// says nothing about the file that was read: it may have led elsewhere by then.
+fn is_inside(dir: &Path, path: &Path, id: FileId) -> io::Result<bool> {
+    let (dir, path) = (fs::canonicalize(dir)?, fs::canonicalize(path)?);
+    Ok(path.starts_with(dir) && FileId::of(&fs::symlink_metadata(path)?) == id)
 }
 
 /// Makes relative paths of the file start at the directory of the file, not at the one where the
@@ -238,6 +274,39 @@ mod tests {
     }
 
     #[test]
+    fn a_link_that_leads_back_inside_does_not_make_a_foreign_file_shown() {
+        // S-138
+        let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (foreign, own) = (elsewhere.path().join("shadow"), dir.path().join("own"));
+        fs::write(&foreign, "root:$6$hash\n").unwrap();
+        fs::write(&own, "root: own\n").unwrap();
+        let link = dir.path().join(FILE);
+        symlink(&foreign, &link).unwrap();
+        let read_text = read(&link).unwrap().unwrap();
+        fs::remove_file(&link).unwrap();
+        symlink(&own, &link).unwrap();
+        let fault = syntax::from_yaml::<Config>(&read_text.text).unwrap_err();
+        let shown = finding(dir.path(), &link, &fault, &read_text);
+        assert!(!format!("{shown:?}").contains("hash"), "{shown:?}");
+        let own_text = read(&link).unwrap().unwrap();
+        let fault = syntax::from_yaml::<Config>(&own_text.text).unwrap_err();
+        let shown = finding(dir.path(), &link, &fault, &own_text);
+        assert!(shown.rendered().contains("root: own"), "{shown:?}");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_looked_at_is_not_taken_for_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE);
+        assert!(is_absent(&fs::symlink_metadata(&path)));
+        fs::write(&path, "").unwrap();
+        assert!(!is_absent(&fs::symlink_metadata(&path)));
+        for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::StaleNetworkFileHandle] {
+            assert!(!is_absent(&Err(kind.into())), "{kind}");
+        }
+    }
+
+    #[test]
     fn flags_override_the_file() {
         let (_dir, mut flags) =
             dir_with("listen: [\"127.0.0.1:1\"]\nadmin: \"off\"\nenable-v2: true\n");
@@ -366,7 +435,10 @@ mod tests {
     #[test]
     fn every_key_is_documented() {
         let text = include_str!("../../../../docs/configuration.md");
-        let all = Config { tls: None, control_plane: Some(String::new()), ..Config::default() };
+        let derived = serde_json::json!({"memory": "1MiB", "max-big-responses": 1});
+        let limits = serde_json::from_value(derived).unwrap();
+        let control_plane = Some(String::new());
+        let all = Config { tls: None, control_plane, limits, ..Config::default() };
         for key in keys(&all).keys() {
             let (_, below) = key.split_once('.').unwrap_or(("", key));
             assert!(text.contains(&format!("`{below}`")), "{key}");

@@ -38,7 +38,7 @@ pub(crate) use units::{Size, Span};
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a mapping")]
 pub(crate) struct Config {
     /// The addresses of gRPC and REST. Default: `127.0.0.1:18000`.
-    #[serde(deserialize_with = "address::one_or_many")]
+    #[serde(deserialize_with = "list::addresses")]
     pub(crate) listen: Vec<ListenAddress>,
     /// The mode of the files of Unix sockets in `listen`. Default: `0600`, for processes of the same
     /// user.
@@ -48,7 +48,7 @@ pub(crate) struct Config {
     pub(crate) admin: AdminAddress,
     /// The names under which the admin interface is asked, as in `Host`, besides `localhost` and IP
     /// addresses. Default: none.
-    #[serde(deserialize_with = "list::one_or_many")]
+    #[serde(deserialize_with = "list::texts")]
     pub(crate) admin_hosts: Vec<String>,
     /// TLS for all TCP listeners. Default: none, which is for loopback and trusted networks.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,11 +103,7 @@ pub(crate) struct TlsTable {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) client_ca: Option<PathBuf>,
     /// The lists of certificates of clients that their authorities revoked, PEM. Default: none.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "list::one_or_many"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "list::texts")]
     pub(crate) client_crl: Vec<PathBuf>,
 }
 

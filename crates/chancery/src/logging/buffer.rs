@@ -28,8 +28,12 @@ pub(super) struct LineBuffer {
 struct BufferState {
     /// The lines that nobody writes yet.
     waiting: Vec<u8>,
+    /// The lines among them that say how many were dropped.
+    notices: Vec<Notice>,
     /// The bytes that were taken and are not written yet.
     taken: usize,
+    /// The lines that say how many were dropped, among the lines that were taken.
+    taken_notices: Vec<Notice>,
     /// The lines that were dropped since the last line that says how many.
     dropped: u64,
     /// True from a drop until half of the buffer is free.
@@ -43,6 +47,14 @@ struct BufferState {
     closed: bool,
     /// True when the writer has ended.
     ended: bool,
+}
+
+/// A line that says how many lines were dropped. If it is lost, its number has to be told again.
+struct Notice {
+    /// The place of its end among the lines it stands with: the bytes up to there.
+    end: usize,
+    /// The number that it tells.
+    dropped: u64,
 }
 
 impl LineBuffer {
@@ -95,6 +107,7 @@ impl LineBuffer {
             if !state.waiting.is_empty() {
                 let lines = std::mem::take(&mut state.waiting);
                 state.taken = lines.len();
+                state.taken_notices = std::mem::take(&mut state.notices);
                 return Some(lines);
             }
             if state.closed {
@@ -114,12 +127,20 @@ impl LineBuffer {
         state.failing = false;
     }
 
-    /// Notes that the rest of what was taken cannot be written.
-    pub(super) fn failed(&self, lines: u64) {
+    /// Notes that the rest of the `taken` lines cannot be written. The notices in it are no lines that
+    /// anybody logged: their numbers are told again.
+    pub(super) fn failed(&self, taken: &[u8]) {
         let mut state = self.lock();
-        state.taken = 0;
+        let written = taken.len().saturating_sub(std::mem::take(&mut state.taken));
+        let (mut notices, mut told) = (0, 0);
+        for lost in state.taken_notices.drain(..).filter(|notice| notice.end > written) {
+            notices += 1;
+            told += lost.dropped;
+        }
+        let ends = taken[written..].iter().filter(|byte| **byte == b'\n').count() as u64;
+        let lines = ends.saturating_sub(notices);
         state.failing = true;
-        state.dropped += lines;
+        state.dropped += lines + told;
         self.dropped.inc_by(lines);
     }
 
@@ -135,8 +156,10 @@ impl LineBuffer {
     /// Adds the line that says how many lines were dropped, if any were.
     fn tell_dropped(&self, state: &mut BufferState) {
         if state.dropped > 0 {
-            let notice = (self.notice)(std::mem::take(&mut state.dropped));
-            state.waiting.extend_from_slice(notice.as_bytes());
+            let dropped = std::mem::take(&mut state.dropped);
+            state.waiting.extend_from_slice((self.notice)(dropped).as_bytes());
+            let end = state.waiting.len();
+            state.notices.push(Notice { end, dropped });
         }
     }
 
@@ -216,10 +239,36 @@ mod tests {
         let buffer = buffer(80);
         buffer.push(b"a\n");
         buffer.push(b"b\n");
-        buffer.take().unwrap();
-        buffer.failed(2);
+        buffer.failed(&buffer.take().unwrap());
         buffer.push(b"c\n");
         assert_eq!(taken(&buffer), "dropped 2\nc\n");
+    }
+
+    #[test]
+    fn a_lost_notice_is_no_lost_line_and_its_number_is_told_again() {
+        let buffer = buffer(80);
+        for lost in 1..=5 {
+            buffer.push(b"line\n");
+            buffer.failed(&buffer.take().unwrap());
+            assert_eq!(buffer.dropped.get(), lost);
+        }
+        buffer.push(b"line\n");
+        assert_eq!(taken(&buffer), "dropped 5\nline\n");
+    }
+
+    #[test]
+    fn a_notice_that_was_written_is_not_told_again() {
+        let buffer = buffer(8);
+        buffer.push(b"longer than the buffer\n");
+        buffer.push(b"a\n");
+        buffer.push(b"longer than the buffer\n");
+        let lines = buffer.take().unwrap();
+        assert_eq!(lines, b"dropped 1\na\n");
+        buffer.wrote(b"dropped 1\na".len());
+        buffer.failed(&lines);
+        assert_eq!(buffer.dropped.get(), 3);
+        buffer.push(b"b\n");
+        assert_eq!(taken(&buffer), "dropped 2\nb\n");
     }
 
     #[test]

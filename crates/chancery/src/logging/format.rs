@@ -6,30 +6,27 @@
 
 use std::fmt::{self, Debug, Write};
 
-use chancery_core::printable::{EscapingWriter, PrintForm, cut, printable};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::fmt::format::{Format, Json, Writer};
+use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use super::bounded::{BoundedText, CUT, Notation};
 use crate::config::LogFormat;
 
-/// The bytes of a line; what is more is cut off.
+/// The bytes of a line with its line feed; what is more is cut off.
 const MAX_LINE_BYTES: usize = 16 * 1024;
+
+/// The bytes that fields may fill: all but the sign that something is cut, and the end of a line.
+const MAX_FIELD_BYTES: usize = MAX_LINE_BYTES - CUT.len() - "\"}\n".len();
 
 /// Lines as text: time, level, message, and the fields as `name=value`.
 pub(super) struct TextLines;
 
-/// Lines as JSON objects.
-pub(super) struct JsonLines(Format<Json>);
-
-impl JsonLines {
-    pub(super) fn new() -> Self {
-        Self(Format::default().json().flatten_event(true).with_target(false))
-    }
-}
+/// Lines as JSON objects: `timestamp`, `level`, and the fields, of which `message` is one.
+pub(super) struct JsonLines;
 
 impl<S, N> FormatEvent<S, N> for TextLines
 where
@@ -43,10 +40,11 @@ where
         event: &Event<'_>,
     ) -> fmt::Result {
         let (level, colour) = (*event.metadata().level(), to.has_ansi_escapes());
-        Begin { level, colour }.write(&mut to)?;
-        let mut fields = TextFields { line: String::new() };
+        let mut line = String::new();
+        Begin { level, colour }.write(&mut Writer::new(&mut line))?;
+        let mut fields = TextFields { line, is_cut: false };
         event.record(&mut fields);
-        writeln!(to, "{}", cut(&fields.line, MAX_LINE_BYTES))
+        writeln!(to, "{}", fields.line)
     }
 }
 
@@ -57,13 +55,13 @@ where
 {
     fn format_event(
         &self,
-        context: &FmtContext<'_, S, N>,
+        _: &FmtContext<'_, S, N>,
         mut to: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut line = String::new();
-        self.0.format_event(context, Writer::new(&mut line), event)?;
-        to.write_str(&printable(&line, PrintForm::Json))
+        let mut fields = JsonFields { line: begin_json(*event.metadata().level())?, is_cut: false };
+        event.record(&mut fields);
+        writeln!(to, "{}}}", fields.line)
     }
 }
 
@@ -76,16 +74,9 @@ pub(super) fn dropped(format: LogFormat, colour: bool, lines: u64) -> String {
         LogFormat::Text => Begin { level: Level::WARN, colour }
             .write(&mut to)
             .and_then(|()| writeln!(to, " {MESSAGE} dropped={lines}")),
-        LogFormat::Json => {
-            let mut time = String::new();
-            SystemTime.format_time(&mut Writer::new(&mut time)).and_then(|()| {
-                writeln!(
-                    to,
-                    "{{\"timestamp\":\"{time}\",\"level\":\"WARN\",\"message\":\"{MESSAGE}\",\
-                     \"dropped\":{lines}}}"
-                )
-            })
-        }
+        LogFormat::Json => begin_json(Level::WARN).and_then(|begin| {
+            writeln!(to, "{begin},\"message\":\"{MESSAGE}\",\"dropped\":{lines}}}")
+        }),
     };
     // A string takes all that is written to it.
     written.ok();
@@ -119,27 +110,112 @@ fn colour(level: Level) -> &'static str {
     }
 }
 
-/// The message and the fields of a line of text, escaped.
+/// The beginning of a line of JSON: its time and its level.
+fn begin_json(level: Level) -> Result<String, fmt::Error> {
+    let mut line = "{\"timestamp\":\"".to_owned();
+    SystemTime.format_time(&mut Writer::new(&mut line))?;
+    write!(line, "\",\"level\":\"{level}\"")?;
+    Ok(line)
+}
+
+/// A line of text to which the message and the fields are added, escaped.
 struct TextFields {
     line: String,
+    /// True if something did not fit. Then nothing more is added.
+    is_cut: bool,
 }
 
 impl Visit for TextFields {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        // A long line is cut anyway.
-        if self.line.len() > MAX_LINE_BYTES {
+        if self.is_cut {
             return;
         }
-        self.line.push(' ');
-        let name = field.name().trim_start_matches("r#");
-        let mut escaped = EscapingWriter::new(PrintForm::Line, &mut self.line);
-        let written = match name {
-            "message" => write!(escaped, "{value:?}"),
-            name => write!(escaped, "{name}={value:?}"),
+        let mut text = BoundedText::new(Notation::Text, &mut self.line, MAX_FIELD_BYTES);
+        let written = match name(field) {
+            "message" => write!(text, " {value:?}"),
+            name => write!(text, " {name}={value:?}"),
         };
-        // A string takes all that is written to it.
-        written.ok();
+        if written.is_err() {
+            self.line.push_str(CUT);
+            self.is_cut = true;
+        }
     }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        // Quotes are written after a look at all that is between them, so a long text is cut before.
+        let most = value.floor_char_boundary(MAX_LINE_BYTES);
+        self.record_debug(field, &&value[..most]);
+    }
+}
+
+/// A line of JSON without its end, to which the message and the fields are added.
+struct JsonFields {
+    line: String,
+    /// True if something did not fit. Then nothing more is added.
+    is_cut: bool,
+}
+
+impl JsonFields {
+    /// Adds a field whose value is this text.
+    fn add_text(&mut self, field: &Field, value: fmt::Arguments<'_>) {
+        if self.begin(field, "\"").is_err() {
+            return;
+        }
+        let mut text = BoundedText::new(Notation::JsonString, &mut self.line, MAX_FIELD_BYTES);
+        if text.write_fmt(value).is_err() {
+            self.line.push_str(CUT);
+            self.is_cut = true;
+        }
+        self.line.push('"');
+    }
+
+    /// Adds a field whose value is this number or word of JSON.
+    fn add_word(&mut self, field: &Field, word: &str) {
+        // The field is left out if there is no room for it.
+        self.begin(field, word).ok();
+    }
+
+    /// Adds the name of a field and the beginning of its value, or nothing.
+    fn begin(&mut self, field: &Field, value: &str) -> fmt::Result {
+        if self.is_cut {
+            return Err(fmt::Error);
+        }
+        let mut line = BoundedText::new(Notation::JsonString, &mut self.line, MAX_FIELD_BYTES);
+        let begun = line.push_whole(&format!(",\"{}\":{value}", name(field)));
+        self.is_cut = begun.is_err();
+        begun
+    }
+}
+
+impl Visit for JsonFields {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.add_text(field, format_args!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.add_text(field, format_args!("{value}"));
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.add_word(field, &value.to_string());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.add_word(field, &value.to_string());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.add_word(field, &value.to_string());
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.add_word(field, &serde_json::Value::from(value).to_string());
+    }
+}
+
+/// The name of a field, which may be a word of Rust.
+fn name(field: &Field) -> &'static str {
+    field.name().trim_start_matches("r#")
 }
 
 #[cfg(test)]
@@ -183,10 +259,7 @@ mod tests {
             LogFormat::Text => {
                 with_default(lines.with_ansi(false).event_format(TextLines).finish(), write);
             }
-            LogFormat::Json => {
-                let lines = lines.json().event_format(JsonLines::new());
-                with_default(lines.finish(), write);
-            }
+            LogFormat::Json => with_default(lines.event_format(JsonLines).finish(), write),
         }
         String::from_utf8(log.0.lock().unwrap().clone()).unwrap()
     }
@@ -210,10 +283,43 @@ mod tests {
     }
 
     #[test]
+    fn a_field_of_json_has_the_type_of_its_value() {
+        let write =
+            || info!(r#type = "cds", n = 3, m = -4, half = 0.5, yes = true, of = ?["a"], "x");
+        let line = logged(LogFormat::Json, write);
+        let object: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!((&object["type"], &object["of"]), (&"cds".into(), &"[\"a\"]".into()));
+        let plain = ["n", "m", "half", "yes"].map(|name| object[name].to_string());
+        assert_eq!(plain, ["3", "-4", "0.5", "true"]);
+    }
+
+    #[test]
     fn a_line_is_not_longer_than_its_bound() {
-        let text = "long ".repeat(MAX_LINE_BYTES);
-        let line = logged(LogFormat::Text, || warn!(text, "{text}"));
-        assert!(line.len() < MAX_LINE_BYTES + 100, "{}", line.len());
+        for piece in ["long ", "\"\\", "\u{1b}", "\u{e0041}", "ä\n"] {
+            let text = piece.repeat(MAX_LINE_BYTES);
+            for cut in ["", &text] {
+                let write = || warn!(first = "1", text, last = "2", "{cut}");
+                let line = logged(LogFormat::Text, write);
+                let most = MAX_LINE_BYTES - 20..=MAX_LINE_BYTES;
+                assert!(most.contains(&line.len()) && line.ends_with("… (cut)\n"), "{line:?}");
+                let line = logged(LogFormat::Json, write);
+                assert!(most.contains(&line.len()) && line.ends_with("… (cut)\"}\n"), "{line:?}");
+                let object: serde_json::Value = serde_json::from_str(&line).unwrap();
+                assert_eq!((&object["level"], object.get("last")), (&"WARN".into(), None));
+            }
+        }
+    }
+
+    #[test]
+    fn many_fields_make_no_longer_line() {
+        let text = "x".repeat(MAX_LINE_BYTES - 120);
+        let write =
+            || info!(a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, g = 7, h = 8, i = 9, "{text}");
+        for format in [LogFormat::Text, LogFormat::Json] {
+            let line = logged(format, write);
+            assert!(line.len() <= MAX_LINE_BYTES && line.contains("x"), "{}", line.len());
+        }
+        serde_json::from_str::<serde_json::Value>(&logged(LogFormat::Json, write)).unwrap();
     }
 
     #[test]

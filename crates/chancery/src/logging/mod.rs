@@ -9,6 +9,7 @@
 //! directory that is removed inside of another watched one. Linux reports that twice, and `notify`
 //! ends the watch twice. Real failures of a watch are returned to the caller or come as an event.
 
+mod bounded;
 mod buffer;
 mod format;
 mod writer;
@@ -87,7 +88,7 @@ where
     let registry = tracing_subscriber::registry().with(admitted(level));
     match format {
         LogFormat::Text => registry.with(lines.event_format(TextLines)).init(),
-        LogFormat::Json => registry.with(lines.json().event_format(JsonLines::new())).init(),
+        LogFormat::Json => registry.with(lines.event_format(JsonLines)).init(),
     }
 }
 

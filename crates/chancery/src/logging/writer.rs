@@ -38,8 +38,7 @@ fn write_all(buffer: &LineBuffer, mut to: impl Write) {
             }
         }
         if !rest.is_empty() {
-            let lines = rest.iter().filter(|byte| **byte == b'\n').count();
-            buffer.failed(lines as u64);
+            buffer.failed(&lines);
         }
     }
 }

@@ -15,7 +15,7 @@ use tracing::{error, info, warn};
 use super::audiences::without_files;
 use super::grouping::Grouping;
 use super::metrics::LoadMetrics;
-use crate::admin::Admin;
+use crate::admin::{Admin, LoadFindings};
 use crate::config::{ConfigChange, ConfigFile};
 use crate::fault_summary::{FaultCounts, MOST_TOLD};
 use crate::finding::Finding;
@@ -34,6 +34,8 @@ struct ApplierState {
     faults: BTreeSet<Finding>,
     /// The numbers of those that the report had no place for.
     more_faults: FaultCounts,
+    /// The first of the present warnings, and the number of them all.
+    warnings: (Arc<Vec<Warning>>, usize),
     config_fault: Option<Finding>,
     without_files: BTreeSet<String>,
     /// True if the directory was there, with files in it, when it was loaded last.
@@ -52,6 +54,7 @@ impl ChangeApplier {
             file,
             faults: BTreeSet::new(),
             more_faults: FaultCounts::default(),
+            warnings: (Arc::default(), 0),
             config_fault: None,
             without_files: BTreeSet::new(),
             whole: true,
@@ -73,6 +76,7 @@ impl ChangeApplier {
             self.audiences.follow(revision);
         }
         self.log_report(&mut state, report);
+        state.warnings = (Arc::clone(&report.present_warnings), report.warning_count);
         self.record(&mut state);
     }
 
@@ -139,7 +143,7 @@ impl ChangeApplier {
         (state.faults, state.more_faults) = (faults, more);
     }
 
-    /// Records the present faults for the admin interface.
+    /// Records the present faults and warnings for the admin interface.
     fn record(&self, state: &mut ApplierState) {
         let without_files = without_files(&self.audiences);
         for name in without_files.difference(&state.without_files) {
@@ -147,7 +151,9 @@ impl ChangeApplier {
         }
         state.without_files = without_files;
         let faults = state.config_fault.iter().chain(&state.faults).cloned().collect();
-        self.admin.loaded.record(faults, state.more_faults.clone());
+        let (warnings, warning_count) = state.warnings.clone();
+        let more_faults = state.more_faults.clone();
+        self.admin.loaded.record(LoadFindings { faults, more_faults, warnings, warning_count });
     }
 
     fn lock(&self) -> MutexGuard<'_, ApplierState> {
@@ -155,13 +161,18 @@ impl ChangeApplier {
     }
 }
 
-/// Logs the first warnings, and the number of the others.
+/// Logs the first warnings, and the numbers of the others by file.
 fn log_warnings(warnings: &[Warning]) {
-    for warning in warnings.iter().take(MOST_TOLD) {
-        warn!("{warning}");
+    let mut rest = FaultCounts::default();
+    for (index, warning) in warnings.iter().enumerate() {
+        match &warning.file {
+            _ if index < MOST_TOLD => warn!("{warning}"),
+            Some(file) => rest.add(&file.display().to_string(), 1),
+            None => rest.add("no file", 1),
+        }
     }
-    if let Some(more @ 1..) = warnings.len().checked_sub(MOST_TOLD) {
-        warn!("and {more} more warnings");
+    if let Some(line) = rest.line_of("warning") {
+        warn!("and {line}; `/config` lists them");
     }
 }
 

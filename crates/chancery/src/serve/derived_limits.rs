@@ -24,7 +24,7 @@ pub(super) fn print(config: &Config) -> Result<(), Failure> {
 fn text(config: &Config, memory: AvailableMemory, connections: Option<usize>) -> String {
     let limits = config.limits.server();
     let available = usize::try_from(memory.bytes).unwrap_or(usize::MAX);
-    let taken = limits.max_connections.min(connections.unwrap_or(usize::MAX));
+    let taken = descriptors::taken(limits.max_connections, connections);
     let files = match connections {
         Some(possible) => format!("{possible} have an open file (`ulimit -n`)"),
         None => "open files have no limit".to_owned(),
@@ -35,7 +35,7 @@ fn text(config: &Config, memory: AvailableMemory, connections: Option<usize>) ->
         row("limits.memory", &mebibytes(limits.memory), "held for all clients together"),
         row("  one client", &mebibytes(limits.memory / 9 * 4), "at most, beside no others"),
         row("limits.max-connections", &taken, &files),
-        row("  one client", &(taken / 2).max(1), "at most, beside no others"),
+        row("  one client", &descriptors::one_client(taken), "at most, beside no others"),
         row("limits.max-streams", &limits.max_streams, "streams and polls"),
         row("  one client", &(limits.max_streams / 2).max(1), "at most, beside no others"),
         row(
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn limits_are_told_with_their_reasons() {
         let mut config = Config::default();
-        config.limits.memory = Size(300 << 20);
+        config.limits.memory = Some(Size(300 << 20));
         let memory = AvailableMemory { bytes: 600 << 20, bound: MemoryBound::ControlGroup };
         let text = text(&config, memory, Some(768));
         let has = |line: &str| {

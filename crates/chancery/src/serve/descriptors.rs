@@ -6,8 +6,13 @@
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
+use crate::admin::MAX_CONNECTIONS;
+
 /// The number of descriptors that are kept for files, watches, listeners and the admin interface.
 const RESERVE: u64 = 256;
+
+/// The number of connections that the server gives to every client as long as there are any.
+const GIVEN_TO_EACH: usize = 32;
 
 /// Raises the soft limit to the hard limit. It stays as it is where the system does not allow that.
 pub(super) fn raise() {
@@ -24,9 +29,32 @@ pub(super) fn connections() -> Option<usize> {
     usize::try_from(beside_reserve(descriptors)).ok()
 }
 
+/// The number of connections that are taken where `wanted` are configured and `possible` have a
+/// descriptor.
+pub(super) fn taken(wanted: usize, possible: Option<usize>) -> usize {
+    possible.map_or(wanted, |possible| wanted.min(possible))
+}
+
+/// The number of connections of the admin interface: so few that files find descriptors too.
+pub(super) fn for_admin() -> usize {
+    getrlimit(Resource::Nofile).current.map_or(MAX_CONNECTIONS, of_reserve)
+}
+
+/// The number of connections that one client may have of so many: half of them, beside no others,
+/// and a few in any case.
+pub(super) fn one_client(connections: usize) -> usize {
+    (connections / 2).max(GIVEN_TO_EACH.min(connections))
+}
+
 /// A small limit is shared by halves.
 fn beside_reserve(descriptors: u64) -> u64 {
     descriptors.saturating_sub(RESERVE).max(descriptors / 2).max(1)
+}
+
+/// The admin interface has a quarter of what connections leave.
+fn of_reserve(descriptors: u64) -> usize {
+    let reserve = descriptors.saturating_sub(beside_reserve(descriptors));
+    usize::try_from(reserve / 4).unwrap_or(usize::MAX).clamp(1, MAX_CONNECTIONS)
 }
 
 #[cfg(test)]
@@ -38,5 +66,16 @@ mod tests {
         assert_eq!(beside_reserve(1_024), 768);
         assert_eq!(beside_reserve(400), 200);
         assert_eq!(beside_reserve(0), 1);
+    }
+
+    #[test]
+    fn the_admin_interface_leaves_descriptors_for_files() {
+        assert_eq!([0, 10, 64, 200, 1_024].map(of_reserve), [1, 1, 8, 25, 64]);
+        assert_eq!(of_reserve(u64::MAX), 64);
+    }
+
+    #[test]
+    fn of_few_connections_one_client_may_have_all() {
+        assert_eq!([1, 32, 40, 64, 65, 1_000].map(one_client), [1, 32, 32, 32, 32, 500]);
     }
 }

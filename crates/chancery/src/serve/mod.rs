@@ -19,6 +19,7 @@ mod first;
 mod grouping;
 mod listeners;
 mod metrics;
+mod reloads;
 mod signals;
 
 use std::net::TcpListener;
@@ -29,7 +30,7 @@ use anyhow::Context;
 use chancery_catalog::Catalog;
 use chancery_proto::schema::Schema;
 use chancery_server::{Audiences, Server, Tls};
-use chancery_sources::{Directory, Following};
+use chancery_sources::Directory;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use tokio::time::MissedTickBehavior;
@@ -41,6 +42,7 @@ pub(crate) use self::first::schema;
 use self::grouping::Grouping;
 use self::listeners::Listeners;
 use self::metrics::LoadMetrics;
+use self::reloads::Reloads;
 use self::signals::{OperatorSignal, Signals};
 use crate::admin::{self, Admin, AdminHosts, LoadStatus, Readiness, ReadinessState};
 use crate::config::{self, Config, ConfigFile, ServeFlags};
@@ -127,17 +129,24 @@ async fn serve(
 fn server_config(config: &Config) -> chancery_server::Config {
     let mut server = config.server();
     let wanted = server.limits.max_connections;
-    let usual = chancery_server::Limits::default().max_connections;
-    if let Some(possible) = descriptors::connections().filter(|possible| *possible < wanted) {
-        server.limits.max_connections = possible;
-        // Nobody asked for the default, and most fleets are far below it.
-        if wanted == usual && possible >= MANY_CONNECTIONS {
-            return server;
-        }
+    let taken = descriptors::taken(wanted, descriptors::connections());
+    server.limits.max_connections = taken;
+    // Nobody asked for the default, and most fleets are far below it.
+    let is_unasked = wanted == chancery_server::Limits::default().max_connections;
+    if taken < wanted && !(is_unasked && taken >= MANY_CONNECTIONS) {
         info!(
-            connections = possible,
+            connections = taken,
             "fewer connections than `limits.max-connections` ({wanted}), because the limit of open \
              files (`ulimit -n`) allows no more"
+        );
+    }
+    let of_one = descriptors::one_client(taken);
+    if of_one > taken / 2 {
+        warn!(
+            connections = taken,
+            "so few connections that one client may have {of_one}, and all others the other {}; raise \
+             `ulimit -n` or `limits.max-connections`",
+            taken - of_one
         );
     }
     server
@@ -154,6 +163,7 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
     let following = following.context("cannot follow the directory")?;
     let stop = CancellationToken::new();
     let looking = tokio::spawn(watch_config(applier, stop.clone()));
+    let certificates = tls.map(|tls| Reloads::start(move || reload_certificates(&tls)));
     admin.readiness.advance(ReadinessState::Ready);
 
     let mut served = std::pin::pin!(server.serve(all, stop.clone().cancelled_owned()));
@@ -161,7 +171,12 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
         tokio::select! {
             biased;
             signal = signals.next() => match signal {
-                OperatorSignal::Reload => reload(&following, tls.clone()),
+                OperatorSignal::Reload => {
+                    info!("told to read everything again");
+                    following.reload();
+                    // Files that do not answer must not hold up the next signal.
+                    certificates.iter().for_each(Reloads::ask);
+                }
                 OperatorSignal::Stop if stop.is_cancelled() => {
                     warn!("told to stop again: cutting what is left");
                     break Ok(());
@@ -202,7 +217,8 @@ fn admin(
 fn watch(listener: Option<TcpListener>, admin: &Arc<Admin>) -> Result<CancellationToken, Failure> {
     let closing = CancellationToken::new();
     if let Some(listener) = listener {
-        let started = admin::start(listener, Arc::clone(admin), closing.clone());
+        let most = descriptors::for_admin();
+        let started = admin::start(listener, Arc::clone(admin), most, closing.clone());
         started.context("cannot start the admin interface")?;
     }
     Ok(closing)
@@ -219,17 +235,15 @@ async fn watch_config(applier: Arc<ChangeApplier>, stop: CancellationToken) {
     }
 }
 
-fn reload(following: &Following, tls: Option<Arc<Tls>>) {
-    info!("told to read everything again");
-    following.reload();
-    let Some(tls) = tls else { return };
-    // Files that do not answer must not hold up the next signal.
-    tokio::task::spawn_blocking(move || {
-        if let Err(error) = tls.reload() {
+/// Reads the certificates again, and says what came of it.
+fn reload_certificates(tls: &Tls) {
+    match tls.reload() {
+        Ok(()) => info!("the certificates were read again"),
+        Err(error) => {
             let error = anyhow::Error::from(error);
             warn!("certificates were not replaced, the old ones stay: {error:#}");
         }
-    });
+    }
 }
 
 /// The time that a read of the directory may take when the server ends.
