@@ -45,6 +45,9 @@ impl UnreadBodies {
         let passed_over: usize = counts.streams.drain(first..own.max(first)).map(|it| it.1).sum();
         counts.sum -= passed_over;
         if let Err(at) = counts.find(stream) {
+            if counts.streams.is_empty() {
+                counts.streams.reserve_exact(1); // Most connections have one stream.
+            }
             counts.streams.insert(at, (stream, 0));
         }
         counts.last = counts.last.max(stream);

@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::parsed_names::ParsedNames;
 use crate::server::held_bytes;
 use crate::{Names, Resource, ResourceName, ResourceSet, TypeUrl};
 
@@ -34,16 +35,9 @@ pub(crate) struct Interest {
     /// True once a request has named anything, `*` included. It never becomes false again (S-050).
     ever_named: bool,
     names: BTreeSet<Spelling>,
-    globs: BTreeMap<Spelling, ResourceName>,
-    /// The names whose canonical form is another text.
-    respelled: BTreeMap<Spelling, ResourceName>,
-    /// The spellings of each glob and of each name whose canonical form is another text, by the
-    /// canonical name.
-    spellings: BTreeMap<ResourceName, Spellings>,
-    /// The number of names that have had several spellings.
-    several_spellings: usize,
-    /// The names that are no valid name of this type, each with its fault.
-    malformed: BTreeMap<Spelling, String>,
+    /// The names that are more than their texts. Most clients have none, and a client has an interest
+    /// for each type.
+    parsed: Option<Box<ParsedNames>>,
     texts: TextBytes,
 }
 
@@ -55,15 +49,6 @@ struct TextBytes {
     /// The bytes of the names that are texts of resources, as [`held_bytes`] counts them; or fewer,
     /// because nobody remembers which of the names that were removed since are among them.
     shared: usize,
-    /// The bytes of canonical forms and faults, as [`held_bytes`] counts them.
-    parsed: usize,
-}
-
-/// The spellings of one name. Few names have more than one, and a client can write one in many.
-#[derive(Debug)]
-enum Spellings {
-    One(Spelling),
-    Several(BTreeSet<Spelling>),
 }
 
 /// The way a name is found in a set.
@@ -84,11 +69,7 @@ impl Interest {
             wildcard: false,
             ever_named: false,
             names: BTreeSet::new(),
-            globs: BTreeMap::new(),
-            respelled: BTreeMap::new(),
-            spellings: BTreeMap::new(),
-            several_spellings: 0,
-            malformed: BTreeMap::new(),
+            parsed: None,
             texts: TextBytes::default(),
         }
     }
@@ -101,12 +82,10 @@ impl Interest {
             self.texts.names += name.len();
         }
         for name in new.iter().filter(|name| !ResourceName::is_opaque(name)) {
-            match ResourceName::parse(name) {
-                Err(fault) => self.set_malformed(name, fault.to_string()),
-                Ok(parsed) => self.classify(name, parsed, type_url),
-            }
+            self.parsed.get_or_insert_default().add(name, type_url);
         }
-        let single = new.iter().filter(|name| !self.globs.contains_key(*name)).cloned();
+        let globs = &self.parsed.as_deref().unwrap_or(&NONE).globs;
+        let single = new.iter().filter(|name| !globs.contains_key(*name)).cloned();
         if self.names.is_empty() {
             // A tree that is made from a sorted list has full nodes.
             self.names = single.collect();
@@ -118,7 +97,7 @@ impl Interest {
 
     /// The text of a name that is kept anyway, if the client is subscribed to the name.
     pub(crate) fn known(&self, name: Spelling) -> Spelling {
-        let glob = || self.globs.get_key_value(&name).map(|(glob, _)| glob);
+        let glob = || self.globs().get_key_value(&name).map(|(glob, _)| glob);
         self.names.get(&name).or_else(glob).cloned().unwrap_or(name)
     }
 
@@ -131,25 +110,13 @@ impl Interest {
 
     /// Takes a name out.
     pub(crate) fn remove(&mut self, name: &Spelling) {
-        let count = self.len();
-        let parsed = self.respelled.remove(name).or_else(|| self.globs.remove(name));
-        let fault = self.malformed.remove(name);
-        self.names.remove(name);
-        if self.len() == count {
+        let is_glob = self.parsed.as_deref_mut().is_some_and(|parsed| parsed.remove(name));
+        if !self.names.remove(name) && !is_glob {
             return;
         }
         self.texts.names -= name.len();
         // The name counts as a shared one, so that never less is told than is kept.
         self.texts.shared = self.texts.shared.saturating_sub(held_bytes::text(name.len()));
-        if let Some(parsed) = parsed {
-            self.texts.parsed -= held_bytes::text(parsed.as_str().len());
-            if self.spellings.get_mut(&parsed).is_some_and(|known| known.remove(name))
-                && let Some(Spellings::Several(_)) = self.spellings.remove(&parsed)
-            {
-                self.several_spellings -= 1;
-            }
-        }
-        self.texts.parsed -= fault.map_or(0, |fault| held_bytes::text(fault.len()));
     }
 
     /// The bytes of the texts of all names.
@@ -159,22 +126,15 @@ impl Interest {
 
     /// The bytes that are kept for the client, about.
     pub(crate) fn held_bytes(&self) -> usize {
-        const SPELLING: usize = size_of::<Spelling>();
         let texts = self.texts.names + self.len() * held_bytes::text(0);
-        let spelled = self.globs.len() + self.respelled.len();
         texts.saturating_sub(self.texts.shared)
-            + self.texts.parsed
-            + held_bytes::tree(self.names.len(), SPELLING)
-            + held_bytes::tree(spelled, 2 * SPELLING)
-            + held_bytes::tree(self.spellings.len(), SPELLING + size_of::<Spellings>())
-            + held_bytes::tree(spelled - self.spellings.len(), SPELLING)
-            + self.several_spellings * held_bytes::NODE * SPELLING
-            + held_bytes::tree(self.malformed.len(), SPELLING + size_of::<String>())
+            + held_bytes::tree(self.names.len(), size_of::<Spelling>())
+            + self.parsed.as_ref().map_or(0, |parsed| parsed.held_bytes())
     }
 
     /// The spelling under which the client is subscribed to a name, if it is (S-114).
     pub(crate) fn spelling_of(&self, name: &str) -> Option<Spelling> {
-        let known = || self.globs.get_key_value(name).map(|(glob, _)| glob);
+        let known = || self.globs().get_key_value(name).map(|(glob, _)| glob);
         if let Some(spelling) = self.names.get(name).or_else(known) {
             return Some(Arc::clone(spelling));
         }
@@ -183,15 +143,7 @@ impl Interest {
         }
         let canonical = ResourceName::parse(name).ok()?;
         let plain = || self.names.get(canonical.as_str()).cloned();
-        self.first_spelling(&canonical).cloned().or_else(plain)
-    }
-
-    /// The first spelling of a glob, or of a name that the client does not spell canonically.
-    fn first_spelling(&self, canonical: &ResourceName) -> Option<&Spelling> {
-        match self.spellings.get(canonical)? {
-            Spellings::One(spelling) => Some(spelling),
-            Spellings::Several(spellings) => spellings.first(),
-        }
+        self.parsed().first_spelling(&canonical).cloned().or_else(plain)
     }
 
     /// Starts or ends the subscription to everything.
@@ -222,17 +174,17 @@ impl Interest {
     /// Returns true if the client is subscribed to resources that it does not name: by the wildcard
     /// or a glob.
     pub(crate) fn has_members(&self) -> bool {
-        self.wildcard || !self.globs.is_empty()
+        self.wildcard || !self.globs().is_empty()
     }
 
     /// The number of names, globs included.
     pub(crate) fn len(&self) -> usize {
-        self.names.len() + self.globs.len()
+        self.names.len() + self.globs().len()
     }
 
     /// The single names, and then the globs.
     pub(crate) fn all_names(&self) -> impl Iterator<Item = &Spelling> + Clone {
-        self.names.iter().chain(self.globs.keys())
+        self.names.iter().chain(self.globs().keys())
     }
 
     /// The single names, without globs.
@@ -242,38 +194,38 @@ impl Interest {
 
     /// The glob collections, with their canonical names.
     pub(crate) fn globs(&self) -> &BTreeMap<Spelling, ResourceName> {
-        &self.globs
+        &self.parsed().globs
     }
 
     /// Returns true if the client asked for this very name or glob.
     pub(crate) fn is_named(&self, name: &str) -> bool {
-        self.names.contains(name) || self.globs.contains_key(name)
+        self.names.contains(name) || self.globs().contains_key(name)
     }
 
     /// Returns true if a resource of this name is a member of the wildcard or of a glob.
     pub(crate) fn includes_member(&self, name: &ResourceName) -> bool {
         self.wildcard
-            || (!self.globs.is_empty()
-                && name.collection().is_some_and(|of| self.first_spelling(&of).is_some()))
+            || (!self.globs().is_empty()
+                && name.collection().is_some_and(|of| self.parsed().first_spelling(&of).is_some()))
     }
 
     /// Returns true if a key of the ledger is still subscribed to, by name or as a member.
     pub(crate) fn covers(&self, key: &str) -> bool {
         self.wildcard
             || self.is_named(key)
-            || (!self.globs.is_empty()
+            || (!self.globs().is_empty()
                 && ResourceName::parse(key).is_ok_and(|name| self.includes_member(&name)))
     }
 
     /// The fault of a name that is not valid.
     pub(crate) fn malformed(&self, name: &str) -> Option<&str> {
-        self.malformed.get(name).map(String::as_str)
+        self.parsed().malformed.get(name).map(String::as_str)
     }
 
     /// Returns true if every name is spelled canonically, can name something and means only itself,
     /// so that a difference by name finds them all.
     pub(crate) fn is_plain(&self) -> bool {
-        self.lookup == Lookup::ByName && self.respelled.is_empty() && self.malformed.is_empty()
+        self.lookup == Lookup::ByName && self.parsed().is_plain()
     }
 
     /// Returns true if virtual hosts are found by their domains (VHDS).
@@ -283,10 +235,10 @@ impl Interest {
 
     /// The resource that a key means in a set.
     pub(crate) fn resolve<'a>(&self, set: &'a ResourceSet, key: &str) -> Option<&'a Arc<Resource>> {
-        if self.malformed.contains_key(key) {
+        if self.parsed().malformed.contains_key(key) {
             return None;
         }
-        let name = self.respelled.get(key).map_or(key, ResourceName::as_str);
+        let name = self.parsed().respelled.get(key).map_or(key, ResourceName::as_str);
         match self.lookup {
             Lookup::ByName => set.get_aliased(name),
             Lookup::ByHost => set.get_host(name),
@@ -295,69 +247,26 @@ impl Interest {
 
     /// Returns true if the source does not know yet whether there is a resource under a key.
     pub(crate) fn is_pending(&self, set: &ResourceSet, key: &str) -> bool {
-        let name = self.respelled.get(key).map_or(key, ResourceName::as_str);
+        let name = self.parsed().respelled.get(key).map_or(key, ResourceName::as_str);
         set.is_pending(name)
-            && !self.malformed.contains_key(key)
+            && !self.parsed().malformed.contains_key(key)
             && self.resolve(set, key).is_none()
     }
 
     /// Returns true if the key and the name are two spellings of one name.
     pub(crate) fn same_name(&self, key: &str, name: &ResourceName) -> bool {
-        match self.respelled.get(key) {
+        match self.parsed().respelled.get(key) {
             Some(canonical) => canonical == name,
             None => key == name.as_str(),
         }
     }
 
-    /// Puts a parsed name where it belongs. An `xdstp:` name of another type than the one asked for
-    /// is invalid (S-116).
-    fn classify(&mut self, name: &Spelling, parsed: ResourceName, type_url: &TypeUrl) {
-        let other = parsed.xdstp().filter(|parts| parts.type_name != type_url.message_name());
-        if let Some(parts) = other {
-            let fault = format!("`{name}` is of type `{}`", parts.type_name);
-            self.set_malformed(name, fault);
-        } else if parsed.is_glob() {
-            self.add_spelling(name, &parsed);
-            self.globs.insert(Arc::clone(name), parsed);
-        } else if parsed.as_str() != &**name {
-            self.add_spelling(name, &parsed);
-            self.respelled.insert(Arc::clone(name), parsed);
-        }
-    }
-
-    fn add_spelling(&mut self, name: &Spelling, parsed: &ResourceName) {
-        self.texts.parsed += held_bytes::text(parsed.as_str().len());
-        match self.spellings.get_mut(parsed) {
-            Some(Spellings::Several(known)) => drop(known.insert(Arc::clone(name))),
-            Some(Spellings::One(known)) => {
-                let both = [&*known, name].map(Arc::clone);
-                self.spellings.insert(parsed.clone(), Spellings::Several(both.into()));
-                self.several_spellings += 1;
-            }
-            None => {
-                self.spellings.insert(parsed.clone(), Spellings::One(Arc::clone(name)));
-            }
-        }
-    }
-
-    fn set_malformed(&mut self, name: &Spelling, fault: String) {
-        self.texts.parsed += held_bytes::text(fault.len());
-        self.malformed.insert(Arc::clone(name), fault);
+    fn parsed(&self) -> &ParsedNames {
+        self.parsed.as_deref().unwrap_or(&NONE)
     }
 }
 
-impl Spellings {
-    /// Takes a spelling out. Returns true if none is left.
-    fn remove(&mut self, spelling: &Spelling) -> bool {
-        match self {
-            Self::One(_) => true,
-            Self::Several(known) => {
-                known.remove(spelling);
-                known.is_empty()
-            }
-        }
-    }
-}
+static NONE: ParsedNames = ParsedNames::new();
 
 #[cfg(test)]
 mod tests {

@@ -9,9 +9,12 @@ use std::ops::Bound;
 use super::interest::Spelling;
 use crate::server::held_bytes;
 
-/// Keys with a value each.
+/// Keys with a value each. Most subscriptions have none, so an empty one is a pointer.
 #[derive(Debug)]
-pub(super) struct KeyMap<V> {
+pub(super) struct KeyMap<V>(Option<Box<Keys<V>>>);
+
+#[derive(Debug)]
+struct Keys<V> {
     entries: BTreeMap<Spelling, Entry<V>>,
     /// The bytes of the texts that nobody else keeps, as [`held_bytes`] counts them.
     texts: usize,
@@ -33,78 +36,95 @@ impl<V> Entry<V> {
 impl<V> KeyMap<V> {
     /// Adds a key, or replaces its value.
     pub(super) fn insert(&mut self, key: Spelling, value: V, has_own_text: bool) {
-        if let Some(known) = self.entries.get_mut(&key) {
+        let empty = || Box::new(Keys { entries: BTreeMap::new(), texts: 0 });
+        let keys = self.0.get_or_insert_with(empty);
+        if let Some(known) = keys.entries.get_mut(&key) {
             known.value = value; // The text stays the one that came first.
             return;
         }
         let entry = Entry { value, has_own_text };
-        self.texts += entry.text(&key);
-        self.entries.insert(key, entry);
+        keys.texts += entry.text(&key);
+        keys.entries.insert(key, entry);
     }
 
     /// Takes a key out, and returns its value.
     pub(super) fn remove(&mut self, key: &str) -> Option<V> {
-        let entry = self.entries.remove(key)?;
-        self.texts -= entry.text(key);
+        let keys = self.0.as_mut()?;
+        let entry = keys.entries.remove(key)?;
+        keys.texts -= entry.text(key);
+        self.forget_if_empty();
         Some(entry.value)
     }
 
     /// Drops the keys for which `keep` is false.
     pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
-        let texts = &mut self.texts;
-        self.entries.retain(|key, entry| {
+        let Some(keys) = &mut self.0 else { return };
+        let texts = &mut keys.texts;
+        keys.entries.retain(|key, entry| {
             let keeps = keep(key);
             *texts -= if keeps { 0 } else { entry.text(key) };
             keeps
         });
+        self.forget_if_empty();
+    }
+
+    fn forget_if_empty(&mut self) {
+        if self.entries().is_none_or(BTreeMap::is_empty) {
+            self.0 = None;
+        }
+    }
+
+    fn entries(&self) -> Option<&BTreeMap<Spelling, Entry<V>>> {
+        self.0.as_ref().map(|keys| &keys.entries)
     }
 
     /// The value of a key.
     pub(super) fn get(&self, key: &str) -> Option<&V> {
-        self.entries.get(key).map(|entry| &entry.value)
+        self.entries()?.get(key).map(|entry| &entry.value)
     }
 
     /// The keys, in order.
     pub(super) fn keys(&self) -> impl Iterator<Item = &Spelling> {
-        self.entries.keys()
+        self.entries().into_iter().flat_map(BTreeMap::keys)
     }
 
     /// The keys that do not sort before `start`, in order.
     pub(super) fn keys_from(&self, start: &str) -> impl Iterator<Item = &Spelling> {
         let range = (Bound::Included(start), Bound::Unbounded);
-        self.entries.range::<str, _>(range).map(|(key, _)| key)
+        let later = self.entries().map(|entries| entries.range::<str, _>(range));
+        later.into_iter().flatten().map(|(key, _)| key)
     }
 
     /// The number of keys.
     pub(super) fn len(&self) -> usize {
-        self.entries.len()
+        self.entries().map_or(0, BTreeMap::len)
     }
 
     /// Returns true if there are no keys.
     pub(super) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.0.is_none()
     }
 
     /// The bytes of the texts that nobody else keeps.
     pub(super) fn text_bytes(&self) -> usize {
-        self.texts
+        self.0.as_ref().map_or(0, |keys| keys.texts)
     }
 
     /// The bytes that are kept for the client, about.
     pub(super) fn held_bytes(&self) -> usize {
         let entry = size_of::<Spelling>() + size_of::<Entry<V>>();
-        held_bytes::tree(self.entries.len(), entry) + self.texts
+        held_bytes::tree(self.len(), entry) + self.text_bytes()
     }
 
     /// All keys.
     pub(super) fn into_keys(self) -> impl Iterator<Item = Spelling> {
-        self.entries.into_keys()
+        self.0.into_iter().flat_map(|keys| keys.entries.into_keys())
     }
 }
 
 impl<V> Default for KeyMap<V> {
     fn default() -> Self {
-        Self { entries: BTreeMap::new(), texts: 0 }
+        Self(None)
     }
 }
 

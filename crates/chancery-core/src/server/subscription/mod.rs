@@ -38,6 +38,7 @@ mod key_map;
 mod ledger;
 mod merge_lookup;
 mod owed;
+mod parsed_names;
 mod pending;
 mod receive;
 mod respond;

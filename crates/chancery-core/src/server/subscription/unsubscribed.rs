@@ -9,10 +9,14 @@ use std::collections::BTreeSet;
 use super::interest::Spelling;
 use crate::server::held_bytes;
 
-/// The keys that a client has unsubscribed and that it is still owed.
+/// The keys that a client has unsubscribed and that it is still owed. Most clients have none, so an
+/// empty one is a pointer.
 #[derive(Debug, Default)]
-pub(super) struct UnsubscribedKeys {
-    keys: BTreeSet<Spelling>,
+pub(super) struct UnsubscribedKeys(Option<Box<Keys>>);
+
+#[derive(Debug, Default)]
+struct Keys {
+    all: BTreeSet<Spelling>,
     /// The bytes of the texts.
     bytes: usize,
 }
@@ -20,41 +24,43 @@ pub(super) struct UnsubscribedKeys {
 impl UnsubscribedKeys {
     /// Adds a key.
     pub(super) fn insert(&mut self, key: Spelling) {
-        let bytes = key.len();
-        if self.keys.insert(key) {
-            self.bytes += bytes;
+        let (bytes, keys) = (key.len(), self.0.get_or_insert_default());
+        if keys.all.insert(key) {
+            keys.bytes += bytes;
         }
     }
 
     /// Takes a key out, if it is there.
     pub(super) fn take(&mut self, key: &str) -> Option<Spelling> {
-        let key = self.keys.take(key)?;
-        self.bytes -= key.len();
+        let keys = self.0.as_mut()?;
+        let key = keys.all.take(key)?;
+        keys.bytes -= key.len();
         Some(key)
     }
 
     /// Drops the keys for which `is_owed` is false.
     pub(super) fn retain(&mut self, is_owed: impl Fn(&str) -> bool) {
-        if self.keys.is_empty() {
-            return;
-        }
-        let bytes = &mut self.bytes;
-        self.keys.retain(|key| {
+        let Some(keys) = &mut self.0 else { return };
+        let bytes = &mut keys.bytes;
+        keys.all.retain(|key| {
             let keeps = is_owed(key);
             *bytes -= if keeps { 0 } else { key.len() };
             keeps
         });
+        if keys.all.is_empty() {
+            self.0 = None;
+        }
     }
 
     /// The number of keys, and the bytes of their texts.
     pub(super) fn sizes(&self) -> (usize, usize) {
-        (self.keys.len(), self.bytes)
+        self.0.as_ref().map_or((0, 0), |keys| (keys.all.len(), keys.bytes))
     }
 
     /// The bytes that are kept for the client, about.
     pub(super) fn held_bytes(&self) -> usize {
-        let texts = self.bytes + self.keys.len() * held_bytes::text(0);
-        texts + held_bytes::tree(self.keys.len(), size_of::<Spelling>())
+        let (count, bytes) = self.sizes();
+        bytes + count * held_bytes::text(0) + held_bytes::tree(count, size_of::<Spelling>())
     }
 }
 
