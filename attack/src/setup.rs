@@ -25,8 +25,10 @@ pub(crate) struct Setup {
     pub(crate) is_log_unread: bool,
     /// True if innocent clients ask for all clusters too, which makes a large response.
     pub(crate) asks_large: bool,
+    /// True if the server speaks TLS alone, to clients with a certificate of our authority.
+    pub(crate) speaks_tls: bool,
     /// True if no innocent client is there, because the attack is on the start or the end of the
-    /// process, or because only TLS is spoken.
+    /// process, or because its limits bind everybody.
     pub(crate) is_alone: bool,
 }
 

@@ -2,6 +2,7 @@
 //!
 //! They are old and known, and stay here so that they go on being held.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -17,9 +18,9 @@ use crate::wire::frame::{
     CONTINUATION, DATA, END_HEADERS, HEADERS, PING, RST_STREAM, SETTINGS, WINDOW_UPDATE, field,
     frame, indexed_field, repeated_index, request_block, with_length,
 };
-use crate::wire::grpc::READS;
-use crate::wire::http1::exchange;
-use crate::wire::message::{Fields, Sotw, framed};
+use crate::wire::grpc::{Http2, READS};
+use crate::wire::http1::poll;
+use crate::wire::message::{Fields, Sotw, framed, text};
 use crate::wire::raw::{Raw, Write};
 use crate::wire::{ADS_SOTW, ATTACKER, CDS, POLL};
 
@@ -163,7 +164,9 @@ async fn repeat(stage: &Stage, raw: &mut Raw, bytes: &[u8]) -> String {
 
 async fn flood(stage: &Stage, one: Vec<u8>) -> Result<String> {
     let mut raw = Raw::http2(stage.xds(), 65_535).await?;
-    Ok(repeat(stage, &mut raw, &one.repeat(1_000)).await)
+    let told = repeat(stage, &mut raw, &one.repeat(1_000)).await;
+    ensure!(raw.written > 1_000, "nothing was sent");
+    Ok(told)
 }
 
 async fn empty_frames(stage: &Stage) -> Result<String> {
@@ -192,6 +195,7 @@ async fn rapid_reset(stage: &Stage) -> Result<String> {
         }
     }
     let answer = raw.read_to_end(Duration::from_secs(1)).await;
+    ensure!(id > 200, "{} streams were opened", id / 2);
     Ok(format!("{} streams, GOAWAY {:?}, closed: {}", id / 2, answer.goaway(), answer.closed))
 }
 
@@ -217,6 +221,7 @@ async fn header_bomb(stage: &Stage) -> Result<String> {
         id += 2;
     }
     let answer = raw.read_to_end(Duration::from_secs(1)).await;
+    ensure!(id > 3, "no bomb was sent");
     Ok(format!("{} bombs, GOAWAY {:?}, closed: {}", id / 2, answer.goaway(), answer.closed))
 }
 
@@ -317,8 +322,7 @@ async fn grpc_lies(stage: &Stage) -> Result<String> {
     let mut told = Vec::new();
     for (what, bytes) in lies {
         let connection = stage.http2(READS).await?;
-        let mut call = connection.stream(ADS_SOTW).await?;
-        call.send_bytes(Bytes::from(bytes))?;
+        let mut call = connection.asks(ADS_SOTW, Bytes::from(bytes)).await?;
         let end = call.end(Duration::from_secs(5)).await;
         ensure!(end != "open", "{what} leaves the stream open");
         told.push(end.split(':').next().unwrap_or_default().to_owned());
@@ -348,9 +352,8 @@ async fn depth_protobuf(stage: &Stage) -> Result<String> {
         });
     });
     let connection = stage.http2(READS).await?;
-    let mut call = connection.stream(ADS_SOTW).await?;
     let request = Sotw { node: Some(node), ..Sotw::first("", CDS, ["innocent"]) };
-    call.send(&request.encode())?;
+    let mut call = connection.sotw(&request).await?;
     Ok(match call.message_within(PATIENCE).await {
         Ok(_) => "answered".to_owned(),
         Err(refusal) => refusal.to_string(),
@@ -366,8 +369,7 @@ async fn depth_json(stage: &Stage) -> Result<String> {
             open.repeat(depth),
             close.repeat(depth)
         );
-        let line = format!("POST {POLL}");
-        let answer = exchange(ATTACKER, stage.xds(), &line, &[], &body, PATIENCE).await?;
+        let answer = poll(stage.xds(), &body, PATIENCE).await?;
         ensure!(answer.status >= 400, "answered {}", answer.status);
         told.push(answer.status.to_string());
     }
@@ -401,46 +403,41 @@ fn crash_setup(setup: &mut Setup) {
 }
 
 async fn crash(stage: &Stage) -> Result<String> {
-    stage.is_ready()?;
+    stage.is_ready().await?;
     let version = async || {
         let connection = stage.http2(READS).await?;
-        let mut call = connection.stream(ADS_SOTW).await?;
-        call.send(&Sotw::first("attacker", CDS, [""; 0]).encode())?;
-        let response = call.message_within(PATIENCE).await?;
-        anyhow::Ok(crate::wire::message::text(&response, 1))
+        let mut call = connection.sotw(&Sotw::first("attacker", CDS, [""; 0])).await?;
+        anyhow::Ok(text(&call.message_within(PATIENCE).await?, 1))
     };
     let first = version().await?;
     for _ in 0..3 {
-        let to = stage.xds();
         let mut load = JoinSet::new();
         for _ in 0..20 {
-            load.spawn(async move {
-                while let Ok(connection) =
-                    crate::wire::grpc::Http2::connect(ATTACKER, to, READS).await
-                {
-                    let Ok(mut call) = connection.stream(ADS_SOTW).await else { break };
-                    let request = Sotw::first("attacker", CDS, [""; 0]).encode();
-                    if call.send(&request).is_err() || call.message().await.is_err() {
-                        break;
-                    }
-                }
-            });
+            // A client ends with the process that it asks.
+            load.spawn(load_on(stage.xds()));
         }
-        sleep(Duration::from_millis(300)).await;
-        stage.crash_and_restart()?;
+        stage.metric_reaches("chancery_streams_opened_total", 20.0, PATIENCE).await?;
+        stage.crash_and_restart().await?;
         ensure!(version().await? == first, "another version after the restart");
     }
     Ok("three times the same version again".to_owned())
+}
+
+/// Asks for everything, on new connections, until something fails.
+async fn load_on(to: SocketAddr) -> Result<()> {
+    let request = Sotw::first("attacker", CDS, [""; 0]);
+    loop {
+        let connection = Http2::connect(ATTACKER, to, READS).await?;
+        connection.sotw(&request).await?.message_within(PATIENCE).await?;
+    }
 }
 
 async fn idle_streams(stage: &Stage) -> Result<String> {
     let connection = stage.http2(READS).await?;
     let mut calls = Vec::new();
     for _ in 0..1_000 {
-        let mut call = connection.stream(ADS_SOTW).await?;
         let request = Sotw::first("attacker", CDS, ["innocent"]);
-        call.send(&request.encode())?;
-        calls.push((call, request));
+        calls.push((connection.sotw(&request).await?, request));
     }
     for (call, request) in &mut calls {
         let response = call.message_within(PATIENCE).await?;

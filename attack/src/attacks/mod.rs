@@ -1,11 +1,13 @@
 //! The attacks, by what they are after.
 
+mod admin;
 mod files;
 mod held;
 mod logs;
 mod memory;
 mod products;
 mod secrets;
+mod streams;
 mod time;
 mod turns;
 
@@ -18,6 +20,7 @@ pub(crate) fn all() -> impl Iterator<Item = Attack> {
         products::ATTACKS,
         time::ATTACKS,
         turns::ATTACKS,
+        admin::ATTACKS,
         logs::ATTACKS,
         secrets::ATTACKS,
         files::ATTACKS,
