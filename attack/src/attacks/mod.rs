@@ -3,6 +3,9 @@
 mod admin;
 mod files;
 mod held;
+mod limits;
+mod limits_of_files;
+mod limits_of_time;
 mod logs;
 mod memory;
 mod products;
@@ -21,6 +24,9 @@ pub(crate) fn all() -> impl Iterator<Item = Attack> {
         time::ATTACKS,
         turns::ATTACKS,
         admin::ATTACKS,
+        limits::ATTACKS,
+        limits_of_time::ATTACKS,
+        limits_of_files::ATTACKS,
         logs::ATTACKS,
         secrets::ATTACKS,
         files::ATTACKS,
