@@ -1,8 +1,10 @@
 //! The attacks, by what they are after.
 
 mod admin;
+mod crowd;
 mod files;
 mod held;
+mod http;
 mod limits;
 mod limits_of_files;
 mod limits_of_time;
@@ -12,6 +14,8 @@ mod products;
 mod secrets;
 mod streams;
 mod time;
+mod tls;
+mod tree;
 mod turns;
 
 use crate::attack::Attack;
@@ -29,8 +33,12 @@ pub(crate) fn all() -> impl Iterator<Item = Attack> {
         limits_of_files::ATTACKS,
         logs::ATTACKS,
         secrets::ATTACKS,
+        crowd::ATTACKS,
         files::ATTACKS,
+        tree::ATTACKS,
         held::ATTACKS,
+        http::ATTACKS,
+        tls::ATTACKS,
     ];
     parts.concat().into_iter()
 }
