@@ -269,11 +269,14 @@ async fn metadata_rest(stage: &Stage) -> Result<String> {
         let call = connection.poll(POLL, json.clone()).await?;
         calls.push((connection, call));
     }
+    let mut statuses = Vec::new();
     for (_, call) in &mut calls {
         let (status, _) = timeout(PATIENCE, call.whole()).await??;
-        ensure!(status == 413, "it is answered {status}");
+        // 503 if all four together are more than one client may hold, before their nodes are read.
+        ensure!([413, 503].contains(&status), "it is answered {status}");
+        statuses.push(status);
     }
-    Ok(format!("{} MB each: 413", json.len() >> 20))
+    Ok(format!("{} MB each: {statuses:?}", json.len() >> 20))
 }
 
 fn drain_stalled_setup(setup: &mut Setup) {

@@ -69,7 +69,7 @@ pub(super) fn peer_address(peer: u8) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 1, peer + 1)
 }
 
-/// The numbers of streams with each end, or `open`.
+/// The numbers of streams with each end, or `open`. Ends that differ in a number are the same.
 #[derive(Debug, Default)]
 pub(super) struct Ends(BTreeMap<String, usize>);
 
@@ -81,7 +81,8 @@ impl Ends {
     }
 
     fn add(&mut self, end: String) {
-        *self.0.entry(end).or_default() += 1;
+        let words = end.split(|char: char| char.is_ascii_digit()).filter(|word| !word.is_empty());
+        *self.0.entry(words.collect::<Vec<_>>().join("#")).or_default() += 1;
     }
 
     /// The number of those whose end begins so.

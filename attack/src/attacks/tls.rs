@@ -13,7 +13,7 @@ use super::secrets::{asks, tls};
 use crate::attack::Attack;
 use crate::setup::Setup;
 use crate::stage::{PAUSE, Stage, until};
-use crate::wire::raw::Write;
+use crate::wire::raw::{Raw, Write};
 use crate::wire::tls::{LONG, authority};
 
 /// The attacks of this file.
@@ -24,6 +24,14 @@ pub(super) const ATTACKS: &[Attack] = &[
         setup: tls,
         run: |stage| Box::pin(handshake_queue(stage)),
         growth: 300,
+        in_ci: true,
+    },
+    Attack {
+        name: "limit-handshakes",
+        about: "300 connections stop within their handshakes, where there are four at a time",
+        setup: few_handshakes,
+        run: |stage| Box::pin(held_handshakes(stage)),
+        growth: 100,
         in_ci: true,
     },
     Attack {
@@ -95,6 +103,26 @@ async fn handshake_queue(stage: &Stage) -> Result<String> {
     }
     stage.serves_others().await?;
     Ok(format!("{count} handshakes, {renewed} were begun anew"))
+}
+
+fn few_handshakes(setup: &mut Setup) {
+    tls(setup);
+    setup.limit("max-handshakes: 4");
+    setup.limit("handshake-timeout: 2s");
+}
+
+async fn held_handshakes(stage: &Stage) -> Result<String> {
+    let (hello, mut open) = (hello()?, Vec::new());
+    for _ in 0..300 {
+        let mut raw = stage.raw().await?;
+        raw.write(&hello).await;
+        open.push(raw);
+    }
+    stage.serves_others().await?;
+    stage.metric_reaches("chancery_handshakes_failed_total", 4.0, SOON).await?;
+    let gone = async || Ok(open.iter().all(Raw::is_closed));
+    until(SOON, "all of them are given up", gone).await?;
+    Ok("others are served, and then all are given up".to_owned())
 }
 
 /// Nearly all of a first message of 60 kB, in records of one kilobyte.

@@ -28,6 +28,14 @@ pub(super) const ATTACKS: &[Attack] = &[
         in_ci: true,
     },
     Attack {
+        name: "limit-big-responses",
+        about: "the same, where one large response is sent at a time",
+        setup: one_at_a_time,
+        run: |stage| Box::pin(unread_streams(stage)),
+        growth: 400,
+        in_ci: true,
+    },
+    Attack {
         name: "max-streams",
         about: "one peer opens half as many streams again as there may be",
         setup: |setup| setup.limit("max-streams: 2000"),
@@ -88,6 +96,11 @@ async fn services(stage: &Stage) -> Result<String> {
 fn unread_streams_setup(setup: &mut Setup) {
     setup.clusters(100, 10_000);
     setup.asks_large = true;
+}
+
+fn one_at_a_time(setup: &mut Setup) {
+    unread_streams_setup(setup);
+    setup.limit("max-big-responses: 1");
 }
 
 async fn unread_streams(stage: &Stage) -> Result<String> {

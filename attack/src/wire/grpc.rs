@@ -242,8 +242,8 @@ fn status(headers: &HeaderMap) -> Option<String> {
     let text = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
     let code: usize = text("grpc-status")?.parse().unwrap_or(2);
     let name = CODES.get(code).unwrap_or(&"UNKNOWN");
-    let message: String =
-        text("grpc-message").unwrap_or_default().replace("%20", " ").chars().take(70).collect();
+    let message = text("grpc-message").unwrap_or_default().replace("%20", " ").replace("%60", "`");
+    let message: String = message.chars().take(90).collect();
     Some(if message.is_empty() { (*name).to_owned() } else { format!("{name}: {message}") })
 }
 
