@@ -65,7 +65,7 @@ impl Outcome {
 /// Makes one attack.
 pub(crate) fn make(attack: &Attack, circumstances: &Circumstances) -> Result<Outcome> {
     let begin = Instant::now();
-    let mut setup = Setup::new();
+    let mut setup = Setup::new(circumstances.is_bounded);
     (attack.setup)(&mut setup);
     let (asks_large, is_alone) = (setup.asks_large, setup.is_alone);
     let tls = setup.speaks_tls.then(client_of_ours).transpose()?;

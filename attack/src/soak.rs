@@ -48,7 +48,7 @@ struct Counts {
 
 /// Runs for these minutes; returns the line that tells the outcome.
 pub(crate) fn soak(circumstances: &Circumstances, minutes: f64) -> Result<String> {
-    let mut setup = Setup::new();
+    let mut setup = Setup::new(circumstances.is_bounded);
     for layer in LAYERS {
         for at in 0..CLUSTERS {
             setup.file(&format!("{layer}s-{at}.json"), cluster(&format!("s-{at}"), 1, BYTES));

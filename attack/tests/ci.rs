@@ -23,7 +23,7 @@ fn succeeds(words: &[&str]) {
 
 #[test]
 fn the_server_holds_what_it_is_known_to_hold() {
-    succeeds(&["--bounded", "--seconds", "3"]);
+    succeeds(&["--bounded", "--seconds", "2"]);
 }
 
 #[test]

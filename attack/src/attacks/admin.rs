@@ -36,7 +36,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack {
         name: "admin-config-flood",
         about: "64 connections ask for `/config` of 50,000 resources, without end",
-        setup: |setup| setup.clusters(50_000, 10),
+        setup: |setup| setup.clusters(setup.scale(50_000, 5_000), 10),
         run: |stage| Box::pin(config_flood(stage)),
         growth: 250,
         in_ci: true,
