@@ -191,7 +191,7 @@ async fn ask_all(
     all.into_iter().filter(|(_, waits)| waits.count() > 0).collect()
 }
 
-/// What a client looks at between its questions.
+/// The state that a client looks at between its questions.
 #[derive(Clone, Copy)]
 struct Until<'a> {
     kind: &'static str,

@@ -110,8 +110,8 @@ async fn churn(stage: &Stage) -> Result<String> {
     while begin.elapsed() < 2 * stage.seconds() || peers < stage.scale(1_000, 200) {
         let mut tasks = JoinSet::new();
         for _ in 0..50 {
-            let [high, low, ..] = peers.to_le_bytes();
-            let (from, to) = (Ipv4Addr::new(127, 1, low, high), stage.xds());
+            let [low, high, ..] = peers.to_le_bytes();
+            let (from, to) = (Ipv4Addr::new(127, 1, high, low), stage.xds());
             let request = request.clone();
             tasks.spawn(async move {
                 let connection = Http2::connect(from, to, READS).await?;

@@ -10,8 +10,8 @@ use super::streams::{Ends, Held};
 use crate::attack::Attack;
 use crate::stage::{PATIENCE, PAUSE, Stage};
 use crate::wire::frame::{
-    DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, RST_STREAM, SETTINGS, WINDOW_UPDATE,
-    frame, frames, request_block, setting,
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, PREFACE, RST_STREAM,
+    SETTINGS, WINDOW_UPDATE, field, frame, frames, request_block, setting,
 };
 use crate::wire::grpc::READS;
 use crate::wire::http1::{POLL_BODY, poll_head};
@@ -55,9 +55,17 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "http1-half-heads",
-        about: "2,000 connections send 60 kB of one header that does not end",
+        about: "8,000 connections send 60 kB of one header that does not end",
         setup: |_| {},
-        run: |stage| Box::pin(half_heads(stage)),
+        run: |stage| Box::pin(half_heads(stage, http1_half_head())),
+        growth: 250,
+        in_ci: true,
+    },
+    Attack {
+        name: "http2-half-heads",
+        about: "8,000 connections send 60 kB of headers over HTTP/2 that do not end",
+        setup: |_| {},
+        run: |stage| Box::pin(half_heads(stage, http2_half_head())),
         growth: 250,
         in_ci: true,
     },
@@ -248,15 +256,23 @@ async fn trickle(stage: &Stage) -> Result<String> {
     Ok(Ends::of(ends).to_string())
 }
 
-async fn half_heads(stage: &Stage) -> Result<String> {
-    let head = format!("POST {POLL} HTTP/1.1\r\nhost: x\r\nx-long: {}", "y".repeat(60_000));
+fn http1_half_head() -> Vec<u8> {
+    format!("POST {POLL} HTTP/1.1\r\nhost: x\r\nx-long: {}", "y".repeat(60_000)).into_bytes()
+}
+
+fn http2_half_head() -> Vec<u8> {
+    let head = frame(HEADERS, 0, 1, &request_block(ADS_SOTW));
+    let more = |at| frame(CONTINUATION, 0, 1, &field(&format!("x-{at}"), &"y".repeat(15_000)));
+    [PREFACE.to_vec(), setting(4, 65_535), head, (0..4).flat_map(more).collect()].concat()
+}
+
+async fn half_heads(stage: &Stage, head: Vec<u8>) -> Result<String> {
     let mut open = Vec::new();
-    for _ in 0..stage.scale(2_000, 400) {
+    for _ in 0..stage.scale(8_000, 400) {
         let mut raw = stage.raw().await?;
-        raw.write(head.as_bytes()).await;
+        raw.write(&head).await;
         open.push(raw);
     }
-    sleep(stage.seconds()).await;
     stage.serves_others().await?;
     let sent = open.iter().filter(|raw| raw.written as usize == head.len()).count();
     ensure!(sent >= 100, "{sent} of {} were sent", open.len());

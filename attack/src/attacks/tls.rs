@@ -36,10 +36,10 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "tls-half-hello",
-        about: "1,000 connections send nearly all of a first message of 60 kB in many records",
+        about: "8,000 connections send nearly all of a first message of 60 kB in many records",
         setup: tls,
         run: |stage| Box::pin(half_hello(stage)),
-        growth: 200,
+        growth: 250,
         in_ci: true,
     },
     Attack {
@@ -139,7 +139,7 @@ fn long_hello() -> Vec<u8> {
 async fn half_hello(stage: &Stage) -> Result<String> {
     let hello = long_hello();
     let mut open = Vec::new();
-    for _ in 0..stage.scale(1_000, 300) {
+    for _ in 0..stage.scale(8_000, 300) {
         let mut raw = stage.raw().await?;
         raw.write(&hello).await;
         open.push(raw);
