@@ -38,6 +38,14 @@ pub(super) const ATTACKS: &[Attack] = &[
         in_ci: true,
     },
     Attack {
+        name: "nack-nodes",
+        about: "10,000 streams of one connection reject as another node each",
+        setup: |_| {},
+        run: |stage| Box::pin(nack_nodes(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
         name: "nack-private-key",
         about: "a rejection quotes the private key of the cluster that it rejects",
         setup: private_key,
@@ -152,6 +160,33 @@ async fn nack_loop(stage: &Stage) -> Result<String> {
     ensure!(lines >= 1, "{made} rejections made no line");
     ensure!(lines <= LINES, "{made} rejections made {lines} lines");
     Ok(format!("{made} rejections, {lines} lines"))
+}
+
+/// The lines that one connection may write at once, and those of the seconds of the attack.
+const OF_CONNECTION: usize = 2_000 + 200;
+
+async fn nack_nodes(stage: &Stage) -> Result<String> {
+    let connection = stage.http2(READS).await?;
+    let streams = stage.scale(10_000, 3_000);
+    for at in 0..streams {
+        let request = Sotw::first(&format!("flood-{at}"), CDS, ["innocent"]);
+        let mut call = connection.sotw(&request).await?;
+        let response = call.message_within(PATIENCE).await?;
+        call.send(&request.answer(&response, Some("no")).encode())?;
+        // The server has read the rejection when it answers this, and then the stream may end.
+        let more = Sotw { names: vec!["edited".to_owned()], ..request.answer(&response, None) };
+        call.send(&more.encode())?;
+        call.message_within(PATIENCE).await?;
+    }
+    let mut last = answered(stage, Sotw::first("the-last", CDS, ["innocent"])).await?;
+    last.reject("no")?;
+    stage.log.has("the-last").await?;
+    // Lines about streams that open and close have a bound of their own.
+    let is_rejection = |line: &&str| line.contains("flood-") && line.contains("rejected");
+    let lines = stage.log.text().lines().filter(is_rejection).count();
+    ensure!(lines >= 100, "{streams} nodes made {lines} lines");
+    ensure!(lines <= OF_CONNECTION, "{streams} nodes made {lines} lines");
+    Ok(format!("{streams} nodes, {lines} lines"))
 }
 
 /// A text that stands for a private key.

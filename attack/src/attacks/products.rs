@@ -10,7 +10,7 @@ use super::streams::Held;
 use crate::attack::Attack;
 use crate::stage::Stage;
 use crate::wire::grpc::{READS, STALLS};
-use crate::wire::message::{Delta, Sotw, framed, node_with_metadata};
+use crate::wire::message::{Delta, Fields, Sotw, framed, node_with_metadata};
 use crate::wire::{ADS_DELTA, ADS_SOTW, CDS};
 
 /// The attacks of this file.
@@ -29,6 +29,14 @@ pub(super) const ATTACKS: &[Attack] = &[
         setup: |_| {},
         run: |stage| Box::pin(names(stage, 50)),
         growth: 450,
+        in_ci: true,
+    },
+    Attack {
+        name: "versions-times-streams",
+        about: "200 streams without a window say that they hold 40,000 resources that are gone",
+        setup: |_| {},
+        run: |stage| Box::pin(versions(stage)),
+        growth: 400,
         in_ci: true,
     },
     Attack {
@@ -63,6 +71,22 @@ async fn names(stage: &Stage, peers: u8) -> Result<String> {
     let message = framed(&Delta::first("attacker", CDS, names).encode());
     held.ask(200, ADS_DELTA, &message).await;
     stage.is_charged(50).await?;
+    Ok(held.hold(stage, 2 * stage.seconds()).await?.to_string())
+}
+
+async fn versions(stage: &Stage) -> Result<String> {
+    let mut held = Held::connect(stage, 1, STALLS).await?;
+    let mut request = Delta::first("attacker", CDS, ["*"]).encode();
+    for at in 0..40_000 {
+        request.extend(Fields::of(|request| {
+            request.message(5, |entry| {
+                entry.text(1, format!("a-name-of-some-length-{at}"));
+                entry.text(2, "1");
+            });
+        }));
+    }
+    held.ask(200, ADS_DELTA, &framed(&request)).await;
+    stage.is_charged(20).await?;
     Ok(held.hold(stage, 2 * stage.seconds()).await?.to_string())
 }
 
