@@ -149,24 +149,27 @@ pub(super) const ATTACKS: &[Attack] = &[
 ];
 
 /// Writes bytes again and again until the server closes or takes no more, or the time is over.
-async fn repeat(stage: &Stage, raw: &mut Raw, bytes: &[u8]) -> String {
-    let begin = Instant::now();
+async fn repeat(stage: &Stage, raw: &mut Raw, bytes: &[u8]) -> Result<String> {
+    let (begin, mut end) = (Instant::now(), Write::Taken);
     let most = stage.scale(1 << 30, 16 << 20) as u64;
     while begin.elapsed() < stage.seconds() && raw.written < most {
-        match raw.write(bytes).await {
-            Write::Taken => {}
-            Write::Stalled => return format!("it reads no more after {} KB", raw.written >> 10),
-            Write::Closed => return format!("closed after {} KB", raw.written >> 10),
+        end = raw.write(bytes).await;
+        if end != Write::Taken {
+            break;
         }
     }
-    format!("{} KB were taken", raw.written >> 10)
+    let taken = raw.written >> 10;
+    ensure!(taken > 0, "nothing was taken: {end:?}");
+    Ok(match end {
+        Write::Taken => format!("{taken} KB were taken"),
+        Write::Stalled => format!("it reads no more after {taken} KB"),
+        Write::Closed => format!("closed after {taken} KB"),
+    })
 }
 
 async fn flood(stage: &Stage, one: Vec<u8>) -> Result<String> {
     let mut raw = Raw::http2(stage.xds(), 65_535).await?;
-    let told = repeat(stage, &mut raw, &one.repeat(1_000)).await;
-    ensure!(raw.written > 1_000, "nothing was sent");
-    Ok(told)
+    repeat(stage, &mut raw, &one.repeat(1_000)).await
 }
 
 async fn empty_frames(stage: &Stage) -> Result<String> {
@@ -174,7 +177,7 @@ async fn empty_frames(stage: &Stage) -> Result<String> {
     raw.write(&frame(HEADERS, END_HEADERS, 1, &request_block(ADS_SOTW))).await;
     let update = frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]);
     let both = [frame(DATA, 0, 1, &[]), update].concat();
-    Ok(repeat(stage, &mut raw, &both.repeat(1_000)).await)
+    repeat(stage, &mut raw, &both.repeat(1_000)).await
 }
 
 async fn rapid_reset(stage: &Stage) -> Result<String> {
@@ -203,7 +206,7 @@ async fn continuation_flood(stage: &Stage) -> Result<String> {
     let mut raw = Raw::http2(stage.xds(), 65_535).await?;
     raw.write(&frame(HEADERS, 0, 1, &request_block(ADS_SOTW))).await;
     let more = frame(CONTINUATION, 0, 1, &field("x-filler", &"y".repeat(8_000)));
-    Ok(repeat(stage, &mut raw, &more).await)
+    repeat(stage, &mut raw, &more).await
 }
 
 async fn header_bomb(stage: &Stage) -> Result<String> {
@@ -246,6 +249,7 @@ async fn smuggling(stage: &Stage) -> Result<String> {
         raw.write(bytes.as_bytes()).await;
         let answer = raw.read_to_end(Duration::from_secs(2)).await;
         let statuses = answer.statuses();
+        ensure!(answer.closed || !statuses.is_empty(), "{lengths:?} has no answer");
         ensure!(
             statuses.len() <= 1 || statuses[0] == "400",
             "{lengths:?} is answered {statuses:?}: two requests of one"
@@ -281,7 +285,7 @@ async fn slowloris(stage: &Stage) -> Result<String> {
 
 async fn nonsense(stage: &Stage) -> Result<String> {
     let mut numbers = Numbers::new(1);
-    let connections = stage.scale(2_000, 200);
+    let (connections, mut taken) = (stage.scale(2_000, 200), 0);
     for _ in 0..connections {
         let mut raw = Raw::http2(stage.xds(), 65_535).await?;
         raw.write(&frame(HEADERS, END_HEADERS, 1, &request_block(ADS_SOTW))).await;
@@ -295,14 +299,16 @@ async fn nonsense(stage: &Stage) -> Result<String> {
             {
                 break;
             }
+            taken += 1;
         }
     }
+    ensure!(taken >= connections, "{taken} frames were taken on {connections} connections");
     for _ in 0..connections / 10 {
         let mut raw = stage.raw().await?;
         let noise: Vec<u8> = (0..1_000).map(|_| numbers.byte()).collect();
         raw.write(&noise).await;
     }
-    Ok(format!("{connections} connections"))
+    Ok(format!("{taken} frames on {connections} connections"))
 }
 
 async fn grpc_lies(stage: &Stage) -> Result<String> {
