@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Error, Result, anyhow};
+use tokio_rustls::TlsConnector;
 
 use crate::innocent::{Innocents, Known, Waits};
 use crate::memory::Sampler;
 use crate::setup::Setup;
 use crate::stage::{Circumstances, Stage};
+use crate::wire::tls::{LONG, authority};
 
 /// The longest that an innocent client may wait, where times are judged.
 pub(crate) const LONGEST: Duration = Duration::from_secs(1);
@@ -62,21 +65,27 @@ impl Outcome {
 /// Makes one attack.
 pub(crate) fn make(attack: &Attack, circumstances: &Circumstances) -> Result<Outcome> {
     let begin = Instant::now();
-    let mut setup = Setup::new();
+    let mut setup = Setup::new(circumstances.is_bounded);
     (attack.setup)(&mut setup);
     let (asks_large, is_alone) = (setup.asks_large, setup.is_alone);
-    let stage = if is_alone {
-        Stage::spawned(circumstances, setup)?
-    } else {
-        Stage::start(circumstances, setup)?
-    };
-    let dir = stage.dir().to_path_buf();
-    let known = Known { xds: stage.xds(), admin: stage.admin(), dir, asks_large };
-    let innocents = (!is_alone).then(|| Innocents::start(known)).transpose()?;
-    let sampler = Sampler::start(stage.pid());
-    let before = stage.rss();
+    let tls = setup.speaks_tls.then(client_of_ours).transpose()?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let stage = Stage::start(circumstances, setup)?;
+    let dir = stage.dir().to_path_buf();
+    let known = Known { xds: stage.xds(), admin: stage.admin(), dir, asks_large, tls };
+    let begun = match is_alone {
+        true => Ok(None),
+        false => runtime
+            .block_on(stage.is_ready())
+            .and_then(|()| Innocents::start(known, Arc::clone(&stage.served)).map(Some)),
+    };
+    let innocents = match begun {
+        Ok(innocents) => innocents,
+        Err(fault) => return Ok(not_begun(attack, &stage, begin, &fault)),
+    };
+    let sampler = Sampler::start(stage.pid());
+    let before = stage.rss();
     let from = Instant::now();
     let answer = runtime.block_on(async {
         let made = tokio::time::timeout(MOST, (attack.run)(&stage)).await;
@@ -92,6 +101,10 @@ pub(crate) fn make(attack: &Attack, circumstances: &Circumstances) -> Result<Out
         None if circumstances.is_bounded => faults.extend(shut_out(&waits, half, to)),
         None => faults.extend(too_long(&waits)),
     }
+    if peak > circumstances.memory {
+        let (peak, most) = (peak >> 20, circumstances.memory >> 20);
+        faults.push(format!("it had {peak} MB, and {most} are the bound"));
+    }
     let growth = peak.saturating_sub(before) >> 20;
     if growth > attack.growth {
         faults.push(format!("it grew by {growth} MB, and {} are allowed", attack.growth));
@@ -106,6 +119,26 @@ pub(crate) fn make(attack: &Attack, circumstances: &Circumstances) -> Result<Out
     Ok(Outcome { name: attack.name, faults, answer, waits, before, peak, took, has_cgroup })
 }
 
+/// The outcome of an attack on a server that serves nobody before it.
+fn not_begun(attack: &Attack, stage: &Stage, begin: Instant, fault: &Error) -> Outcome {
+    Outcome {
+        name: attack.name,
+        faults: vec![format!("before the attack: {fault:#}")],
+        answer: String::new(),
+        waits: BTreeMap::new(),
+        before: 0,
+        peak: 0,
+        took: begin.elapsed(),
+        has_cgroup: stage.has_cgroup(),
+    }
+}
+
+/// The way of a client with a certificate of our authority.
+fn client_of_ours() -> Result<TlsConnector> {
+    let ours = authority()?;
+    ours.client(Some(&ours.sign(LONG)?))
+}
+
 /// The questions of innocent clients that wait too long, or are not answered.
 fn too_long(waits: &BTreeMap<&'static str, Waits>) -> Vec<String> {
     let mut faults = unanswered(waits);
@@ -117,7 +150,8 @@ fn too_long(waits: &BTreeMap<&'static str, Waits>) -> Vec<String> {
     faults
 }
 
-/// The time that a half of an attack takes at least, if there have to be answers in it.
+/// The time that a half of an attack takes at least, if there have to be answers in it. A shorter
+/// attack asks for answers itself while it holds what it has (`Stage::serves_others`).
 const HALF: Duration = Duration::from_secs(1);
 
 /// The questions of innocent clients that had no answer in the second half of the attack, where no

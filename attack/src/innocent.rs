@@ -8,20 +8,22 @@ use std::fs;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsConnector;
 
 use crate::setup::{EDITED, INNOCENT as CLUSTER, cluster};
 use crate::wire::grpc::{Call, Http2, READS};
 use crate::wire::http1::exchange;
 use crate::wire::message::{Delta, Sotw, fields, text};
-use crate::wire::{ADS_DELTA, ADS_SOTW, CDS, INNOCENT};
+use crate::wire::tls::connect;
+use crate::wire::{CDS, INNOCENT};
 
 /// The time after which a question counts as unanswered.
 pub(crate) const UNANSWERED: Duration = Duration::from_secs(15);
@@ -47,10 +49,9 @@ impl Waits {
         self.answers.len()
     }
 
-    /// These waits and others.
-    pub(crate) fn and(mut self, other: &Self) -> Self {
+    /// Adds other waits to these.
+    pub(crate) fn add(&mut self, other: &Self) {
         self.answers.extend(&other.answers);
-        self
     }
 
     /// Returns true if there was an answer in this time.
@@ -72,44 +73,85 @@ impl Waits {
 }
 
 /// The addresses that innocent clients know.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Known {
     pub(crate) xds: SocketAddr,
     pub(crate) admin: SocketAddr,
     pub(crate) dir: PathBuf,
     pub(crate) asks_large: bool,
+    /// The way over TLS, if the server speaks nothing else.
+    pub(crate) tls: Option<TlsConnector>,
+}
+
+impl Known {
+    async fn connect(&self) -> Result<Http2> {
+        match &self.tls {
+            Some(tls) => Http2::over(connect(tls, INNOCENT, self.xds).await?, READS).await,
+            None => Http2::connect(INNOCENT, self.xds, READS).await,
+        }
+    }
+}
+
+/// The time at which each kind of question was asked that was answered last.
+#[derive(Debug, Default)]
+pub(crate) struct Served(Mutex<BTreeMap<&'static str, Instant>>);
+
+impl Served {
+    fn answered(&self, kind: &'static str, asked: Instant) {
+        if let Ok(mut kinds) = self.0.lock() {
+            kinds.insert(kind, asked);
+        }
+    }
+
+    /// Returns true if each kind had an answer to a question that was asked after that.
+    pub(crate) fn all_since(&self, from: Instant) -> bool {
+        self.0.lock().is_ok_and(|kinds| kinds.values().all(|asked| *asked >= from))
+    }
 }
 
 /// The innocent clients.
 pub(crate) struct Innocents {
     attack: Arc<Progress>,
-    thread: JoinHandle<Result<BTreeMap<&'static str, Waits>>>,
+    thread: Option<JoinHandle<Result<BTreeMap<&'static str, Waits>>>>,
+}
+
+impl Drop for Innocents {
+    fn drop(&mut self) {
+        self.attack.is_over.store(true, Ordering::Relaxed);
+        self.attack.is_lost.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // Their waits are of no interest to whoever drops them.
+            thread.join().ok();
+        }
+    }
 }
 
 impl Innocents {
     /// Starts them, and returns when each has asked its first question, so that what the server
     /// keeps for them is not counted as growth.
-    pub(crate) fn start(known: Known) -> Result<Self> {
+    pub(crate) fn start(known: Known, served: Arc<Served>) -> Result<Self> {
         let (asked, first) = sync_channel(KINDS);
         let attack = Arc::new(Progress::default());
         let until = Arc::clone(&attack);
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            Ok(runtime.block_on(ask_all(known, &until, &asked)))
+            Ok(runtime.block_on(ask_all(known, &until, &served, &asked)))
         });
+        let innocents = Self { attack, thread: Some(thread) };
         for _ in 0..KINDS {
             let asked = first.recv_timeout(2 * UNANSWERED);
             asked.context("an innocent client has not asked its first question")?;
         }
-        Ok(Self { attack, thread })
+        Ok(innocents)
     }
 
     /// Has each ask once more, after the attack, and collects their waits. They ask nothing more if
     /// there is no server any more.
-    pub(crate) fn stop(self, is_gone: bool) -> Result<BTreeMap<&'static str, Waits>> {
+    pub(crate) fn stop(mut self, is_gone: bool) -> Result<BTreeMap<&'static str, Waits>> {
         self.attack.is_over.store(true, Ordering::Relaxed);
         self.attack.is_lost.store(is_gone, Ordering::Relaxed);
-        self.thread.join().map_err(|_| anyhow!("an innocent client panicked"))?
+        let thread = self.thread.take().context("they are stopped once")?;
+        thread.join().map_err(|_| anyhow!("an innocent client panicked"))?
     }
 }
 
@@ -127,30 +169,33 @@ const KINDS: usize = 5;
 async fn ask_all(
     known: Known,
     attack: &Progress,
+    served: &Served,
     asked: &SyncSender<()>,
 ) -> BTreeMap<&'static str, Waits> {
-    let until = Until { attack, asked };
+    let until = |kind| Until { kind, attack, served, asked };
     let (fresh, open, large, edit, probe) = tokio::join!(
-        ask(until, PAUSE, || fresh(&known)),
-        opened(&known, until),
+        ask(until("fresh"), PAUSE, || fresh(&known)),
+        opened(&known, until("open")),
         async {
             if known.asks_large {
-                return ask(until, PAUSE, || all(&known)).await;
+                return ask(until("large"), PAUSE, || all(&known)).await;
             }
-            until.has_asked();
+            until("large").has_asked();
             Waits::default()
         },
-        edits(&known, until),
-        ask(until, PAUSE, || probe(&known)),
+        edits(&known, until("edit")),
+        ask(until("probe"), PAUSE, || probe(&known)),
     );
     let all =
         [("fresh", fresh), ("open", open), ("large", large), ("edit", edit), ("probe", probe)];
     all.into_iter().filter(|(_, waits)| waits.count() > 0).collect()
 }
 
-/// The things that a client looks at between its questions.
+/// The state that a client looks at between its questions.
 #[derive(Clone, Copy)]
 struct Until<'a> {
+    kind: &'static str,
+    served: &'a Served,
     attack: &'a Progress,
     asked: &'a SyncSender<()>,
 }
@@ -183,7 +228,10 @@ async fn ask<F: Future<Output = Result<()>>>(
         while begin.elapsed() < UNANSWERED && !until.is_lost() {
             let left = UNANSWERED.saturating_sub(begin.elapsed());
             match timeout(left, question()).await {
-                Ok(Ok(())) => break,
+                Ok(Ok(())) => {
+                    until.served.answered(until.kind, begin);
+                    break;
+                }
                 Ok(Err(refusal)) => {
                     waits.refused += 1;
                     waits.refusal = format!("{refusal:#}");
@@ -209,14 +257,13 @@ const MOST_UNANSWERED: usize = 2;
 
 /// A new connection, and a cluster by its name.
 async fn fresh(known: &Known) -> Result<()> {
-    let connection = Http2::connect(INNOCENT, known.xds, READS).await?;
+    let connection = known.connect().await?;
     one_cluster(&connection).await
 }
 
 async fn one_cluster(connection: &Http2) -> Result<()> {
-    let mut call = connection.stream(ADS_SOTW).await?;
     let request = Sotw::first("innocent", CDS, [CLUSTER]);
-    call.send(&request.encode())?;
+    let mut call = connection.sotw(&request).await?;
     let response = call.message().await?;
     ensure!(fields(&response, 2).len() == 1, "a response without the cluster");
     call.send(&request.answer(&response, None).encode())
@@ -228,7 +275,7 @@ async fn opened(known: &Known, until: Until<'_>) -> Waits {
     let question = || async {
         let mut connection = connection.lock().await;
         if connection.is_none() {
-            *connection = Some(Http2::connect(INNOCENT, known.xds, READS).await?);
+            *connection = Some(known.connect().await?);
         }
         let outcome = match &*connection {
             Some(open) => one_cluster(open).await,
@@ -244,9 +291,8 @@ async fn opened(known: &Known, until: Until<'_>) -> Waits {
 
 /// All clusters, on a new connection.
 async fn all(known: &Known) -> Result<()> {
-    let connection = Http2::connect(INNOCENT, known.xds, READS).await?;
-    let mut call = connection.stream(ADS_SOTW).await?;
-    call.send(&Sotw::first("innocent", CDS, [""; 0]).encode())?;
+    let connection = known.connect().await?;
+    let mut call = connection.sotw(&Sotw::first("innocent", CDS, [""; 0])).await?;
     call.message().await.map(drop)
 }
 
@@ -282,9 +328,8 @@ struct Subscriber {
 impl Subscriber {
     async fn edit(&mut self, known: &Known) -> Result<()> {
         if self.call.is_none() {
-            let connection = Http2::connect(INNOCENT, known.xds, READS).await?;
-            let mut call = connection.stream(ADS_DELTA).await?;
-            call.send(&Delta::first("innocent", CDS, ["edited"]).encode())?;
+            let connection = known.connect().await?;
+            let mut call = connection.delta(&Delta::first("innocent", CDS, ["edited"])).await?;
             answered(&mut call).await?;
             self.call = Some((connection, call));
         }

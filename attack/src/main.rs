@@ -19,7 +19,9 @@
 
 mod attack;
 mod attacks;
+mod descriptors;
 mod innocent;
+mod log;
 mod memory;
 mod numbers;
 mod options;
@@ -63,6 +65,9 @@ fn run(options: &Options) -> Result<bool> {
         println!("{HELP}");
         return Ok(true);
     }
+    if !options.lists {
+        descriptors::raise()?;
+    }
     if let Some(minutes) = options.soak {
         println!("{}", soak::soak(&options.circumstances, minutes)?);
         return Ok(true);
@@ -93,14 +98,19 @@ fn run(options: &Options) -> Result<bool> {
         true => println!("{:#}", report::json(&outcomes)),
         false => println!("{}", report::summary(&outcomes)),
     }
-    Ok(outcomes.iter().all(|outcome| outcome.faults.is_empty()))
+    let late = match is_bounded {
+        true => Vec::new(),
+        false => report::too_late(&outcomes),
+    };
+    late.iter().for_each(|fault| eprintln!("attack: {fault}"));
+    Ok(late.is_empty() && outcomes.iter().all(|outcome| outcome.faults.is_empty()))
 }
 
-/// Makes the attacks one after the other, or two at a time where no time is judged. Tells each
+/// Makes the attacks one after the other, or three at a time where no time is judged. Tells each
 /// outcome when it is known.
 fn make_all(wanted: &[Attack], options: &Options) -> Result<Vec<Outcome>> {
     let next = AtomicUsize::new(0);
-    let jobs = if options.circumstances.is_bounded { 2 } else { 1 };
+    let jobs = if options.circumstances.is_bounded { 3 } else { 1 };
     let work = || -> Result<Vec<(usize, Outcome)>> {
         let mut done = Vec::new();
         loop {

@@ -1,17 +1,18 @@
 //! The memory and the CPU time of a process as the kernel counts them, and a bound on the memory.
 //!
-//! The bound is a cgroup below that of this process, where one can be made. Elsewhere the memory is
-//! sampled alone, and a peak over the bound is a failure all the same. `RLIMIT_AS` would be no
+//! The bound is a cgroup below that of this process, where one can be made and entered. With one or
+//! without, a sample of the memory that is over the bound is a failure. `RLIMIT_AS` would be no
 //! substitute: it counts addresses, of which a runtime with arenas reserves many times what it uses.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 /// The time between two samples.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -102,11 +103,14 @@ impl Cgroup {
         let at = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("chancery-attack-{}-{at}", std::process::id());
         let version1 = own.lines().find_map(|line| line.split_once(":memory:"));
-        let (root, limit) = match (version1, below("0::")) {
+        let (root, limit, with_swap) = match (version1, below("0::")) {
             (Some((_, path)), _) => {
-                (format!("/sys/fs/cgroup/memory{path}"), "memory.limit_in_bytes")
+                let with_swap = ("memory.memsw.limit_in_bytes", bytes);
+                (format!("/sys/fs/cgroup/memory{path}"), "memory.limit_in_bytes", with_swap)
             }
-            (None, Some(path)) => (format!("/sys/fs/cgroup{path}"), "memory.max"),
+            (None, Some(path)) => {
+                (format!("/sys/fs/cgroup{path}"), "memory.max", ("memory.swap.max", 0))
+            }
             (None, None) => anyhow::bail!("this process is in no cgroup"),
         };
         let path = Path::new(&root).join(name);
@@ -115,11 +119,23 @@ impl Cgroup {
         }
         let cgroup = Self { path };
         fs::write(cgroup.path.join(limit), bytes.to_string()).context("its bound")?;
+        // Kernels that do not count swap have no such file.
+        let swap = cgroup.path.join(with_swap.0);
+        if swap.exists() {
+            fs::write(swap, with_swap.1.to_string()).context("its bound on swap")?;
+        }
+        let tried = Command::new("sh").args(["-c", &cgroup.enter()]).stderr(Stdio::null()).status();
+        ensure!(tried?.success(), "no process can enter it");
         Ok(cgroup)
     }
 
+    /// The command by which a shell enters it. The shell ends if it cannot.
+    pub(crate) fn enter(&self) -> String {
+        format!("echo $$ > '{}' || exit 97; ", self.processes().display())
+    }
+
     /// The file that takes the ids of its processes.
-    pub(crate) fn processes(&self) -> PathBuf {
+    fn processes(&self) -> PathBuf {
         self.path.join("cgroup.procs")
     }
 }

@@ -1,6 +1,6 @@
 //! The outcomes as a table for people and as JSON for programs.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -34,17 +34,37 @@ pub(crate) fn summary(outcomes: &[Outcome]) -> String {
     let held = outcomes.iter().filter(|outcome| outcome.faults.is_empty()).count();
     let bound = match outcomes.iter().all(|outcome| outcome.has_cgroup) {
         true => "a cgroup bounds the memory",
-        false => "no cgroup could be made: memory is sampled and not bounded",
+        false => "no cgroup could be made or entered: memory is sampled alone",
     };
-    let kinds: BTreeSet<_> = outcomes.iter().flat_map(|outcome| outcome.waits.keys()).collect();
-    let waits = kinds.into_iter().map(|kind| {
-        let all = outcomes.iter().filter_map(|outcome| outcome.waits.get(kind));
-        let all = all.fold(Waits::default(), |all, waits| all.and(waits));
+    let waits = all_waits(outcomes).into_iter().map(|(kind, all)| {
         let [p50, p99] = [0.5, 0.99].map(|part| milliseconds(all.percentile(part)));
         format!("{kind} p50 {p50} ms, p99 {p99} ms, longest {} ms", milliseconds(all.longest()))
     });
     let waits: Vec<_> = waits.collect();
     format!("{held} of {} attacks are held; {bound}\n{}", outcomes.len(), waits.join("\n"))
+}
+
+/// The longest wait of 99 of 100 questions of a kind, over all attacks.
+const MOST: Duration = Duration::from_millis(100);
+
+/// The kinds of questions of which more than one of 100 waited too long over all attacks. An edit
+/// is none of them: the time for which a directory must be quiet is a part of its wait.
+pub(crate) fn too_late(outcomes: &[Outcome]) -> Vec<String> {
+    let late = all_waits(outcomes).into_iter().filter(|(kind, _)| *kind != "edit");
+    let late = late.map(|(kind, waits)| (kind, waits.percentile(0.99)));
+    let told = late.filter(|(_, p99)| *p99 > MOST).map(|(kind, p99)| {
+        format!("one of 100 `{kind}` over all attacks waited {} ms or more", milliseconds(p99))
+    });
+    told.collect()
+}
+
+/// The waits of each kind of question over all attacks.
+fn all_waits(outcomes: &[Outcome]) -> BTreeMap<&'static str, Waits> {
+    let mut all = BTreeMap::<_, Waits>::new();
+    for (kind, waits) in outcomes.iter().flat_map(|outcome| &outcome.waits) {
+        all.entry(*kind).or_default().add(waits);
+    }
+    all
 }
 
 /// A wait in milliseconds, to a tenth.

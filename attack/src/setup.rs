@@ -10,6 +10,8 @@ pub(crate) const EDITED: &str = "edited.json";
 /// The server before it is started.
 #[derive(Debug, Default)]
 pub(crate) struct Setup {
+    /// True if it is enough to see a bound.
+    is_bounded: bool,
     /// The files, by path below the directory.
     pub(crate) files: Vec<(String, Vec<u8>)>,
     /// The text of `chancery.yaml`, below which the limits are.
@@ -25,17 +27,26 @@ pub(crate) struct Setup {
     pub(crate) is_log_unread: bool,
     /// True if innocent clients ask for all clusters too, which makes a large response.
     pub(crate) asks_large: bool,
+    /// True if the server speaks TLS alone, to clients with a certificate of our authority.
+    pub(crate) speaks_tls: bool,
     /// True if no innocent client is there, because the attack is on the start or the end of the
-    /// process, or because only TLS is spoken.
+    /// process, or because its limits bind everybody.
     pub(crate) is_alone: bool,
 }
 
 impl Setup {
-    pub(crate) fn new() -> Self {
-        let mut setup = Self::default();
+    /// A server without anything but what innocent clients ask for. Attacks make less of everything
+    /// if `is_bounded`.
+    pub(crate) fn new(is_bounded: bool) -> Self {
+        let mut setup = Self { is_bounded, ..Self::default() };
         setup.file("innocent.json", cluster(INNOCENT, 1, 0));
         setup.file(EDITED, cluster("edited", 1, 0));
         setup
+    }
+
+    /// The larger number, or the smaller one where it is enough to see a bound.
+    pub(crate) const fn scale(&self, whole: usize, bounded: usize) -> usize {
+        if self.is_bounded { bounded } else { whole }
     }
 
     pub(crate) fn file(&mut self, path: &str, content: impl Into<Vec<u8>>) {

@@ -21,7 +21,7 @@ use crate::setup::{Setup, cluster};
 use crate::stage::{Circumstances, PATIENCE, Stage};
 use crate::wire::grpc::{Http2, READS};
 use crate::wire::message::{Delta, Fields, Sotw, text};
-use crate::wire::{ADS_DELTA, ADS_SOTW, ATTACKER, CDS, EDS, POLL};
+use crate::wire::{ATTACKER, CDS, EDS, POLL};
 
 /// The number of clients, and of clusters in each layer that is edited.
 const CLIENTS: u64 = 40;
@@ -48,7 +48,7 @@ struct Counts {
 
 /// Runs for these minutes; returns the line that tells the outcome.
 pub(crate) fn soak(circumstances: &Circumstances, minutes: f64) -> Result<String> {
-    let mut setup = Setup::new();
+    let mut setup = Setup::new(circumstances.is_bounded);
     for layer in LAYERS {
         for at in 0..CLUSTERS {
             setup.file(&format!("{layer}s-{at}.json"), cluster(&format!("s-{at}"), 1, BYTES));
@@ -57,12 +57,13 @@ pub(crate) fn soak(circumstances: &Circumstances, minutes: f64) -> Result<String
     for line in ["settle: 20ms", "settle-bound: 100ms", "rest-hold: 100ms"] {
         setup.limit(line);
     }
-    let stage = Stage::start(circumstances, setup)?;
-    let sampler = Sampler::start(stage.pid());
     let time = Duration::from_secs_f64(minutes * 60.0);
     let counts = Arc::new(Counts::default());
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let stage = Stage::start(circumstances, setup)?;
+    runtime.block_on(stage.is_ready())?;
+    let sampler = Sampler::start(stage.pid());
     runtime.block_on(run(&stage, time, &counts))?;
     if let Some(status) = stage.ended() {
         bail!("the process ended with {status}");
@@ -75,6 +76,8 @@ pub(crate) fn soak(circumstances: &Circumstances, minutes: f64) -> Result<String
         counts.failures.load(Ordering::Relaxed),
     );
     ensure!(counts.responses.load(Ordering::Relaxed) > 100, "too little was done: {told}");
+    // Nothing that these clients do is refused, and the server does not stop.
+    ensure!(counts.failures.load(Ordering::Relaxed) == 0, "clients fail: {told}");
     let curve = judge(&sampler.curve(), time).with_context(|| told.clone())?;
     Ok(format!("{curve}; {told}"))
 }
@@ -176,9 +179,8 @@ async fn sotw(
     deadline: Instant,
     counts: &Counts,
 ) -> Result<()> {
-    let mut call = connection.stream(ADS_SOTW).await?;
     let first = Sotw { node: Some(node), ..Sotw::first("", CDS, names) };
-    call.send(&first.encode())?;
+    let mut call = connection.sotw(&first).await?;
     let mut wants_endpoints = true;
     while let Ok(response) = timeout(left(deadline), call.message()).await {
         let response = response?;
@@ -201,9 +203,8 @@ async fn delta(
     deadline: Instant,
     counts: &Counts,
 ) -> Result<()> {
-    let mut call = connection.stream(ADS_DELTA).await?;
     let first = Delta { node: Some(node), ..Delta::first("", CDS, names) };
-    call.send(&first.encode())?;
+    let mut call = connection.delta(&first).await?;
     while let Ok(response) = timeout(left(deadline), call.message()).await {
         let response = response?;
         counts.responses.fetch_add(1, Ordering::Relaxed);

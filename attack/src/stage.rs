@@ -4,18 +4,18 @@
 //! way, if `setpriv` is installed.
 
 use std::fs;
-use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use tempfile::TempDir;
 
+use crate::innocent::{Served, UNANSWERED};
+use crate::log::Log;
 use crate::memory::{self, Cgroup};
 use crate::setup::Setup;
 use crate::wire::grpc::Http2;
@@ -28,9 +28,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The pause between two looks at something that is waited for.
 pub(crate) const PAUSE: Duration = Duration::from_millis(10);
-
-/// The number of bytes of a log that are kept.
-const LOG: usize = 32 << 20;
 
 /// The circumstances of all attacks of one run.
 #[derive(Clone, Debug)]
@@ -47,27 +44,23 @@ pub(crate) struct Circumstances {
 /// A server that runs.
 pub(crate) struct Stage {
     pub(crate) circumstances: Circumstances,
+    /// The innocent clients that have been served.
+    pub(crate) served: Arc<Served>,
+    /// All that the server printed.
+    pub(crate) log: Log,
     dir: TempDir,
     flags: Vec<String>,
     descriptors: Option<u32>,
     is_log_unread: bool,
     process: Mutex<Child>,
-    log: Arc<Mutex<Vec<u8>>>,
     xds: SocketAddr,
     admin: SocketAddr,
     cgroup: Option<Cgroup>,
 }
 
 impl Stage {
-    /// Starts a server and waits until it is ready.
+    /// Starts a server, which may never be ready.
     pub(crate) fn start(circumstances: &Circumstances, setup: Setup) -> Result<Self> {
-        let stage = Self::spawned(circumstances, setup)?;
-        stage.is_ready()?;
-        Ok(stage)
-    }
-
-    /// Starts a server that may never be ready.
-    pub(crate) fn spawned(circumstances: &Circumstances, setup: Setup) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("chancery-attack-").tempdir()?;
         for (path, content) in &setup.files {
             write(dir.path(), path, content)?;
@@ -87,11 +80,12 @@ impl Stage {
         for (path, target) in &setup.links {
             std::os::unix::fs::symlink(target, dir.path().join(path))?;
         }
-        let log = Arc::new(Mutex::new(Vec::new()));
+        let log = Log::default();
         let command = (circumstances.program.as_path(), flags.as_slice(), setup.descriptors);
         let process = spawn(command, cgroup.as_ref(), setup.is_log_unread, &log)?;
         Ok(Self {
             circumstances: circumstances.clone(),
+            served: Arc::default(),
             dir,
             flags,
             descriptors: setup.descriptors,
@@ -105,31 +99,32 @@ impl Stage {
     }
 
     /// Waits until it is ready for clients.
-    pub(crate) fn is_ready(&self) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
-        while !is_ready(self.admin) {
+    pub(crate) async fn is_ready(&self) -> Result<()> {
+        let most = Duration::from_secs(5);
+        until(PATIENCE, "the server is ready", async || {
             if let Some(status) = self.ended() {
-                bail!("the server ended with {status}: {}", self.log_tail());
+                bail!("the server ended with {status}: {}", self.log.tail());
             }
-            ensure!(Instant::now() < deadline, "the server is not ready: {}", self.log_tail());
-            thread::sleep(PAUSE);
-        }
-        Ok(())
+            let answer = exchange(INNOCENT, self.admin, "GET /ready", &[], "", most).await;
+            Ok(answer.is_ok_and(|answer| answer.status == 200))
+        })
+        .await
+        .with_context(|| self.log.tail())
     }
 
     /// Kills the process as a crash would, and starts another one in its place.
-    pub(crate) fn crash_and_restart(&self) -> Result<()> {
+    pub(crate) async fn crash_and_restart(&self) -> Result<()> {
         self.signal("KILL")?;
-        self.wait_for_end(PATIENCE)?;
+        self.wait_for_end(PATIENCE).await?;
         let command =
             (self.circumstances.program.as_path(), self.flags.as_slice(), self.descriptors);
         let next = spawn(command, self.cgroup.as_ref(), self.is_log_unread, &self.log)?;
         *self.child()? = next;
-        self.is_ready()
+        self.is_ready().await
     }
 
-    fn child(&self) -> Result<std::sync::MutexGuard<'_, Child>> {
-        self.process.lock().map_err(|_| anyhow::anyhow!("a thread panicked"))
+    fn child(&self) -> Result<MutexGuard<'_, Child>> {
+        self.process.lock().map_err(|_| anyhow!("a thread panicked"))
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -141,16 +136,22 @@ impl Stage {
         self.child().ok()?.try_wait().ok()?
     }
 
-    /// Waits for the end of the process: the time that it took.
-    pub(crate) fn wait_for_end(&self, most: Duration) -> Result<(ExitStatus, Duration)> {
+    /// Waits for the end of the process: its status and the time that it took.
+    pub(crate) async fn wait_for_end(&self, most: Duration) -> Result<(ExitStatus, Duration)> {
         let begin = Instant::now();
-        loop {
-            if let Some(status) = self.ended() {
-                return Ok((status, begin.elapsed()));
-            }
-            ensure!(begin.elapsed() < most, "the process has not ended in {most:?}");
-            thread::sleep(PAUSE);
-        }
+        until(most, "the process has ended", async || Ok(self.ended().is_some())).await?;
+        Ok((self.ended().context("it has ended")?, begin.elapsed()))
+    }
+
+    /// Waits until each kind of innocent client has had an answer to a question that it asked from
+    /// now on, while the attacker holds what it has.
+    pub(crate) async fn serves_others(&self) -> Result<()> {
+        let from = Instant::now();
+        let served = until(2 * UNANSWERED, "others are served", async || {
+            ensure!(self.ended().is_none(), "the process has ended");
+            Ok(self.served.all_since(from))
+        });
+        served.await
     }
 
     pub(crate) fn signal(&self, name: &str) -> Result<()> {
@@ -226,26 +227,39 @@ impl Stage {
         value: f64,
         most: Duration,
     ) -> Result<()> {
-        let begin = Instant::now();
-        loop {
-            let now = self.metric(name).await?;
-            if now >= value {
-                return Ok(());
-            }
-            ensure!(begin.elapsed() < most, "`{name}` is {now} after {most:?}, and not {value}");
-            tokio::time::sleep(PAUSE).await;
-        }
+        let what = format!("`{name}` is {value}");
+        until(most, &what, async || Ok(self.metric(name).await? >= value)).await
     }
 
-    /// All that was logged so far, as far as it is kept.
-    pub(crate) fn log(&self) -> Vec<u8> {
-        self.log.lock().map(|log| log.clone()).unwrap_or_default()
+    /// Waits until the server holds so many megabytes for clients, or has refused a client some.
+    pub(crate) async fn is_charged(&self, megabytes: u32) -> Result<()> {
+        let least = f64::from(megabytes) * f64::from(1 << 20);
+        until(PATIENCE, "the server holds much, or has refused it", async || {
+            let refused = self.metric("chancery_cut_off_total").await?
+                + self.metric("chancery_streams_refused_total").await?;
+            Ok(refused > 0.0 || self.metric("chancery_memory_held_bytes").await? >= least)
+        })
+        .await
     }
 
-    pub(crate) fn log_tail(&self) -> String {
-        let log = self.log();
-        String::from_utf8_lossy(&log[log.len().saturating_sub(600)..]).into_owned()
+    /// The page of the admin interface about the configuration.
+    pub(crate) async fn config(&self) -> Result<serde_json::Value> {
+        Ok(serde_json::from_str(&self.page("/config").await?.body)?)
     }
+}
+
+/// Waits until something holds. An error says what has not come about.
+pub(crate) async fn until(
+    most: Duration,
+    what: &str,
+    mut holds: impl AsyncFnMut() -> Result<bool>,
+) -> Result<()> {
+    let begin = Instant::now();
+    while !holds().await? {
+        ensure!(begin.elapsed() < most, "it is not so after {most:?} that {what}");
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(())
 }
 
 impl Drop for Stage {
@@ -269,16 +283,16 @@ fn spawn(
     (program, flags, descriptors): (&Path, &[String], Option<u32>),
     cgroup: Option<&Cgroup>,
     is_log_unread: bool,
-    log: &Arc<Mutex<Vec<u8>>>,
+    log: &Log,
 ) -> Result<Child> {
     let mut command = Command::new("sh");
     if Path::new("/usr/bin/setpriv").exists() {
         command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "sh"]);
     }
-    let enter = cgroup.map(|cgroup| format!("echo $$ > '{}'; ", cgroup.processes().display()));
+    let enter = cgroup.map(Cgroup::enter).unwrap_or_default();
     let limit = descriptors.map_or_else(|| "$(ulimit -Hn)".to_owned(), |count| count.to_string());
-    let script = format!("{}ulimit -n {limit}; exec \"$@\"", enter.unwrap_or_default());
+    let script = format!("{enter}ulimit -n {limit}; exec \"$@\"");
     command.args(["-c", &script, "sh"]).arg(program).args(flags).env("NO_COLOR", "1");
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CHANCERY_")) {
         command.env_remove(name);
@@ -286,27 +300,12 @@ fn spawn(
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     if let Some(stdout) = child.stdout.take() {
-        collect(stdout, log);
+        log.collect(stdout);
     }
     if !is_log_unread && let Some(stderr) = child.stderr.take() {
-        collect(stderr, log);
+        log.collect(stderr);
     }
     Ok(child)
-}
-
-/// Keeps what a program prints, up to a bound; it reads on beyond it.
-fn collect(mut from: impl Read + Send + 'static, log: &Arc<Mutex<Vec<u8>>>) {
-    let log = Arc::clone(log);
-    thread::spawn(move || {
-        let mut buffer = vec![0; 64 * 1024];
-        while let Ok(size @ 1..) = from.read(&mut buffer) {
-            if let Ok(mut log) = log.lock()
-                && log.len() < LOG
-            {
-                log.extend_from_slice(&buffer[..size]);
-            }
-        }
-    });
 }
 
 /// A port of loopback below the range of outgoing connections, which no other server of this
@@ -323,18 +322,4 @@ fn free_port() -> Result<SocketAddr> {
         }
     }
     bail!("every port from 20000 on is taken")
-}
-
-/// Asks once whether the server is ready.
-fn is_ready(admin: SocketAddr) -> bool {
-    let ask = || -> std::io::Result<bool> {
-        use std::io::Write;
-        let mut io = std::net::TcpStream::connect_timeout(&admin, Duration::from_secs(1))?;
-        io.set_read_timeout(Some(Duration::from_secs(5)))?;
-        io.write_all(b"GET /ready HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
-        let mut answer = [0; 12];
-        io.read_exact(&mut answer)?;
-        Ok(answer.ends_with(b"200"))
-    };
-    ask().unwrap_or(false)
 }

@@ -1,6 +1,7 @@
 //! Attacks by files: emptied, of another kind than a file, with faults by the thousand, and many.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,15 +9,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::attack::Attack;
 use crate::memory;
 use crate::setup::{Setup, cluster};
-use crate::stage::{PATIENCE, PAUSE, Stage};
+use crate::stage::{PATIENCE, PAUSE, Stage, until};
+use crate::wire::CDS;
 use crate::wire::grpc::READS;
 use crate::wire::message::{Delta, Fields, Sotw, fields, text};
-use crate::wire::{ADS_DELTA, ADS_SOTW, CDS};
 
 /// The attacks of this file.
 pub(super) const ATTACKS: &[Attack] = &[
@@ -128,9 +130,8 @@ fn every_format(setup: &mut Setup) {
 
 async fn zero_bytes(stage: &Stage) -> Result<String> {
     let connection = stage.http2(READS).await?;
-    let mut call = connection.stream(ADS_DELTA).await?;
     let first = Delta { node: Some(member()), ..Delta::first("", CDS, [""; 0]) };
-    call.send(&first.encode())?;
+    let mut call = connection.delta(&first).await?;
     let response = call.message_within(PATIENCE).await?;
     // The four files, and the two clusters of the innocent clients.
     ensure!(fields(&response, 2).len() == 6, "it has {} clusters", fields(&response, 2).len());
@@ -165,8 +166,7 @@ const REFUSES: &str = "groups:\n- name: known\n  match:\n    id: innocent\nunmat
 async fn config_emptied(stage: &Stage) -> Result<String> {
     let connection = stage.http2(READS).await?;
     let ask = || async {
-        let mut call = connection.stream(ADS_SOTW).await?;
-        call.send(&Sotw::first("stranger", CDS, ["innocent"]).encode())?;
+        let mut call = connection.sotw(&Sotw::first("stranger", CDS, ["innocent"])).await?;
         call.message_within(PATIENCE).await.map(drop)
     };
     ensure!(ask().await.is_err(), "the stranger is served before");
@@ -183,7 +183,7 @@ async fn config_emptied(stage: &Stage) -> Result<String> {
 }
 
 /// Replaces a file by a FIFO.
-fn make_fifo(stage: &Stage, path: &str) -> Result<()> {
+pub(super) fn make_fifo(stage: &Stage, path: &str) -> Result<()> {
     let beside = stage.dir().join(".fifo");
     let made = Command::new("mkfifo").arg(&beside).status()?;
     ensure!(made.success(), "`mkfifo` failed");
@@ -195,9 +195,10 @@ async fn fifo(stage: &Stage, path: &str) -> Result<String> {
     let metric = if path == "chancery.yaml" { "chancery_config_faulty" } else { "chancery_faults" };
     let told = stage.metric_reaches(metric, 1.0, Duration::from_secs(10)).await;
     // The innocent editors go on meanwhile; a reader that hangs makes them wait for ever.
-    sleep(Duration::from_secs(2)).await;
+    let served = stage.serves_others().await;
+    // Whoever waits for a writer of it is woken.
     fs::remove_file(stage.dir().join(path))?;
-    told.map(|()| "it is a fault".to_owned())
+    told.and(served).map(|()| "it is a fault".to_owned())
 }
 
 fn fifo_term_setup(setup: &mut Setup) {
@@ -207,11 +208,13 @@ fn fifo_term_setup(setup: &mut Setup) {
 }
 
 async fn fifo_term(stage: &Stage) -> Result<String> {
-    stage.is_ready()?;
+    stage.is_ready().await?;
     make_fifo(stage, "groups/other/a.json")?;
-    sleep(Duration::from_millis(1_500)).await;
+    // The fault shows that the server has looked at it.
+    let told = stage.metric_reaches("chancery_faults", 1.0, Duration::from_secs(10)).await;
     stage.signal("TERM")?;
-    let (status, took) = stage.wait_for_end(Duration::from_secs(15))?;
+    let (status, took) = stage.wait_for_end(Duration::from_secs(15)).await?;
+    told?;
     ensure!(status.success(), "it ended with {status}");
     Ok(format!("ended after {:.1} s", took.as_secs_f64()))
 }
@@ -238,37 +241,53 @@ fn million_setup(setup: &mut Setup) {
 }
 
 async fn million(stage: &Stage) -> Result<String> {
-    let (status, took) = stage.wait_for_end(Duration::from_secs(60))?;
+    let (status, took) = stage.wait_for_end(Duration::from_secs(60)).await?;
     ensure!(status.code() == Some(1), "it ended with {status}");
-    sleep(Duration::from_millis(300)).await;
-    let printed = stage.log().len();
+    stage.log.is_whole().await?;
+    let printed = stage.log.text().len();
+    ensure!(printed > 0, "it does not say why it ended");
     ensure!(printed < 1 << 20, "it printed {printed} bytes");
     Ok(format!("ended after {:.1} s with {printed} bytes", took.as_secs_f64()))
 }
 
+/// Tells threads to stop when it is dropped, however the attack ends.
+struct Stop(Arc<AtomicBool>);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 async fn event_storm(stage: &Stage) -> Result<String> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let writers: Vec<_> = (0..2)
-        .map(|writer| {
-            let dir = stage.dir().join(format!("groups/other-{writer}"));
-            let stop = Arc::clone(&stop);
-            thread::spawn(move || {
-                let mut written = 0_u64;
-                while !stop.load(Ordering::Relaxed) && fs::create_dir_all(&dir).is_ok() {
-                    let name = format!("f{}", written % 200);
-                    let text = cluster(&name, 1 + written % 900, 100);
-                    fs::write(dir.join(format!("{name}.json")), text).ok();
-                    written += 1;
-                    thread::sleep(Duration::from_micros(200));
-                }
-                written
-            })
-        })
-        .collect();
+    let stop = Stop(Arc::default());
+    let mut writers = JoinSet::new();
+    for writer in 0..2 {
+        let dir = stage.dir().join(format!("groups/other-{writer}"));
+        fs::create_dir_all(&dir)?;
+        let is_over = Arc::clone(&stop.0);
+        writers.spawn_blocking(move || write_on(&dir, &is_over));
+    }
     sleep(2 * stage.seconds()).await;
-    stop.store(true, Ordering::Relaxed);
-    let written: u64 = writers.into_iter().filter_map(|writer| writer.join().ok()).sum();
+    drop(stop);
+    let mut written = 0;
+    while let Some(writer) = writers.join_next().await {
+        written += writer??;
+    }
+    ensure!(written > 100, "{written} files were written");
     Ok(format!("{written} writes"))
+}
+
+/// Writes files until it is over, and returns their number.
+fn write_on(dir: &Path, is_over: &AtomicBool) -> Result<u64> {
+    let mut written = 0_u64;
+    while !is_over.load(Ordering::Relaxed) {
+        let name = format!("f{}", written % 200);
+        fs::write(dir.join(format!("{name}.json")), cluster(&name, 1 + written % 900, 100))?;
+        written += 1;
+        thread::sleep(Duration::from_micros(200));
+    }
+    Ok(written)
 }
 
 fn idle_files_setup(setup: &mut Setup) {
@@ -284,15 +303,22 @@ const IDLE: f64 = 0.1;
 
 async fn idle_files(stage: &Stage) -> Result<String> {
     let begin = Instant::now();
-    stage.is_ready()?;
+    stage.is_ready().await?;
     let ready = begin.elapsed();
-    sleep(Duration::from_secs(5)).await;
-    let (begin, before) = (Instant::now(), memory::cpu(stage.pid()).context("its CPU time")?);
-    sleep(4 * stage.seconds()).await;
-    let used = memory::cpu(stage.pid()).context("its CPU time")?.saturating_sub(before);
-    let part = used.as_secs_f64() / begin.elapsed().as_secs_f64();
+    // The work of the start ends after it is ready.
+    let quiet = async || Ok(part_of_a_core(stage, Duration::from_secs(1)).await? <= IDLE);
+    until(PATIENCE, "the server is idle", quiet).await?;
+    let part = part_of_a_core(stage, 4 * stage.seconds()).await?;
     ensure!(part <= IDLE, "{:.0} % of a core", part * 100.0);
     Ok(format!("{:.1} % of a core; ready after {:.1} s", part * 100.0, ready.as_secs_f64()))
+}
+
+/// The CPU time that the server takes in this time, as a part of it.
+async fn part_of_a_core(stage: &Stage, time: Duration) -> Result<f64> {
+    let (begin, before) = (Instant::now(), memory::cpu(stage.pid()).context("its CPU time")?);
+    sleep(time).await;
+    let used = memory::cpu(stage.pid()).context("its CPU time")?.saturating_sub(before);
+    Ok(used.as_secs_f64() / begin.elapsed().as_secs_f64())
 }
 
 fn outside_setup(setup: &mut Setup) {
@@ -301,12 +327,12 @@ fn outside_setup(setup: &mut Setup) {
 }
 
 async fn outside(stage: &Stage) -> Result<String> {
-    let begin = Instant::now();
-    while stage.log().is_empty() && begin.elapsed() < PATIENCE {
-        sleep(PAUSE).await;
+    stage.log.has("users.yaml").await?;
+    // It may serve on without that file, and then nothing more is printed about it.
+    let ended = stage.wait_for_end(Duration::from_secs(5)).await;
+    if ended.is_ok() {
+        stage.log.is_whole().await?;
     }
-    stage.wait_for_end(Duration::from_secs(10)).ok();
-    let log = String::from_utf8_lossy(&stage.log()).into_owned();
-    ensure!(!log.contains("root:x:"), "a line of the file is printed");
-    Ok("no line of it is printed".to_owned())
+    ensure!(!stage.log.text().contains("root:x:"), "a line of the file is printed");
+    Ok("it is named, and no line of it is printed".to_owned())
 }

@@ -2,6 +2,7 @@
 //!
 //! They are old and known, and stay here so that they go on being held.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -17,9 +18,9 @@ use crate::wire::frame::{
     CONTINUATION, DATA, END_HEADERS, HEADERS, PING, RST_STREAM, SETTINGS, WINDOW_UPDATE, field,
     frame, indexed_field, repeated_index, request_block, with_length,
 };
-use crate::wire::grpc::READS;
-use crate::wire::http1::exchange;
-use crate::wire::message::{Fields, Sotw, framed};
+use crate::wire::grpc::{Http2, READS};
+use crate::wire::http1::poll;
+use crate::wire::message::{Fields, Sotw, framed, text};
 use crate::wire::raw::{Raw, Write};
 use crate::wire::{ADS_SOTW, ATTACKER, CDS, POLL};
 
@@ -148,22 +149,27 @@ pub(super) const ATTACKS: &[Attack] = &[
 ];
 
 /// Writes bytes again and again until the server closes or takes no more, or the time is over.
-async fn repeat(stage: &Stage, raw: &mut Raw, bytes: &[u8]) -> String {
-    let begin = Instant::now();
+async fn repeat(stage: &Stage, raw: &mut Raw, bytes: &[u8]) -> Result<String> {
+    let (begin, mut end) = (Instant::now(), Write::Taken);
     let most = stage.scale(1 << 30, 16 << 20) as u64;
     while begin.elapsed() < stage.seconds() && raw.written < most {
-        match raw.write(bytes).await {
-            Write::Taken => {}
-            Write::Stalled => return format!("it reads no more after {} KB", raw.written >> 10),
-            Write::Closed => return format!("closed after {} KB", raw.written >> 10),
+        end = raw.write(bytes).await;
+        if end != Write::Taken {
+            break;
         }
     }
-    format!("{} KB were taken", raw.written >> 10)
+    let taken = raw.written >> 10;
+    ensure!(taken > 0, "nothing was taken: {end:?}");
+    Ok(match end {
+        Write::Taken => format!("{taken} KB were taken"),
+        Write::Stalled => format!("it reads no more after {taken} KB"),
+        Write::Closed => format!("closed after {taken} KB"),
+    })
 }
 
 async fn flood(stage: &Stage, one: Vec<u8>) -> Result<String> {
     let mut raw = Raw::http2(stage.xds(), 65_535).await?;
-    Ok(repeat(stage, &mut raw, &one.repeat(1_000)).await)
+    repeat(stage, &mut raw, &one.repeat(1_000)).await
 }
 
 async fn empty_frames(stage: &Stage) -> Result<String> {
@@ -171,7 +177,7 @@ async fn empty_frames(stage: &Stage) -> Result<String> {
     raw.write(&frame(HEADERS, END_HEADERS, 1, &request_block(ADS_SOTW))).await;
     let update = frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]);
     let both = [frame(DATA, 0, 1, &[]), update].concat();
-    Ok(repeat(stage, &mut raw, &both.repeat(1_000)).await)
+    repeat(stage, &mut raw, &both.repeat(1_000)).await
 }
 
 async fn rapid_reset(stage: &Stage) -> Result<String> {
@@ -192,6 +198,7 @@ async fn rapid_reset(stage: &Stage) -> Result<String> {
         }
     }
     let answer = raw.read_to_end(Duration::from_secs(1)).await;
+    ensure!(id > 200, "{} streams were opened", id / 2);
     Ok(format!("{} streams, GOAWAY {:?}, closed: {}", id / 2, answer.goaway(), answer.closed))
 }
 
@@ -199,7 +206,7 @@ async fn continuation_flood(stage: &Stage) -> Result<String> {
     let mut raw = Raw::http2(stage.xds(), 65_535).await?;
     raw.write(&frame(HEADERS, 0, 1, &request_block(ADS_SOTW))).await;
     let more = frame(CONTINUATION, 0, 1, &field("x-filler", &"y".repeat(8_000)));
-    Ok(repeat(stage, &mut raw, &more).await)
+    repeat(stage, &mut raw, &more).await
 }
 
 async fn header_bomb(stage: &Stage) -> Result<String> {
@@ -217,6 +224,7 @@ async fn header_bomb(stage: &Stage) -> Result<String> {
         id += 2;
     }
     let answer = raw.read_to_end(Duration::from_secs(1)).await;
+    ensure!(id > 3, "no bomb was sent");
     Ok(format!("{} bombs, GOAWAY {:?}, closed: {}", id / 2, answer.goaway(), answer.closed))
 }
 
@@ -241,6 +249,7 @@ async fn smuggling(stage: &Stage) -> Result<String> {
         raw.write(bytes.as_bytes()).await;
         let answer = raw.read_to_end(Duration::from_secs(2)).await;
         let statuses = answer.statuses();
+        ensure!(answer.closed || !statuses.is_empty(), "{lengths:?} has no answer");
         ensure!(
             statuses.len() <= 1 || statuses[0] == "400",
             "{lengths:?} is answered {statuses:?}: two requests of one"
@@ -276,7 +285,7 @@ async fn slowloris(stage: &Stage) -> Result<String> {
 
 async fn nonsense(stage: &Stage) -> Result<String> {
     let mut numbers = Numbers::new(1);
-    let connections = stage.scale(2_000, 200);
+    let (connections, mut taken) = (stage.scale(2_000, 200), 0);
     for _ in 0..connections {
         let mut raw = Raw::http2(stage.xds(), 65_535).await?;
         raw.write(&frame(HEADERS, END_HEADERS, 1, &request_block(ADS_SOTW))).await;
@@ -290,14 +299,16 @@ async fn nonsense(stage: &Stage) -> Result<String> {
             {
                 break;
             }
+            taken += 1;
         }
     }
+    ensure!(taken >= connections, "{taken} frames were taken on {connections} connections");
     for _ in 0..connections / 10 {
         let mut raw = stage.raw().await?;
         let noise: Vec<u8> = (0..1_000).map(|_| numbers.byte()).collect();
         raw.write(&noise).await;
     }
-    Ok(format!("{connections} connections"))
+    Ok(format!("{taken} frames on {connections} connections"))
 }
 
 async fn grpc_lies(stage: &Stage) -> Result<String> {
@@ -317,8 +328,7 @@ async fn grpc_lies(stage: &Stage) -> Result<String> {
     let mut told = Vec::new();
     for (what, bytes) in lies {
         let connection = stage.http2(READS).await?;
-        let mut call = connection.stream(ADS_SOTW).await?;
-        call.send_bytes(Bytes::from(bytes))?;
+        let mut call = connection.asks(ADS_SOTW, Bytes::from(bytes)).await?;
         let end = call.end(Duration::from_secs(5)).await;
         ensure!(end != "open", "{what} leaves the stream open");
         told.push(end.split(':').next().unwrap_or_default().to_owned());
@@ -348,9 +358,8 @@ async fn depth_protobuf(stage: &Stage) -> Result<String> {
         });
     });
     let connection = stage.http2(READS).await?;
-    let mut call = connection.stream(ADS_SOTW).await?;
     let request = Sotw { node: Some(node), ..Sotw::first("", CDS, ["innocent"]) };
-    call.send(&request.encode())?;
+    let mut call = connection.sotw(&request).await?;
     Ok(match call.message_within(PATIENCE).await {
         Ok(_) => "answered".to_owned(),
         Err(refusal) => refusal.to_string(),
@@ -366,8 +375,7 @@ async fn depth_json(stage: &Stage) -> Result<String> {
             open.repeat(depth),
             close.repeat(depth)
         );
-        let line = format!("POST {POLL}");
-        let answer = exchange(ATTACKER, stage.xds(), &line, &[], &body, PATIENCE).await?;
+        let answer = poll(stage.xds(), &body, PATIENCE).await?;
         ensure!(answer.status >= 400, "answered {}", answer.status);
         told.push(answer.status.to_string());
     }
@@ -401,46 +409,41 @@ fn crash_setup(setup: &mut Setup) {
 }
 
 async fn crash(stage: &Stage) -> Result<String> {
-    stage.is_ready()?;
+    stage.is_ready().await?;
     let version = async || {
         let connection = stage.http2(READS).await?;
-        let mut call = connection.stream(ADS_SOTW).await?;
-        call.send(&Sotw::first("attacker", CDS, [""; 0]).encode())?;
-        let response = call.message_within(PATIENCE).await?;
-        anyhow::Ok(crate::wire::message::text(&response, 1))
+        let mut call = connection.sotw(&Sotw::first("attacker", CDS, [""; 0])).await?;
+        anyhow::Ok(text(&call.message_within(PATIENCE).await?, 1))
     };
     let first = version().await?;
     for _ in 0..3 {
-        let to = stage.xds();
         let mut load = JoinSet::new();
         for _ in 0..20 {
-            load.spawn(async move {
-                while let Ok(connection) =
-                    crate::wire::grpc::Http2::connect(ATTACKER, to, READS).await
-                {
-                    let Ok(mut call) = connection.stream(ADS_SOTW).await else { break };
-                    let request = Sotw::first("attacker", CDS, [""; 0]).encode();
-                    if call.send(&request).is_err() || call.message().await.is_err() {
-                        break;
-                    }
-                }
-            });
+            // A client ends with the process that it asks.
+            load.spawn(load_on(stage.xds()));
         }
-        sleep(Duration::from_millis(300)).await;
-        stage.crash_and_restart()?;
+        stage.metric_reaches("chancery_streams_opened_total", 20.0, PATIENCE).await?;
+        stage.crash_and_restart().await?;
         ensure!(version().await? == first, "another version after the restart");
     }
     Ok("three times the same version again".to_owned())
+}
+
+/// Asks for everything, on new connections, until something fails.
+async fn load_on(to: SocketAddr) -> Result<()> {
+    let request = Sotw::first("attacker", CDS, [""; 0]);
+    loop {
+        let connection = Http2::connect(ATTACKER, to, READS).await?;
+        connection.sotw(&request).await?.message_within(PATIENCE).await?;
+    }
 }
 
 async fn idle_streams(stage: &Stage) -> Result<String> {
     let connection = stage.http2(READS).await?;
     let mut calls = Vec::new();
     for _ in 0..1_000 {
-        let mut call = connection.stream(ADS_SOTW).await?;
         let request = Sotw::first("attacker", CDS, ["innocent"]);
-        call.send(&request.encode())?;
-        calls.push((call, request));
+        calls.push((connection.sotw(&request).await?, request));
     }
     for (call, request) in &mut calls {
         let response = call.message_within(PATIENCE).await?;

@@ -3,14 +3,13 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use tokio::time::sleep;
 
 use crate::attack::Attack;
 use crate::setup::Setup;
 use crate::stage::{PATIENCE, Stage};
 use crate::wire::grpc::{Call, Http2, READS};
 use crate::wire::message::{Delta, Fields, Sotw, node, rejection, text};
-use crate::wire::{ADS_DELTA, ADS_SOTW, CDS};
+use crate::wire::{ADS_DELTA, CDS};
 
 /// The attacks of this file.
 pub(super) const ATTACKS: &[Attack] = &[
@@ -35,6 +34,14 @@ pub(super) const ATTACKS: &[Attack] = &[
         about: "a stream rejects what it was sent, again and again",
         setup: |_| {},
         run: |stage| Box::pin(nack_loop(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "nack-nodes",
+        about: "10,000 streams of one connection reject as another node each",
+        setup: |_| {},
+        run: |stage| Box::pin(nack_nodes(stage)),
         growth: 100,
         in_ci: true,
     },
@@ -82,8 +89,7 @@ struct Answered {
 
 async fn answered(stage: &Stage, request: Sotw) -> Result<Answered> {
     let connection = stage.http2(READS).await?;
-    let mut call = connection.stream(ADS_SOTW).await?;
-    call.send(&request.encode())?;
+    let mut call = connection.sotw(&request).await?;
     let response = call.message_within(PATIENCE).await?;
     Ok(Answered { call, request, response, _connection: connection })
 }
@@ -98,9 +104,8 @@ async fn log_unread(stage: &Stage) -> Result<String> {
     let streams = stage.scale(2_000, 800);
     let connection = stage.http2(READS).await?;
     for _ in 0..streams {
-        let mut call = connection.stream(ADS_SOTW).await?;
         let request = Sotw::first("attacker", CDS, ["innocent"]);
-        call.send(&request.encode())?;
+        let mut call = connection.sotw(&request).await?;
         let response = call.message_within(Duration::from_secs(15)).await?;
         call.send(&request.answer(&response, Some("no")).encode())?;
         call.reset();
@@ -113,16 +118,19 @@ const LINE: usize = 32 * 1024;
 
 async fn long_nacks(stage: &Stage) -> Result<String> {
     let mut streams = Vec::new();
-    for _ in 0..4 {
-        streams.push(answered(stage, Sotw::first("attacker", CDS, ["innocent"])).await?);
+    for at in 0..4 {
+        let request = Sotw::first(&format!("attacker-{at}"), CDS, ["innocent"]);
+        streams.push(answered(stage, request).await?);
     }
     for stream in &mut streams {
         stream.reject(&"x".repeat(2_000_000))?;
     }
     stage.metric_reaches("chancery_nacks_total", 4.0, PATIENCE).await?;
-    sleep(Duration::from_millis(300)).await;
-    let log = stage.log();
-    let longest = log.split(|byte| *byte == b'\n').map(<[u8]>::len).max().unwrap_or(0);
+    for at in 0..4 {
+        stage.log.has(&format!("attacker-{at}")).await?;
+    }
+    stage.serves_others().await?;
+    let longest = stage.log.text().lines().map(str::len).max().unwrap_or(0);
     ensure!(longest <= LINE, "a line of the log has {longest} bytes");
     Ok(format!("the longest line has {longest} bytes"))
 }
@@ -144,11 +152,41 @@ async fn nack_loop(stage: &Stage) -> Result<String> {
         request = Delta { node: None, nonce, error, ..request };
         made += 1;
     }
-    sleep(Duration::from_millis(300)).await;
-    let log = String::from_utf8_lossy(&stage.log()).into_owned();
-    let lines = log.lines().filter(|line| line.contains("attacker")).count();
+    // The line about another node comes after all of those.
+    let mut last = answered(stage, Sotw::first("the-last", CDS, ["innocent"])).await?;
+    last.reject("no")?;
+    stage.log.has("the-last").await?;
+    let lines = stage.log.text().lines().filter(|line| line.contains("attacker")).count();
+    ensure!(lines >= 1, "{made} rejections made no line");
     ensure!(lines <= LINES, "{made} rejections made {lines} lines");
     Ok(format!("{made} rejections, {lines} lines"))
+}
+
+/// The lines that one connection may write at once, and those of the seconds of the attack.
+const OF_CONNECTION: usize = 2_000 + 200;
+
+async fn nack_nodes(stage: &Stage) -> Result<String> {
+    let connection = stage.http2(READS).await?;
+    let streams = stage.scale(10_000, 3_000);
+    for at in 0..streams {
+        let request = Sotw::first(&format!("flood-{at}"), CDS, ["innocent"]);
+        let mut call = connection.sotw(&request).await?;
+        let response = call.message_within(PATIENCE).await?;
+        call.send(&request.answer(&response, Some("no")).encode())?;
+        // The server has read the rejection when it answers this, and then the stream may end.
+        let more = Sotw { names: vec!["edited".to_owned()], ..request.answer(&response, None) };
+        call.send(&more.encode())?;
+        call.message_within(PATIENCE).await?;
+    }
+    let mut last = answered(stage, Sotw::first("the-last", CDS, ["innocent"])).await?;
+    last.reject("no")?;
+    stage.log.has("the-last").await?;
+    // Lines about streams that open and close have a bound of their own.
+    let is_rejection = |line: &&str| line.contains("flood-") && line.contains("rejected");
+    let lines = stage.log.text().lines().filter(is_rejection).count();
+    ensure!(lines >= 100, "{streams} nodes made {lines} lines");
+    ensure!(lines <= OF_CONNECTION, "{streams} nodes made {lines} lines");
+    Ok(format!("{streams} nodes, {lines} lines"))
 }
 
 /// A text that stands for a private key.
@@ -191,14 +229,18 @@ fn quotes() -> Vec<String> {
 async fn nack_private_key(stage: &Stage) -> Result<String> {
     let quotes = quotes();
     let mut streams = Vec::new();
-    for quote in &quotes {
-        let mut stream = answered(stage, Sotw::first("attacker", CDS, ["keyed"])).await?;
+    for (at, quote) in quotes.iter().enumerate() {
+        let request = Sotw::first(&format!("quoter-{at}."), CDS, ["keyed"]);
+        let mut stream = answered(stage, request).await?;
         stream.reject(quote)?;
         streams.push(stream);
     }
     stage.metric_reaches("chancery_nacks_total", quotes.len() as f64, PATIENCE).await?;
-    sleep(Duration::from_millis(300)).await;
-    let log = String::from_utf8_lossy(&stage.log()).into_owned();
+    for at in 0..quotes.len() {
+        stage.log.has(&format!("quoter-{at}.")).await?;
+    }
+    stage.log.has("[redacted]").await?;
+    let log = stage.log.text();
     for form in FORMS {
         for at in 0..=KEY.len() - 12 {
             let part: String = KEY[at..at + 12].chars().map(form).collect();
@@ -213,10 +255,10 @@ const ESCAPES: [&str; 5] = ["\u{1b}[2J", "\u{202e}", "\u{9b}31m", "\r", "\u{2066
 
 async fn escapes(stage: &Stage) -> Result<String> {
     let mut streams = Vec::new();
-    for escape in ESCAPES {
+    for (at, escape) in ESCAPES.iter().enumerate() {
         let named = Sotw {
             node: Some(Fields::of(|fields| {
-                fields.text(1, format!("id{escape}"));
+                fields.text(1, format!("id-{at}.{escape}"));
                 fields.text(2, format!("group{escape}"));
             })),
             ..Sotw::first("", CDS, ["innocent".to_owned(), format!("name{escape}")])
@@ -228,25 +270,28 @@ async fn escapes(stage: &Stage) -> Result<String> {
         streams.push(stream);
     }
     stage.metric_reaches("chancery_nacks_total", ESCAPES.len() as f64, PATIENCE).await?;
-    none_is_logged(stage).await
+    none_is_logged(stage, "id").await
 }
 
 async fn name_escapes(stage: &Stage) -> Result<String> {
-    for (escape, at) in ESCAPES.iter().zip(1_u32..) {
+    for (escape, at) in ESCAPES.iter().zip(0_u32..) {
         let fault = format!(
             "- {{\"@type\": \"{CDS}\", \"name\": \"n{escape}\", \"key{escape}\": 1}}\n- \"text{escape}\"\n"
         );
-        stage.write(&format!("groups/other/file{escape}.yaml"), fault)?;
-        stage.metric_reaches("chancery_faults", f64::from(at), PATIENCE).await?;
+        stage.write(&format!("groups/other/file-{at}.{escape}.yaml"), fault)?;
+        stage.metric_reaches("chancery_faults", f64::from(at + 1), PATIENCE).await?;
     }
-    none_is_logged(stage).await
+    none_is_logged(stage, "file").await
 }
 
-async fn none_is_logged(stage: &Stage) -> Result<String> {
-    sleep(Duration::from_millis(300)).await;
-    let log = String::from_utf8_lossy(&stage.log()).into_owned();
+/// Waits for the line about each of the texts, and looks for the texts as they are.
+async fn none_is_logged(stage: &Stage, named: &str) -> Result<String> {
+    for at in 0..ESCAPES.len() {
+        stage.log.has(&format!("{named}-{at}.")).await?;
+    }
+    let log = stage.log.text();
     for escape in ESCAPES {
         ensure!(!log.contains(escape), "{escape:?} is in the log as it is");
     }
-    Ok("none is in the log".to_owned())
+    Ok(format!("{} lines, and none is in the log as it is", ESCAPES.len()))
 }

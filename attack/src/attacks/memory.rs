@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
+use super::streams::{Ends, Held};
 use crate::attack::Attack;
 use crate::setup::Setup;
-use crate::stage::Stage;
-use crate::wire::grpc::{Call, Http2, READS, STALLS};
-use crate::wire::http1::exchange;
+use crate::stage::{PATIENCE, Stage};
+use crate::wire::grpc::{Call, READS, STALLS};
+use crate::wire::http1::{POLL_BODY, poll_head};
 use crate::wire::message::{Delta, Sotw, framed, node_with_metadata};
 use crate::wire::raw::{Raw, Write};
 use crate::wire::{ADS_DELTA, ADS_SOTW, ATTACKER, CDS, POLL};
@@ -91,14 +92,6 @@ pub(super) const ATTACKS: &[Attack] = &[
         in_ci: true,
     },
     Attack {
-        name: "max-names-rest",
-        about: "a poll names one more than `max-names`, and then as many names",
-        setup: |setup| setup.limit("max-names: 1000"),
-        run: |stage| Box::pin(max_names_rest(stage)),
-        growth: 100,
-        in_ci: true,
-    },
-    Attack {
         name: "drain-stalled",
         about: "a reader of 10 MB takes none of it while the server is told to stop",
         setup: drain_stalled_setup,
@@ -108,59 +101,50 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
 ];
 
-/// Counts how calls ended, and how many of them are open.
-pub(super) async fn ends(calls: &mut [Call]) -> String {
-    let mut counts = BTreeMap::<String, usize>::new();
-    for call in calls {
-        *counts.entry(call.end(Duration::from_millis(1)).await).or_default() += 1;
-    }
-    let each = counts.iter().map(|(end, count)| format!("{count} × {end}"));
-    each.collect::<Vec<_>>().join(", ")
+/// A request for 20,000 of 40,000 clusters, others at each number.
+pub(super) fn many_clusters(at: usize) -> Bytes {
+    let names = (0..20_000).map(|name| format!("c-{}", (name + at * 60) % 40_000));
+    framed(&Sotw::first("attacker", CDS, names).encode())
 }
 
 async fn zero_window(stage: &Stage) -> Result<String> {
-    let connection = stage.http2(STALLS).await?;
-    let mut calls = Vec::new();
+    let mut held = Held::connect(stage, 1, STALLS).await?;
     for at in 0..150 {
-        let names = (0..20_000).map(|name| format!("c-{}", (name + at * 60) % 40_000));
-        let Ok(mut call) = connection.stream(ADS_SOTW).await else { break };
-        call.send(&Sotw::first("attacker", CDS, names).encode())?;
-        calls.push(call);
+        held.ask(1, ADS_SOTW, &many_clusters(at)).await;
     }
-    sleep(stage.seconds()).await;
-    Ok(ends(&mut calls).await)
+    stage.is_charged(10).await?;
+    Ok(held.hold(stage, stage.seconds()).await?.to_string())
 }
 
 async fn rest_unread_http2(stage: &Stage) -> Result<String> {
     let connection = stage.http2(STALLS).await?;
     let mut calls = Vec::new();
     for _ in 0..150 {
-        let body = Bytes::from_static(b"{\"node\": {\"id\": \"attacker\"}}");
-        let Ok(call) = connection.poll(POLL, body).await else { break };
-        calls.push(call);
+        calls.push(connection.poll(POLL, Bytes::from(POLL_BODY)).await?);
     }
     sleep(stage.seconds()).await;
+    stage.serves_others().await?;
     let mut counts = BTreeMap::<u16, usize>::new();
     for call in &mut calls {
-        let head = tokio::time::timeout(Duration::from_millis(1), call.head()).await;
+        let head = timeout(Duration::from_millis(1), call.head()).await;
         *counts.entry(head.map_or(0, |status| status.unwrap_or(0))).or_default() += 1;
     }
+    ensure!(counts.contains_key(&200), "none has an answer that waits: {counts:?}");
     Ok(format!("statuses {counts:?}"))
 }
 
 async fn rest_unread_http1(stage: &Stage) -> Result<String> {
+    let request = poll_head(POLL_BODY.len()) + POLL_BODY;
     let mut open = Vec::new();
     for _ in 0..150 {
         let mut raw = Raw::dial_from(ATTACKER, stage.xds(), false).await?;
-        let request = format!(
-            "POST {POLL} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
-             content-length: 28\r\n\r\n{{\"node\": {{\"id\": \"attacker\"}}}}"
-        );
         raw.write(request.as_bytes()).await;
         open.push(raw);
     }
     sleep(stage.seconds()).await;
+    stage.serves_others().await?;
     let answered = open.iter().filter(|raw| raw.waiting() > 0).count();
+    ensure!(answered > 0, "none has an answer that waits");
     Ok(format!("{answered} of {} have an answer that waits", open.len()))
 }
 
@@ -168,33 +152,33 @@ async fn rest_unread_http1(stage: &Stage) -> Result<String> {
 const ANNOUNCED: usize = 60_000_000;
 const SENT: usize = 59_000_000;
 
+/// A part of a request over gRPC. Streams share it, and `h2` does not copy it.
+pub(super) fn half(announced: usize, sent: usize) -> Bytes {
+    let head = u32::try_from(announced).expect("no message here is 4 GiB long").to_be_bytes();
+    [&[0][..], &head, &vec![0x0a; sent]].concat().into()
+}
+
 async fn half_sent_grpc(stage: &Stage) -> Result<String> {
-    let head = u32::try_from(ANNOUNCED)?.to_be_bytes();
-    // One buffer for all streams, which `h2` does not copy.
-    let bytes = Bytes::from([&[0][..], &head, &vec![0x0a; SENT]].concat());
-    let mut open = Vec::new();
+    let (mut open, bytes) = (Vec::new(), half(ANNOUNCED, SENT));
     for _ in 0..20 {
-        let connection = stage.http2(READS).await?;
-        let mut call = connection.stream(ADS_SOTW).await?;
-        call.send_bytes(bytes.clone())?;
-        open.push((connection, call));
+        let mut held = Held::connect(stage, 1, READS).await?;
+        held.ask(1, ADS_SOTW, &bytes).await;
+        open.push(held);
     }
-    sleep(2 * stage.seconds()).await;
-    let mut calls: Vec<_> = open.into_iter().map(|(connection, call)| (call, connection)).collect();
-    let mut ended = Vec::new();
-    for (call, _) in &mut calls {
-        ended.push(call.end(Duration::from_millis(1)).await);
+    stage.is_charged(50).await?;
+    sleep(stage.seconds()).await;
+    stage.serves_others().await?;
+    let mut ends = Vec::new();
+    for call in open.iter_mut().flat_map(Held::calls) {
+        ends.push(call.end(Duration::from_millis(1)).await);
     }
-    let open = ended.iter().filter(|end| *end == "open").count();
-    let other = ended.iter().find(|end| *end != "open").cloned().unwrap_or_default();
-    Ok(format!("{open} of 20 open; {other}"))
+    let ends = Ends::of(ends);
+    ends.at_least(1, "RESOURCE_EXHAUSTED")?;
+    Ok(ends.to_string())
 }
 
 async fn half_sent_rest(stage: &Stage) -> Result<String> {
-    let head = format!(
-        "POST {POLL} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
-         content-length: {ANNOUNCED}\r\n\r\n{{"
-    );
+    let head = poll_head(ANNOUNCED) + "{";
     let chunk = vec![b' '; 1_000_000];
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..20 {
@@ -210,13 +194,15 @@ async fn half_sent_rest(stage: &Stage) -> Result<String> {
             raw
         });
     }
+    stage.is_charged(50).await?;
     let mut sent = tasks.join_all().await;
-    sleep(stage.seconds()).await;
+    stage.serves_others().await?;
     let whole = sent.iter().filter(|raw| raw.written as usize >= SENT).count();
     let mut closed = 0;
     for raw in &mut sent {
         closed += usize::from(raw.read_to_end(Duration::from_millis(1)).await.closed);
     }
+    ensure!(whole < sent.len() || closed > 0, "all of them were read, and none is closed");
     Ok(format!("{whole} of 20 were read, {closed} are closed"))
 }
 
@@ -225,18 +211,21 @@ async fn types_times_names(stage: &Stage) -> Result<String> {
     let mut call = connection.stream(ADS_SOTW).await?;
     let names: Vec<String> = (0..250_000).map(|name| format!("n{name}")).collect();
     let mut request = Sotw::first("attacker", "", names);
-    let types = stage.scale(256, 16);
-    for at in 0..types {
+    for at in 0..stage.scale(256, 16) {
         request.type_url = format!("type.googleapis.com/made.up.T{at}");
-        if call.send(&request.encode()).is_err() {
+        if call.taken(&request.encode()).await != Write::Taken {
             break;
         }
         request.node = None;
-        // The server takes them as fast as it reads them; the attacker keeps one at a time.
-        sleep(Duration::from_millis(30)).await;
     }
-    sleep(stage.seconds()).await;
-    Ok(format!("{types} types: {}", call.end(Duration::from_millis(1)).await))
+    is_exhausted(&mut call).await
+}
+
+/// The end of a stream, which has to be for a limit.
+pub(super) async fn is_exhausted(call: &mut Call) -> Result<String> {
+    let end = call.end(PATIENCE).await;
+    ensure!(end.starts_with("RESOURCE_EXHAUSTED"), "the stream ends with {end}");
+    Ok(end)
 }
 
 async fn long_names(stage: &Stage) -> Result<String> {
@@ -245,13 +234,11 @@ async fn long_names(stage: &Stage) -> Result<String> {
     for at in 0..10 {
         let names = (0..50).map(|name| format!("{at}-{name}-{}", "x".repeat(1_000_000)));
         let request = Delta::first("attacker", CDS, names);
-        if call.send(&request.encode()).is_err() {
+        if call.taken(&request.encode()).await != Write::Taken {
             break;
         }
-        sleep(Duration::from_millis(200)).await;
     }
-    sleep(stage.seconds()).await;
-    Ok(call.end(Duration::from_millis(1)).await)
+    is_exhausted(&mut call).await
 }
 
 /// The keys that make 31 MB of metadata.
@@ -261,15 +248,13 @@ async fn metadata_grpc(stage: &Stage) -> Result<String> {
     let node = node_with_metadata("attacker", stage.scale(KEYS, KEYS / 4));
     let request = Sotw { node: Some(node), ..Sotw::first("attacker", CDS, ["innocent"]) };
     let message = framed(&request.encode());
-    let connection = stage.http2(READS).await?;
-    let mut calls = Vec::new();
-    for _ in 0..4 {
-        let mut call = connection.stream(ADS_SOTW).await?;
-        call.send_bytes(message.clone())?;
-        calls.push(call);
+    let mut held = Held::connect(stage, 1, READS).await?;
+    held.ask(4, ADS_SOTW, &message).await;
+    let mut told = String::new();
+    for call in held.calls() {
+        told = is_exhausted(call).await?;
     }
-    sleep(stage.seconds()).await;
-    Ok(format!("{} MB each: {}", message.len() >> 20, ends(&mut calls).await))
+    Ok(format!("{} MB each: {told}", message.len() >> 20))
 }
 
 async fn metadata_rest(stage: &Stage) -> Result<String> {
@@ -286,29 +271,12 @@ async fn metadata_rest(stage: &Stage) -> Result<String> {
     }
     let mut statuses = Vec::new();
     for (_, call) in &mut calls {
-        let answer = tokio::time::timeout(crate::stage::PATIENCE, call.whole()).await?;
-        statuses
-            .push(answer.map_or_else(|fault| fault.to_string(), |(status, _)| status.to_string()));
+        let (status, _) = timeout(PATIENCE, call.whole()).await??;
+        // 503 if all four together are more than one client may hold, before their nodes are read.
+        ensure!([413, 503].contains(&status), "it is answered {status}");
+        statuses.push(status);
     }
     Ok(format!("{} MB each: {statuses:?}", json.len() >> 20))
-}
-
-async fn max_names_rest(stage: &Stage) -> Result<String> {
-    let mut statuses = Vec::new();
-    for count in [1_000, 1_001] {
-        let names: Vec<_> = (0..count).map(|name| format!("\"n{name}\"")).collect();
-        let body = format!(
-            "{{\"node\": {{\"id\": \"attacker\"}}, \"resource_names\": [{}]}}",
-            names.join(",")
-        );
-        let line = format!("POST {POLL}");
-        let answer =
-            exchange(ATTACKER, stage.xds(), &line, &[], &body, crate::stage::PATIENCE).await?;
-        statuses.push(answer.status);
-    }
-    ensure!(statuses[0] < 400, "a poll at the limit is answered {}", statuses[0]);
-    ensure!(statuses[1] >= 400, "a poll past the limit is answered {}", statuses[1]);
-    Ok(format!("{} at the limit, {} past it", statuses[0], statuses[1]))
 }
 
 fn drain_stalled_setup(setup: &mut Setup) {
@@ -321,14 +289,13 @@ fn drain_stalled_setup(setup: &mut Setup) {
 const DRAINED: Duration = Duration::from_secs(10);
 
 async fn drain_stalled(stage: &Stage) -> Result<String> {
-    stage.is_ready()?;
-    let connection: Http2 = stage.http2(65_535).await?;
-    let mut call = connection.stream(ADS_SOTW).await?;
-    call.send(&Sotw::first("attacker", CDS, [""; 0]).encode())?;
+    stage.is_ready().await?;
+    let connection = stage.http2(65_535).await?;
+    let mut call = connection.sotw(&Sotw::first("attacker", CDS, [""; 0])).await?;
     // The head shows that the answer is under way; nothing of its body is taken.
     call.head().await.context("the head of the answer")?;
     stage.signal("TERM")?;
-    let (status, took) = stage.wait_for_end(DRAINED)?;
+    let (status, took) = stage.wait_for_end(DRAINED).await?;
     ensure!(status.success(), "it ended with {status}");
     Ok(format!("ended after {:.1} s", took.as_secs_f64()))
 }

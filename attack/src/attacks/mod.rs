@@ -1,12 +1,21 @@
 //! The attacks, by what they are after.
 
+mod admin;
+mod crowd;
 mod files;
 mod held;
+mod http;
+mod limits;
+mod limits_of_files;
+mod limits_of_time;
 mod logs;
 mod memory;
 mod products;
 mod secrets;
+mod streams;
 mod time;
+mod tls;
+mod tree;
 mod turns;
 
 use crate::attack::Attack;
@@ -18,10 +27,18 @@ pub(crate) fn all() -> impl Iterator<Item = Attack> {
         products::ATTACKS,
         time::ATTACKS,
         turns::ATTACKS,
+        admin::ATTACKS,
+        limits::ATTACKS,
+        limits_of_time::ATTACKS,
+        limits_of_files::ATTACKS,
         logs::ATTACKS,
         secrets::ATTACKS,
+        crowd::ATTACKS,
         files::ATTACKS,
+        tree::ATTACKS,
         held::ATTACKS,
+        http::ATTACKS,
+        tls::ATTACKS,
     ];
     parts.concat().into_iter()
 }

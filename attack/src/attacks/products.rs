@@ -3,19 +3,15 @@
 //! A refusal here is because of all that a peer holds, or all peers together. The
 //! attackers of one attack may come from many addresses, so that no share of a peer is large.
 
-use std::net::Ipv4Addr;
-use std::time::Duration;
-
 use anyhow::Result;
-use bytes::Bytes;
-use tokio::time::sleep;
 
-use super::memory::ends;
+use super::memory::{half, many_clusters};
+use super::streams::Held;
 use crate::attack::Attack;
 use crate::stage::Stage;
-use crate::wire::grpc::{Call, Http2, READS, STALLS};
-use crate::wire::message::{Delta, Sotw, framed, node_with_metadata};
-use crate::wire::{ADS_DELTA, ADS_SOTW, ATTACKER, CDS};
+use crate::wire::grpc::{READS, STALLS};
+use crate::wire::message::{Delta, Fields, Sotw, framed, node_with_metadata};
+use crate::wire::{ADS_DELTA, ADS_SOTW, CDS};
 
 /// The attacks of this file.
 pub(super) const ATTACKS: &[Attack] = &[
@@ -36,10 +32,18 @@ pub(super) const ATTACKS: &[Attack] = &[
         in_ci: true,
     },
     Attack {
+        name: "versions-times-streams",
+        about: "200 streams without a window say that they hold 40,000 resources that are gone",
+        setup: |_| {},
+        run: |stage| Box::pin(versions(stage)),
+        growth: 400,
+        in_ci: true,
+    },
+    Attack {
         name: "metadata-times-streams",
         about: "500 streams of one peer state metadata of 0.8 MB each",
         setup: |_| {},
-        run: |stage| Box::pin(metadata(stage, 1)),
+        run: |stage| Box::pin(metadata(stage)),
         growth: 400,
         in_ci: true,
     },
@@ -61,72 +65,54 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
 ];
 
-/// Connections from so many addresses.
-async fn connections(stage: &Stage, peers: u8, window: u32) -> Vec<Http2> {
-    let mut open = Vec::new();
-    for peer in 0..peers {
-        let from = if peers == 1 { ATTACKER } else { Ipv4Addr::new(127, 0, 1, peer + 1) };
-        if let Ok(connection) = Http2::connect(from, stage.xds(), window).await {
-            open.push(connection);
-        }
-    }
-    open
-}
-
-/// Sends a message on so many streams, which take turns at the connections. A server that refuses
-/// is left alone.
-async fn send_all(connections: &[Http2], path: &str, messages: Vec<Bytes>) -> Vec<Call> {
-    let mut calls = Vec::new();
-    for (message, connection) in messages.into_iter().zip(connections.iter().cycle()) {
-        if let Ok(mut call) = connection.stream(path).await
-            && call.send_bytes(message).is_ok()
-        {
-            calls.push(call);
-        }
-    }
-    calls
-}
-
-async fn hold(stage: &Stage, mut calls: Vec<Call>) -> Result<String> {
-    sleep(2 * stage.seconds()).await;
-    Ok(ends(&mut calls).await)
-}
-
 async fn names(stage: &Stage, peers: u8) -> Result<String> {
-    let open = connections(stage, peers, READS).await;
+    let mut held = Held::connect(stage, peers, READS).await?;
     let names = (0..40_000).map(|at| format!("a-name-of-some-length-{at}"));
     let message = framed(&Delta::first("attacker", CDS, names).encode());
-    let calls = send_all(&open, ADS_DELTA, vec![message; 200]).await;
-    hold(stage, calls).await
+    held.ask(200, ADS_DELTA, &message).await;
+    stage.is_charged(50).await?;
+    Ok(held.hold(stage, 2 * stage.seconds()).await?.to_string())
 }
 
-async fn metadata(stage: &Stage, peers: u8) -> Result<String> {
-    let open = connections(stage, peers, READS).await;
+async fn versions(stage: &Stage) -> Result<String> {
+    let mut held = Held::connect(stage, 1, STALLS).await?;
+    let mut request = Delta::first("attacker", CDS, ["*"]).encode();
+    for at in 0..40_000 {
+        request.extend(Fields::of(|request| {
+            request.message(5, |entry| {
+                entry.text(1, format!("a-name-of-some-length-{at}"));
+                entry.text(2, "1");
+            });
+        }));
+    }
+    held.ask(200, ADS_DELTA, &framed(&request)).await;
+    stage.is_charged(20).await?;
+    Ok(held.hold(stage, 2 * stage.seconds()).await?.to_string())
+}
+
+async fn metadata(stage: &Stage) -> Result<String> {
+    let mut held = Held::connect(stage, 1, READS).await?;
     let node = Some(node_with_metadata("attacker", 30_000));
     let message = framed(&Sotw { node, ..Sotw::first("", CDS, ["innocent"]) }.encode());
-    let calls = send_all(&open, ADS_SOTW, vec![message; 500]).await;
-    hold(stage, calls).await
+    held.ask(500, ADS_SOTW, &message).await;
+    stage.is_charged(50).await?;
+    Ok(held.hold(stage, 2 * stage.seconds()).await?.to_string())
 }
 
 async fn half_sent(stage: &Stage) -> Result<String> {
-    let open = connections(stage, 40, READS).await;
-    let head = 30_000_000_u32.to_be_bytes();
-    let message = Bytes::from([&[0][..], &head, &vec![0x0a; 20_000_000]].concat());
-    let calls = send_all(&open, ADS_SOTW, vec![message; 40]).await;
-    hold(stage, calls).await
+    let mut held = Held::connect(stage, 40, READS).await?;
+    held.ask(40, ADS_SOTW, &half(30_000_000, 20_000_000)).await;
+    stage.is_charged(50).await?;
+    let ends = held.hold(stage, 2 * stage.seconds()).await?;
+    ends.at_least(1, "RESOURCE_EXHAUSTED")?;
+    Ok(ends.to_string())
 }
 
 async fn zero_window(stage: &Stage) -> Result<String> {
-    let open = connections(stage, 50, STALLS).await;
-    let message = |at: usize| {
-        let names = (0..20_000).map(|name| format!("c-{}", (name + at * 60) % 40_000));
-        framed(&Sotw::first("attacker", CDS, names).encode())
-    };
-    let mut calls = Vec::new();
+    let mut held = Held::connect(stage, 50, STALLS).await?;
     for at in 0..200 {
-        let connection = &open[at % open.len().max(1)..];
-        calls.extend(send_all(connection, ADS_SOTW, vec![message(at)]).await);
-        sleep(Duration::from_millis(1)).await;
+        held.ask(1, ADS_SOTW, &many_clusters(at)).await;
     }
-    hold(stage, calls).await
+    stage.is_charged(10).await?;
+    Ok(held.hold(stage, 2 * stage.seconds()).await?.to_string())
 }

@@ -3,7 +3,6 @@
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -14,12 +13,12 @@ use super::logs::{KEY, private_key};
 use crate::attack::{Attack, LONGEST};
 use crate::setup::Setup;
 use crate::stage::{PATIENCE, Stage};
-use crate::wire::grpc::{Http2, READS};
+use crate::wire::grpc::{Call, Http2, READS};
 use crate::wire::http1::exchange;
 use crate::wire::message::Sotw;
 use crate::wire::raw::Raw;
-use crate::wire::tls::{Authority, connect};
-use crate::wire::{ADS_SOTW, ATTACKER, CDS, ECDS, POLL};
+use crate::wire::tls::{Authority, authority, connect};
+use crate::wire::{ATTACKER, CDS, ECDS, POLL};
 
 /// The attacks of this file.
 pub(super) const ATTACKS: &[Attack] = &[
@@ -126,12 +125,11 @@ fn typed_secret(setup: &mut Setup) {
 
 async fn stranger_asks(stage: &Stage, type_url: &str, name: &str) -> Result<String> {
     let Some(outside) = outside() else {
-        return Ok("no address beyond loopback to come from".to_owned());
+        return Ok("NOT MADE: this machine has no address but those of loopback".to_owned());
     };
     let to = SocketAddr::new(outside.ip(), stage.xds().port());
     let connection = Http2::connect(ATTACKER, to, READS).await?;
-    let mut call = connection.stream(ADS_SOTW).await?;
-    call.send(&Sotw::first("stranger", type_url, [name]).encode())?;
+    let mut call = connection.sotw(&Sotw::first("stranger", type_url, [name])).await?;
     match call.message_within(Duration::from_secs(5)).await {
         Ok(response) => {
             let has_key = response.windows(KEY.len()).any(|part| part == KEY.as_bytes());
@@ -172,17 +170,9 @@ async fn rebinding_admin(stage: &Stage) -> Result<String> {
     Ok("403 for a name that is not its own".to_owned())
 }
 
-/// The authority of the certificates of this run.
-fn authority() -> Result<&'static Authority> {
-    static AUTHORITY: OnceLock<Authority> = OnceLock::new();
-    if AUTHORITY.get().is_none() {
-        AUTHORITY.set(Authority::new()?).ok();
-    }
-    AUTHORITY.get().context("it was set")
-}
-
-fn tls(setup: &mut Setup) {
-    setup.is_alone = true;
+/// A server that only clients with a certificate of our authority may connect to.
+pub(super) fn tls(setup: &mut Setup) {
+    setup.speaks_tls = true;
     let files = authority().and_then(Authority::files);
     for (name, content) in files.unwrap_or_default() {
         setup.file(&format!(".tls/{name}"), content);
@@ -193,15 +183,15 @@ fn tls(setup: &mut Setup) {
 }
 
 /// Asks over TLS; the answer shows that the server took the client's certificate.
-async fn asks(stage: &Stage, connector: &TlsConnector) -> Result<()> {
-    let connection = Http2::over(connect(connector, stage.xds()).await?, READS).await?;
-    let mut call = connection.stream(ADS_SOTW).await?;
-    call.send(&Sotw::first("client", CDS, ["innocent"]).encode())?;
-    call.message_within(Duration::from_secs(5)).await.map(drop)
+pub(super) async fn asks(stage: &Stage, connector: &TlsConnector) -> Result<(Http2, Call)> {
+    let io = connect(connector, ATTACKER, stage.xds()).await?;
+    let connection = Http2::over(io, READS).await?;
+    let mut call = connection.sotw(&Sotw::first("client", CDS, ["innocent"])).await?;
+    call.message_within(Duration::from_secs(15)).await?;
+    Ok((connection, call))
 }
 
 async fn mtls(stage: &Stage) -> Result<String> {
-    stage.is_ready()?;
     let ours = authority()?;
     let good = ours.sign(Duration::from_secs(600))?;
     asks(stage, &ours.client(Some(&good))?).await.context("a client with a certificate")?;
@@ -216,7 +206,6 @@ async fn mtls(stage: &Stage) -> Result<String> {
 }
 
 async fn resumed(stage: &Stage) -> Result<String> {
-    stage.is_ready()?;
     let life = Duration::from_secs(3);
     let identity = authority()?.sign(life)?;
     let connector = authority()?.client(Some(&identity))?;
@@ -227,7 +216,6 @@ async fn resumed(stage: &Stage) -> Result<String> {
 }
 
 async fn handshakes(stage: &Stage) -> Result<String> {
-    stage.is_ready()?;
     let identity = authority()?.sign(Duration::from_secs(600))?;
     let connector = authority()?.client(Some(&identity))?;
     asks(stage, &connector).await.context("before the attack")?;
@@ -238,7 +226,7 @@ async fn handshakes(stage: &Stage) -> Result<String> {
         raw.write(&[22, 3, 1, 2, 0]).await;
         open.push(raw);
     }
-    sleep(Duration::from_millis(500)).await;
+    stage.metric_reaches("chancery_connections", 300.0, PATIENCE).await?;
     let begin = Instant::now();
     asks(stage, &connector).await.context("beside the attack")?;
     ensure!(begin.elapsed() < LONGEST, "a client waited {:.1} s", begin.elapsed().as_secs_f64());
@@ -253,10 +241,9 @@ fn over_file(setup: &mut Setup) {
 
 async fn over_file_kept(stage: &Stage) -> Result<String> {
     // It is either ready or ends, and both show that it has looked at the path.
-    let ready = stage.is_ready().is_ok();
+    let ready = stage.is_ready().await.is_ok();
     let kept = fs::read(stage.dir().join(".precious")).is_ok_and(|text| text == b"precious");
     ensure!(kept, "the file is gone");
-    sleep(Duration::ZERO).await;
     Ok(if ready { "it serves elsewhere" } else { "it does not start" }.to_owned())
 }
 

@@ -4,16 +4,18 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use bytes::Bytes;
 use tokio::task::JoinSet;
 
+use super::streams::Ends;
 use crate::attack::Attack;
 use crate::setup::{Setup, cluster};
 use crate::stage::{PATIENCE, Stage};
 use crate::wire::grpc::{Call, Http2, READS, STALLS};
+use crate::wire::http1::POLL_BODY;
 use crate::wire::message::{Delta, Fields, Sotw, fields, node_with_metadata, text};
-use crate::wire::{ADS_DELTA, ADS_SOTW, CDS, POLL, VHDS};
+use crate::wire::{ADS_DELTA, CDS, POLL, VHDS};
 
 /// The attacks of this file.
 pub(super) const ATTACKS: &[Attack] = &[
@@ -78,7 +80,7 @@ where
     }
     let mut answers = Vec::new();
     while let Some(answer) = tasks.join_next().await {
-        answers.push(answer?.unwrap_or_else(|fault| fault.to_string()));
+        answers.push(answer?.unwrap_or_else(|fault| format!("{fault:#}")));
     }
     answers.sort();
     answers.dedup();
@@ -105,17 +107,20 @@ fn xdstp(at: usize, parameters: &str) -> String {
 
 async fn xdstp_unsubscribe(stage: &Stage) -> Result<String> {
     let count = stage.scale(120_000, 12_000);
-    four(stage, move |connection| async move {
+    let told = four(stage, move |connection| async move {
         let mut call = connection.stream(ADS_DELTA).await?;
         let names = (0..count).map(|at| xdstp(at, "b=1&a=2"));
         call.send(&Delta::first("attacker", CDS, names).encode())?;
-        call.message_within(PATIENCE).await?;
+        call.message_within(PATIENCE).await.context("it cannot subscribe")?;
         let unsubscribe = (0..count / 2).map(|at| xdstp(at, "a=2&b=1")).collect();
         let drop = Delta { type_url: CDS.to_owned(), unsubscribe, ..Delta::default() };
         call.send(&drop.encode())?;
         is_answered(&mut call, CDS).await
     })
-    .await
+    .await?;
+    // Four of them together may be more than one client may hold.
+    ensure!(told.contains("handled"), "none was handled: {told}");
+    Ok(told)
 }
 
 /// Subscribes to one more name, whose answer shows that all before it was handled.
@@ -141,10 +146,9 @@ async fn is_answered(call: &mut Call, type_url: &str) -> Result<String> {
 /// A stream whose node has metadata, and the first response to it.
 async fn with_metadata(stage: &Stage, keys: usize) -> Result<(Http2, Call, Sotw, Bytes)> {
     let connection = stage.http2(READS).await?;
-    let mut call = connection.stream(ADS_SOTW).await?;
     let node = Some(node_with_metadata("attacker", keys));
     let first = Sotw { node, ..Sotw::first("attacker", CDS, ["innocent"]) };
-    call.send(&first.encode())?;
+    let mut call = connection.sotw(&first).await?;
     let response = call.message_within(PATIENCE).await?;
     Ok((connection, call, first, response))
 }
@@ -177,6 +181,7 @@ async fn dynamic_parameters(stage: &Stage) -> Result<String> {
         sent += 1;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    ensure!(sent > 10, "{sent} changes were made: {}", call.end(Duration::from_millis(1)).await);
     Ok(format!("{sent} changes: {}", call.end(Duration::from_millis(1)).await))
 }
 
@@ -188,8 +193,9 @@ async fn pollers(stage: &Stage, cancels: bool) -> Result<String> {
         tasks.spawn(async move {
             let (mut polls, mut last) = (0, String::new());
             while Instant::now() < deadline {
-                let body = Bytes::from_static(b"{\"node\": {\"id\": \"attacker\"}}");
-                let Ok(mut call) = connection.poll(POLL, body).await else { break };
+                let Ok(mut call) = connection.poll(POLL, Bytes::from(POLL_BODY)).await else {
+                    break;
+                };
                 polls += 1;
                 if cancels {
                     tokio::time::sleep(Duration::from_millis(5)).await;
@@ -207,7 +213,10 @@ async fn pollers(stage: &Stage, cancels: bool) -> Result<String> {
     }
     let done = tasks.join_all().await;
     let polls: usize = done.iter().map(|(polls, _)| polls).sum();
-    Ok(format!("{polls} polls, the last: {}", done[0].1))
+    let last = &done[0].1;
+    ensure!(polls >= 20, "{polls} polls were made, the last: {last}");
+    ensure!(cancels || last == "200", "the last poll was answered: {last}");
+    Ok(format!("{polls} polls, the last: {last}"))
 }
 
 /// The names before the last part, which is the collection and the member of it.
@@ -223,19 +232,22 @@ fn collection(setup: &mut Setup) {
 async fn glob_unsubscribe(stage: &Stage) -> Result<String> {
     let globs = stage.scale(1_000, 50);
     let glob = |at| format!("{COLLECTION}/{at}/*");
-    let (mut calls, mut connections) = (Vec::new(), Vec::new());
+    let mut open = Vec::new();
     for _ in 0..4 {
         // Nothing is sent to a client without a window, so the whole collection stays owed.
         let connection = stage.http2(STALLS).await?;
-        let mut call = connection.stream(ADS_DELTA).await?;
         let all = (0..globs).map(glob).chain([format!("{COLLECTION}/all/*")]);
-        call.send(&Delta::first("attacker", CDS, all).encode())?;
+        let mut call = connection.delta(&Delta::first("attacker", CDS, all)).await?;
         let unsubscribe = (0..globs).map(glob).collect();
         let drop = Delta { type_url: CDS.to_owned(), unsubscribe, ..Delta::default() };
         call.send(&drop.encode())?;
-        calls.push(call);
-        connections.push(connection);
+        open.push((call, connection));
     }
     tokio::time::sleep(2 * stage.seconds()).await;
-    Ok(super::memory::ends(&mut calls).await)
+    stage.serves_others().await?;
+    let mut ends = Vec::new();
+    for (call, _) in &mut open {
+        ends.push(call.end(Duration::from_millis(1)).await);
+    }
+    Ok(Ends::of(ends).to_string())
 }

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
+use super::streams::{Ends, Held};
 use crate::attack::Attack;
 use crate::setup::Setup;
 use crate::stage::{PATIENCE, Stage};
 use crate::wire::grpc::{Http2, READS, STALLS};
-use crate::wire::message::{Fields, Sotw};
+use crate::wire::message::{Fields, Sotw, framed};
 use crate::wire::raw::Raw;
 use crate::wire::{ADS_SOTW, ATTACKER, CDS, dial};
 
@@ -22,6 +23,14 @@ pub(super) const ATTACKS: &[Attack] = &[
         name: "unread-streams",
         about: "6,000 streams ask for 1 MB and take a kilobyte of it",
         setup: unread_streams_setup,
+        run: |stage| Box::pin(unread_streams(stage)),
+        growth: 400,
+        in_ci: true,
+    },
+    Attack {
+        name: "limit-big-responses",
+        about: "the same, where one large response is sent at a time",
+        setup: one_at_a_time,
         run: |stage| Box::pin(unread_streams(stage)),
         growth: 400,
         in_ci: true,
@@ -59,37 +68,10 @@ pub(super) const ATTACKS: &[Attack] = &[
         in_ci: false,
     },
     Attack {
-        name: "admin-half-requests",
-        about: "100 connections to the admin interface send half a request each",
-        setup: |_| {},
-        run: |stage| Box::pin(admin(stage, "GET /ready HTTP/1.1\r\nhost: localhost\r\n")),
-        growth: 100,
-        in_ci: true,
-    },
-    Attack {
-        name: "admin-unread",
-        about: "100 connections to the admin interface ask for pages and never read",
-        setup: |setup| setup.clusters(10_000, 100),
-        run: |stage| {
-            let request = "GET /config HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(20);
-            Box::pin(async move { admin(stage, &request).await })
-        },
-        growth: 200,
-        in_ci: true,
-    },
-    Attack {
         name: "services-unread",
         about: "500 streams ask reflection for files, 100 times each, and take nothing",
         setup: |_| {},
         run: |stage| Box::pin(services(stage)),
-        growth: 100,
-        in_ci: true,
-    },
-    Attack {
-        name: "stream-limits",
-        about: "streams with as many types, names and bytes as they may have, and one more of each",
-        setup: limits_setup,
-        run: |stage| Box::pin(limits(stage)),
         growth: 100,
         in_ci: true,
     },
@@ -100,66 +82,15 @@ const REFLECTION: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionI
 
 async fn services(stage: &Stage) -> Result<String> {
     let symbol = "envoy.service.discovery.v3.AggregatedDiscoveryService";
-    let request = Fields::of(|request| request.text(4, symbol));
-    let connection = stage.http2(STALLS).await?;
-    let mut calls = Vec::new();
-    for _ in 0..500 {
-        let Ok(mut call) = connection.stream(REFLECTION).await else { break };
-        for _ in 0..100 {
-            // A stream that has ended says why in the end.
-            if call.send(&request).is_err() {
-                break;
-            }
-        }
-        calls.push(call);
+    let request = framed(&Fields::of(|request| request.text(4, symbol)));
+    let mut held = Held::connect(stage, 1, STALLS).await?;
+    held.ask(500, REFLECTION, &request.repeat(100).into()).await;
+    let mut heads = 0;
+    for call in held.calls() {
+        heads += usize::from(timeout(PATIENCE, call.head()).await?.is_ok());
     }
-    sleep(stage.seconds()).await;
-    Ok(super::memory::ends(&mut calls).await)
-}
-
-fn limits_setup(setup: &mut Setup) {
-    for line in ["max-types: 3", "max-names: 5", "max-request-bytes: 4096"] {
-        setup.limit(line);
-    }
-}
-
-/// Asks with so many types, names of each and bytes; returns true if the stream is refused for it.
-async fn is_refused(stage: &Stage, types: usize, names: usize, bytes: usize) -> Result<bool> {
-    let connection = stage.http2(READS).await?;
-    let mut call = connection.stream(ADS_SOTW).await?;
-    let mut names: Vec<_> = (1..names).map(|at| format!("n{at}")).collect();
-    names.push("innocent".to_owned());
-    for at in 1..types {
-        let type_url = format!("type.googleapis.com/made.up.T{at}");
-        call.send(&Sotw::first("attacker", &type_url, ["a"]).encode())?;
-    }
-    let mut request = Sotw::first("attacker", CDS, names).encode();
-    let known = request.len();
-    if bytes > known {
-        // A field that nobody knows, with a key of two bytes and a length of two.
-        request.extend(Fields::of(|rest| rest.bytes(100, &vec![0; bytes - known - 4])));
-        ensure!(request.len() == bytes, "a request of {} bytes", request.len());
-    }
-    call.send(&request)?;
-    match call.message_within(PATIENCE).await {
-        Ok(_) => Ok(false),
-        Err(refusal) if refusal.to_string().starts_with("RESOURCE_EXHAUSTED") => Ok(true),
-        Err(refusal) => Err(refusal),
-    }
-}
-
-async fn limits(stage: &Stage) -> Result<String> {
-    for (what, types, names, bytes) in
-        [("types", 3, 1, 0), ("names", 1, 5, 0), ("bytes", 1, 1, 4_096)]
-    {
-        let more = |now: usize, of: &str| if of == what { now + 1 } else { now };
-        let at = is_refused(stage, types, names, bytes).await?;
-        ensure!(!at, "as many {what} as allowed are refused");
-        let past =
-            is_refused(stage, more(types, "types"), more(names, "names"), more(bytes, "bytes"));
-        ensure!(past.await?, "more {what} than allowed are answered");
-    }
-    Ok("answered at each limit, RESOURCE_EXHAUSTED past it".to_owned())
+    ensure!(heads >= 100, "{heads} of 500 have begun to be answered");
+    Ok(held.hold(stage, stage.seconds()).await?.to_string())
 }
 
 fn unread_streams_setup(setup: &mut Setup) {
@@ -167,21 +98,26 @@ fn unread_streams_setup(setup: &mut Setup) {
     setup.asks_large = true;
 }
 
+fn one_at_a_time(setup: &mut Setup) {
+    unread_streams_setup(setup);
+    setup.limit("max-big-responses: 1");
+}
+
 async fn unread_streams(stage: &Stage) -> Result<String> {
+    let request = framed(&Sotw::first("attacker", CDS, [""; 0]).encode());
     let mut open = Vec::new();
     for _ in 0..stage.scale(6, 3) {
-        let connection = stage.http2(1_000).await?;
-        for _ in 0..1_000 {
-            let Ok(mut call) = connection.stream(ADS_SOTW).await else { break };
-            call.send(&Sotw::first("attacker", CDS, [""; 0]).encode())?;
-            open.push((call, None));
-        }
-        if let Some(last) = open.last_mut() {
-            last.1 = Some(connection);
-        }
+        let mut held = Held::connect(stage, 1, 1_000).await?;
+        held.ask(1_000, ADS_SOTW, &request).await;
+        open.push(held);
     }
+    let streams: usize = open.iter_mut().map(|held| held.calls().len()).sum();
+    let opened = "chancery_streams_opened_total";
+    stage.metric_reaches(opened, streams as f64, PATIENCE).await?;
+    ensure!(streams >= 1_000, "{streams} streams were opened");
     sleep(stage.seconds()).await;
-    Ok(format!("{} streams were opened", open.len()))
+    stage.serves_others().await?;
+    Ok(format!("{streams} streams were opened"))
 }
 
 async fn max_streams(stage: &Stage) -> Result<String> {
@@ -202,20 +138,19 @@ async fn max_streams(stage: &Stage) -> Result<String> {
         });
     }
     let refusals: Vec<String> = tasks.join_all().await.into_iter().flatten().collect();
-    let text = refusals.last().cloned().unwrap_or_default();
-    Ok(format!("{} refusals, the last: {text}", refusals.len()))
+    let ends = Ends::of(refusals);
+    ends.at_least(1, "RESOURCE_EXHAUSTED")?;
+    Ok(ends.to_string())
 }
 
 /// Opens as many streams as a connection has, and again those that end.
 async fn take_streams(to: SocketAddr, deadline: Instant, refusals: &mut Vec<String>) -> Result<()> {
     let connection = Http2::connect(ATTACKER, to, READS).await?;
-    let request = Sotw::first("attacker", CDS, ["innocent"]).encode();
+    let request = Sotw::first("attacker", CDS, ["innocent"]);
     let mut calls = Vec::new();
     while Instant::now() < deadline {
         while calls.len() < 1_000 {
-            let mut call = connection.stream(ADS_SOTW).await?;
-            call.send(&request)?;
-            calls.push(call);
+            calls.push(connection.sotw(&request).await?);
         }
         let mut open = Vec::new();
         for mut call in calls {
@@ -230,17 +165,22 @@ async fn take_streams(to: SocketAddr, deadline: Instant, refusals: &mut Vec<Stri
     Ok(())
 }
 
+/// The connections that every client may have.
+const OWN: usize = 32;
+
 async fn idle_connections(stage: &Stage, count: usize) -> Result<String> {
     let mut dials = JoinSet::new();
     let to = stage.xds();
     for _ in 0..count {
         let dial = async move { Raw::http2(to, 65_535).await };
-        dials.spawn(tokio::time::timeout(Duration::from_secs(5), dial));
+        dials.spawn(timeout(Duration::from_secs(5), dial));
     }
     let done = dials.join_all().await;
     let open: Vec<_> = done.into_iter().filter_map(|done| done.ok()?.ok()).collect();
     sleep(stage.seconds()).await;
+    stage.serves_others().await?;
     let served = open.iter().filter(|raw| raw.waiting() > 0).count();
+    ensure!(served >= OWN && served < count, "{served} of {count} connections were served");
     Ok(format!("{served} of {count} connections were served"))
 }
 
@@ -260,34 +200,18 @@ async fn mass_reconnect(stage: &Stage) -> Result<String> {
     for _ in 0..3_000 {
         tasks.spawn(async move {
             let begin = Instant::now();
-            let io = tokio::time::timeout(Duration::from_secs(10), dial(ATTACKER, to, true)).await;
+            let io = timeout(Duration::from_secs(10), dial(ATTACKER, to, true)).await;
             (begin.elapsed(), io)
         });
     }
     let done = tasks.join_all().await;
     let longest = done.iter().map(|(took, _)| *took).max().unwrap_or_default();
     let lost = overflows().zip(before).map_or(0, |(after, before)| after - before);
+    let connected = done.iter().filter(|(_, io)| matches!(io, Ok(Ok(_)))).count();
+    ensure!(connected == done.len(), "{connected} of {} were made", done.len());
     ensure!(
         lost == 0,
         "{lost} connections found no room in the queue; the longest took {longest:?}"
     );
     Ok(format!("the longest took {:.0} ms", longest.as_secs_f64() * 1e3))
-}
-
-async fn admin(stage: &Stage, request: &str) -> Result<String> {
-    let mut open = Vec::new();
-    for _ in 0..100 {
-        if let Ok(mut raw) = Raw::dial_from(ATTACKER, stage.admin(), false).await {
-            // A server that takes no more has a full queue of its own, and that is what is tested.
-            if raw.write(request.as_bytes()).await == crate::wire::raw::Write::Taken {
-                open.push(raw);
-            }
-        }
-    }
-    sleep(stage.seconds()).await;
-    let mut closed = 0;
-    for raw in &mut open {
-        closed += usize::from(raw.read_to_end(Duration::from_millis(1)).await.closed);
-    }
-    Ok(format!("{closed} of {} are closed", open.len()))
 }

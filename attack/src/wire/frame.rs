@@ -12,7 +12,9 @@ pub(crate) const GOAWAY: u8 = 7;
 pub(crate) const WINDOW_UPDATE: u8 = 8;
 pub(crate) const CONTINUATION: u8 = 9;
 
+pub(crate) const END_STREAM: u8 = 1;
 pub(crate) const END_HEADERS: u8 = 4;
+pub(crate) const PADDED: u8 = 8;
 
 /// A frame.
 pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -29,6 +31,19 @@ pub(crate) fn with_length(
 ) -> Vec<u8> {
     let length = u32::try_from(length).expect("a frame here is short").to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// The whole frames in bytes of a server: kind, stream and payload.
+pub(crate) fn frames(mut bytes: &[u8]) -> Vec<(u8, u32, &[u8])> {
+    let mut found = Vec::new();
+    while let Some((head, rest)) = bytes.split_at_checked(9) {
+        let size = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        let Some((payload, rest)) = rest.split_at_checked(size) else { break };
+        let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]) & (u32::MAX >> 1);
+        found.push((head[3], stream, payload));
+        bytes = rest;
+    }
+    found
 }
 
 /// A frame with one setting.

@@ -1,9 +1,10 @@
 //! Calls over HTTP/2 by `h2`: legal HTTP/2, in hostile or in innocent hands.
 
+use std::future::poll_fn;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use bytes::{Buf, Bytes, BytesMut};
 use h2::client::{Builder, ResponseFuture, SendRequest};
 use h2::{RecvStream, SendStream};
@@ -12,12 +13,20 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::dial;
-use super::message::framed;
+use super::message::{Delta, Sotw, framed};
+use super::raw::Write;
+use super::{ADS_DELTA, ADS_SOTW, dial};
 
 /// The window of a client that reads, and of one that takes no byte.
 pub(crate) const READS: u32 = 16 << 20;
 pub(crate) const STALLS: u32 = 0;
+
+/// The longest that a server may take for a connection or for room for a stream.
+const ROOM: Duration = Duration::from_secs(30);
+/// The time without any room after which a server counts as one that takes no more of a message.
+const STALL: Duration = Duration::from_secs(5);
+/// The bytes of a message that are handed over at once.
+const CHUNK: usize = 64 * 1024;
 
 /// A connection. It ends when this is dropped.
 pub(crate) struct Http2 {
@@ -41,7 +50,8 @@ pub(crate) struct Call {
 
 impl Http2 {
     pub(crate) async fn connect(from: Ipv4Addr, to: SocketAddr, window: u32) -> Result<Self> {
-        Self::over(dial(from, to, true).await?, window).await
+        let dialled = timeout(ROOM, dial(from, to, true)).await;
+        Self::over(dialled.context("no connection in time")??, window).await
     }
 
     pub(crate) async fn over(
@@ -67,6 +77,23 @@ impl Http2 {
         self.call(request.body(())?, false).await
     }
 
+    /// Opens an aggregated stream of the state of the world, and sends its first request.
+    pub(crate) async fn sotw(&self, request: &Sotw) -> Result<Call> {
+        self.asks(ADS_SOTW, framed(&request.encode())).await
+    }
+
+    /// Opens an aggregated delta stream, and sends its first request.
+    pub(crate) async fn delta(&self, request: &Delta) -> Result<Call> {
+        self.asks(ADS_DELTA, framed(&request.encode())).await
+    }
+
+    /// Opens a gRPC stream and sends these bytes on it.
+    pub(crate) async fn asks(&self, path: &str, bytes: Bytes) -> Result<Call> {
+        let mut call = self.stream(path).await?;
+        call.send_bytes(bytes)?;
+        Ok(call)
+    }
+
     /// Sends a poll over REST.
     pub(crate) async fn poll(&self, path: &str, json: Bytes) -> Result<Call> {
         let request = Request::post(path).header("content-type", "application/json");
@@ -76,7 +103,8 @@ impl Http2 {
     }
 
     async fn call(&self, request: Request<()>, end: bool) -> Result<Call> {
-        let mut sender = self.send.clone().ready().await?;
+        let ready = timeout(ROOM, self.send.clone().ready()).await;
+        let mut sender = ready.context("no room for a stream in time")??;
         let (response, send) = sender.send_request(request, end)?;
         Ok(Call { send, response: Some(response), body: None, read: BytesMut::new() })
     }
@@ -91,6 +119,24 @@ impl Call {
     /// not copied meanwhile.
     pub(crate) fn send_bytes(&mut self, bytes: Bytes) -> Result<()> {
         Ok(self.send.send_data(bytes, false)?)
+    }
+
+    /// Sends a message as the server gives room for it, so that the attacker keeps nothing of it.
+    pub(crate) async fn taken(&mut self, message: &[u8]) -> Write {
+        let mut rest = framed(message);
+        while !rest.is_empty() {
+            self.send.reserve_capacity(rest.len().min(CHUNK));
+            let room = poll_fn(|cx| self.send.poll_capacity(cx));
+            let room = match timeout(STALL, room).await {
+                Ok(Some(Ok(room))) => room.min(rest.len()),
+                Ok(_) => return Write::Closed,
+                Err(_) => return Write::Stalled,
+            };
+            if self.send.send_data(rest.split_to(room), false).is_err() {
+                return Write::Closed;
+            }
+        }
+        Write::Taken
     }
 
     pub(crate) fn reset(&mut self) {
@@ -125,6 +171,15 @@ impl Call {
         Ok((status, size))
     }
 
+    /// Reads pieces of the answer until they are so many bytes, and keeps them.
+    pub(crate) async fn takes(&mut self, bytes: usize) -> Result<()> {
+        let before = self.read.len();
+        while self.read.len() < before + bytes {
+            ensure!(self.more().await?, "the answer has ended");
+        }
+        Ok(())
+    }
+
     /// Waits for the head of the answer, and returns its HTTP status.
     pub(crate) async fn head(&mut self) -> Result<u16> {
         let response = self.response.take().context("its head was read before")?;
@@ -136,6 +191,7 @@ impl Call {
         Ok(head.status.as_u16())
     }
 
+    /// Reads one piece of the answer, and returns false at its end.
     async fn more(&mut self) -> Result<bool> {
         if self.body.is_none() {
             self.head().await?;
@@ -186,8 +242,8 @@ fn status(headers: &HeaderMap) -> Option<String> {
     let text = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
     let code: usize = text("grpc-status")?.parse().unwrap_or(2);
     let name = CODES.get(code).unwrap_or(&"UNKNOWN");
-    let message: String =
-        text("grpc-message").unwrap_or_default().replace("%20", " ").chars().take(70).collect();
+    let message = text("grpc-message").unwrap_or_default().replace("%20", " ").replace("%60", "`");
+    let message: String = message.chars().take(90).collect();
     Some(if message.is_empty() { (*name).to_owned() } else { format!("{name}: {message}") })
 }
 

@@ -5,7 +5,24 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use super::POLL;
 use super::raw::Raw;
+
+/// The body of a poll of everything.
+pub(crate) const POLL_BODY: &str = "{\"node\": {\"id\": \"attacker\"}}";
+
+/// The head of a poll with a body of this length.
+pub(crate) fn poll_head(length: usize) -> String {
+    format!(
+        "POST {POLL} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n\r\n"
+    )
+}
+
+/// Polls with this body, from the attacker's address.
+pub(crate) async fn poll(to: SocketAddr, body: &str, most: Duration) -> Result<Http1Answer> {
+    exchange(super::ATTACKER, to, &format!("POST {POLL}"), &[], body, most).await
+}
 
 /// An answer: its status and its body.
 pub(crate) struct Http1Answer {

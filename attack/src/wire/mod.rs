@@ -30,6 +30,7 @@ pub(crate) const POLL: &str = "/v3/discovery:clusters";
 
 pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 pub(crate) const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+pub(crate) const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
 pub(crate) const VHDS: &str = "type.googleapis.com/envoy.config.route.v3.VirtualHost";
 pub(crate) const ECDS: &str = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig";
 

@@ -75,6 +75,18 @@ impl Raw {
         answer
     }
 
+    /// Reads what is there, and returns true if the server has closed it.
+    pub(crate) fn is_closed(&self) -> bool {
+        let mut buffer = vec![0; 16 * 1024];
+        loop {
+            match self.io.try_read(&mut buffer) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(fault) => return fault.kind() != io::ErrorKind::WouldBlock,
+            }
+        }
+    }
+
     /// The bytes that wait to be read, without waiting for more.
     pub(crate) fn waiting(&self) -> usize {
         let mut buffer = vec![0; 16 * 1024];
@@ -101,18 +113,9 @@ impl Answer {
 
     /// The error code of a GOAWAY, if there was one.
     pub(crate) fn goaway(&self) -> Option<u32> {
-        let mut bytes = &self.bytes[..];
-        let mut found = None;
-        while let Some((head, rest)) = bytes.split_at_checked(9) {
-            let size = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
-            let (payload, rest) = rest.split_at_checked(size)?;
-            if head[3] == super::frame::GOAWAY {
-                found = payload
-                    .get(4..8)
-                    .and_then(|code| Some(u32::from_be_bytes(code.try_into().ok()?)));
-            }
-            bytes = rest;
-        }
-        found
+        let mut frames = super::frame::frames(&self.bytes).into_iter();
+        let last = frames.rfind(|(kind, ..)| *kind == super::frame::GOAWAY);
+        let code = last?.2.get(4..8)?;
+        Some(u32::from_be_bytes(code.try_into().ok()?))
     }
 }

@@ -1,0 +1,119 @@
+//! Attacks on the admin interface, whose probes decide about the life of the process.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::attack::Attack;
+use crate::stage::Stage;
+use crate::wire::http1::exchange;
+use crate::wire::raw::{Raw, Write};
+use crate::wire::{ATTACKER, dial};
+
+/// The attacks of this file.
+pub(super) const ATTACKS: &[Attack] = &[
+    Attack {
+        name: "admin-half-requests",
+        about: "100 connections to the admin interface send half a request each",
+        setup: |_| {},
+        run: |stage| Box::pin(held(stage, "GET /ready HTTP/1.1\r\nhost: localhost\r\n")),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "admin-unread",
+        about: "100 connections to the admin interface ask for pages and never read",
+        setup: |setup| setup.clusters(10_000, 100),
+        run: |stage| {
+            let request = "GET /config HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(20);
+            Box::pin(async move { held(stage, &request).await })
+        },
+        growth: 200,
+        in_ci: true,
+    },
+    Attack {
+        name: "admin-config-flood",
+        about: "64 connections ask for `/config` of 50,000 resources, without end",
+        setup: |setup| setup.clusters(setup.scale(50_000, 5_000), 10),
+        run: |stage| Box::pin(config_flood(stage)),
+        growth: 250,
+        in_ci: true,
+    },
+    Attack {
+        name: "admin-burst",
+        about: "connections to the admin interface are opened and closed as fast as possible",
+        setup: |_| {},
+        run: |stage| Box::pin(burst(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+];
+
+/// Does something again and again in so many tasks until the time is over; returns how often.
+async fn flood<F>(time: Duration, tasks: usize, one: impl Fn(usize) -> F) -> Result<usize>
+where
+    F: Future<Output = bool> + Send + 'static,
+{
+    let mut running = JoinSet::new();
+    let deadline = Instant::now() + time;
+    let mut done = 0;
+    for at in 0..tasks {
+        running.spawn(one(at));
+    }
+    let mut at = tasks;
+    while let Some(was_done) = running.join_next().await {
+        done += usize::from(was_done?);
+        if Instant::now() < deadline {
+            running.spawn(one(at));
+            at += 1;
+        }
+    }
+    Ok(done)
+}
+
+async fn config_flood(stage: &Stage) -> Result<String> {
+    let to = stage.admin();
+    let asked = flood(2 * stage.seconds(), 64, |at| async move {
+        let line = if at % 2 == 0 { "GET /config" } else { "HEAD /config" };
+        let answer = exchange(ATTACKER, to, line, &[], "", SOON).await;
+        answer.is_ok_and(|answer| answer.status == 200)
+    });
+    let asked = asked.await?;
+    ensure!(asked > 0, "no page was answered");
+    stage.serves_others().await?;
+    Ok(format!("{asked} pages"))
+}
+
+/// Far more than a page takes.
+const SOON: Duration = Duration::from_secs(20);
+
+async fn burst(stage: &Stage) -> Result<String> {
+    let to = stage.admin();
+    let opened = flood(2 * stage.seconds(), 200, |_| async move {
+        timeout(SOON, dial(ATTACKER, to, true)).await.is_ok_and(|io| io.is_ok())
+    });
+    let opened = opened.await?;
+    ensure!(opened > 1_000, "{opened} connections were made");
+    stage.serves_others().await?;
+    Ok(format!("{opened} connections"))
+}
+
+async fn held(stage: &Stage, request: &str) -> Result<String> {
+    let (mut open, mut sent) = (Vec::new(), 0);
+    for _ in 0..100 {
+        let mut raw = Raw::dial_from(ATTACKER, stage.admin(), false).await?;
+        // A server that takes no more has a full queue of its own, and that is tested here.
+        sent += usize::from(raw.write(request.as_bytes()).await == Write::Taken);
+        open.push(raw);
+    }
+    ensure!(sent >= 64, "{sent} of 100 connections could send a request");
+    sleep(stage.seconds()).await;
+    stage.serves_others().await?;
+    let mut closed = 0;
+    for raw in &mut open {
+        closed += usize::from(raw.read_to_end(Duration::from_millis(1)).await.closed);
+    }
+    Ok(format!("{closed} of {} are closed", open.len()))
+}
