@@ -10,6 +10,8 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
+use crate::gathered::Gathered;
+
 /// The size of a flag and a length.
 const HEADER: usize = 5;
 
@@ -20,7 +22,7 @@ pub struct Messages {
     limit: usize,
     chunk: Bytes,
     /// The beginning of a message whose end has not arrived.
-    begun: BytesMut,
+    begun: Gathered,
 }
 
 /// The reason why bytes are not readable messages; the peer is at fault. Nothing behind that point
@@ -54,7 +56,7 @@ pub fn framed(message: &[u8]) -> Bytes {
 impl Messages {
     /// Creates a reader of messages of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Self { limit, chunk: Bytes::new(), begun: BytesMut::new() }
+        Self { limit, chunk: Bytes::new(), begun: Gathered::default() }
     }
 
     /// Takes the next bytes of the stream.
@@ -68,7 +70,7 @@ impl Messages {
 
     /// The number of bytes of memory that are kept until messages are whole.
     pub fn held_bytes(&self) -> usize {
-        self.chunk.len() + self.begun.capacity()
+        self.chunk.len() + self.begun.held_bytes()
     }
 
     /// The next message. The result is `Ok(None)` while its end has not arrived.
@@ -90,12 +92,12 @@ impl Messages {
         if self.begun.len() < HEADER {
             return Ok(None);
         }
-        let size = self.size_in(&self.begun)?;
+        let size = self.size_in(self.begun.beginning())?;
         self.gather(HEADER + size);
         if self.begun.len() < HEADER + size {
             return Ok(None);
         }
-        let mut message = std::mem::take(&mut self.begun).freeze();
+        let mut message = self.begun.take();
         message.advance(HEADER);
         Ok(Some(message))
     }
@@ -108,7 +110,7 @@ impl Messages {
     /// Moves bytes from the chunk to the message that has begun, until it has `wanted` bytes.
     fn gather(&mut self, wanted: usize) {
         let missing = wanted.saturating_sub(self.begun.len()).min(self.chunk.len());
-        self.begun.extend_from_slice(&self.chunk.split_to(missing));
+        self.begun.push(&self.chunk.split_to(missing));
         if self.chunk.is_empty() {
             // An empty slice of a chunk would keep the whole chunk in memory.
             self.chunk = Bytes::new();
@@ -211,7 +213,7 @@ mod tests {
         let mut messages = Messages::new(1 << 30);
         messages.push(Bytes::from_static(b"\0\x03\xff\xff\xff123"));
         assert_eq!(messages.next(), Ok(None));
-        assert!(messages.begun.capacity() < 1024);
+        assert!(messages.begun.held_bytes() < 1024);
     }
 
     #[test]

@@ -72,6 +72,7 @@ mod walk;
 pub mod complete;
 pub mod document;
 pub mod frames;
+pub mod gathered;
 pub mod json;
 pub mod lint;
 pub mod reply;

@@ -1,7 +1,7 @@
-//! The bytes of request bodies that have arrived on one connection over HTTP/2 and that no stream has
-//! taken.
+//! The bytes of requests that have arrived on one connection over HTTP/2 and that no stream has taken:
+//! bodies, and a head that is not whole.
 //!
-//! h2 keeps them, and does not say how many there are. They are counted for each stream, because what
+//! h2 keeps them, and does not say how many there are. Bodies are counted for each stream, because what
 //! comes for a stream that has ended is thrown away by h2. Not here: the frames
 //! (`connection::executor::cork::data_meter`), and who is charged (`connection::unread`).
 
@@ -21,6 +21,8 @@ struct Counts {
     streams: Vec<(StreamNumber, usize)>,
     /// The highest number of a stream whose request was given out.
     last: StreamNumber,
+    /// The bytes of a head that is not whole.
+    head: usize,
     sum: usize,
 }
 
@@ -70,9 +72,15 @@ impl UnreadBodies {
         counts.sum -= left;
     }
 
+    /// Notes how much there is of a head that is not whole.
+    pub(crate) fn set_head(&self, bytes: usize) {
+        self.lock().head = bytes;
+    }
+
     /// The number of all bytes that no stream has taken.
     pub(crate) fn sum(&self) -> usize {
-        self.lock().sum
+        let counts = self.lock();
+        counts.sum + counts.head
     }
 
     fn lock(&self) -> MutexGuard<'_, Counts> {

@@ -380,9 +380,8 @@ async fn a_peer_that_holds_less_is_given_what_the_largest_one_holds() {
     let (config, policy) = (with_memory(63 * MIB), OneAudience("all".into()));
     let server = Running::with(config, policy, None, metrics).await;
     let metrics = Scraped(registry);
-    // The buffers of requests grow in powers of two.
     let mut held = Vec::new();
-    for (host, parts, all) in [(1, vec![7, 7, 7], 24), (2, vec![7, 3], 36), (3, vec![7], 44)] {
+    for (host, parts, all) in [(1, vec![8, 8, 8], 24), (2, vec![8, 4], 36), (3, vec![8], 44)] {
         let client = Http2Client::connect_from([127, 0, 0, host], server.address).await;
         for mib in parts {
             let mut stream = client.open(ADS_SOTW).await.unwrap();
@@ -391,12 +390,11 @@ async fn a_peer_that_holds_less_is_given_what_the_largest_one_holds() {
         }
         metrics.has_at_least("chancery_memory_held_bytes", all * MIB).await;
     }
-    // The buffers of requests grow in powers of two.
     server.publish(&[("a", "1")]);
     let small = Http2Client::connect_from([127, 0, 0, 4], server.address).await;
     let mut stream = small.open(ADS_SOTW).await.unwrap();
     let mut request = prost::Message::encode_to_vec(&SotwRequest::first(CDS, &[]));
-    prost::encoding::bytes::encode(100, &bytes::Bytes::from(vec![0; 6 * MIB]), &mut request);
+    prost::encoding::bytes::encode(100, &bytes::Bytes::from(vec![0; 9 * MIB]), &mut request);
     stream.send_bytes(&request);
     stream.next::<SotwResponse>().await.unwrap();
     let (code, text) = first_to_end(&mut held[..3]).await;

@@ -12,8 +12,10 @@ use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 use tonic::Status;
 
+use super::body::StreamBody;
 use super::framing::Frames;
 use super::session::{LongWork, StreamSession};
+use super::status::out_of_memory;
 use crate::budget::MemoryCharge;
 use crate::slice::WorkThreads;
 use crate::turns::Line;
@@ -30,7 +32,8 @@ type Waiting = (StreamSession, LongWork);
 
 /// A session that is back.
 pub(super) struct Returned {
-    pub(super) session: StreamSession,
+    /// The session; `None` if its client may not hold so much, so that it was freed at once.
+    pub(super) session: Option<StreamSession>,
     /// The responses that it made.
     pub(super) out: Frames,
     pub(super) outcome: Result<(), Status>,
@@ -41,15 +44,26 @@ impl AwaySession {
         session: StreamSession,
         (work, line): (LongWork, Line),
         threads: &WorkThreads,
-        charge: &MemoryCharge,
+        charge: &Arc<MemoryCharge>,
     ) -> Self {
         let waiting = Arc::new(Mutex::new(Some((session, work))));
-        let waits = Arc::clone(&waiting);
+        let (waits, held) = (Arc::clone(&waiting), Arc::clone(charge));
         let work = move || {
             let (mut session, work) = take(&waits)?;
             let mut out = Frames::default();
             let outcome = work(&mut session, &mut out);
-            Some(Returned { session, out, outcome })
+            // What it keeps now is charged before others begin.
+            let bytes = StreamBody::BYTES + session.held_bytes() + out.held_bytes();
+            let held = session.shared().metrics.counted(held.set(bytes));
+            if let Err(status) = outcome.and(held.map_err(out_of_memory)) {
+                session.ends(&status);
+                return Some(Returned {
+                    session: None,
+                    out: Frames::default(),
+                    outcome: Err(status),
+                });
+            }
+            Some(Returned { session: Some(session), out, outcome: Ok(()) })
         };
         let returned = threads.beside_workers(charge.share(), line, work);
         Self { waiting, returned: Box::pin(async move { returned.await.flatten() }) }

@@ -308,7 +308,7 @@ impl StreamBody {
             self.stage = StreamBodyStage::Ended;
             return Poll::Ready(());
         };
-        self.session = Some(returned.session);
+        self.session = returned.session;
         self.out.append(returned.out);
         if let Err(status) = returned.outcome.and_then(|()| self.check_memory(0)) {
             self.end_with(status);

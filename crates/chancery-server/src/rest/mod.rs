@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use chancery_core::server::rest::{Answer, answer as decide};
 use chancery_core::server::{Entries, Violation};
 use chancery_core::{Node, Snapshot, SotwRequest, TypeUrl};
+use chancery_proto::gathered::Gathered;
 use chancery_proto::json::{JsonError, request_from_json_within};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use http_body::{Body, Frame};
@@ -235,7 +236,7 @@ impl RestPoll<'_> {
         if body.size_hint().lower() > limit as u64 {
             return Err(too_large());
         }
-        let mut all = BytesMut::new();
+        let mut all = Gathered::default();
         while let Some(frame) = self.next_frame(&mut body, charge).await? {
             let frame = frame.map_err(|_| {
                 Box::new(http_error(StatusCode::BAD_REQUEST, "the body ends in its middle"))
@@ -244,11 +245,11 @@ impl RestPoll<'_> {
             if all.len() + part.len() > limit {
                 return Err(too_large());
             }
-            all.extend_from_slice(&part);
-            let held = charge.set(POLL_BYTES + all.capacity());
+            all.push(&part);
+            let held = charge.set(POLL_BYTES + all.held_bytes());
             self.shared.metrics.counted(held).map_err(out_of_memory)?;
         }
-        Ok(all.freeze())
+        Ok(all.take())
     }
 
     /// The next snapshot; `None` if none comes in time. Polls are answered early when the connection

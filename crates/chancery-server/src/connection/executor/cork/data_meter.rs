@@ -17,6 +17,13 @@ const HEADER: usize = 9;
 const DATA: u8 = 0;
 /// The flag of a frame whose first byte is the length of the padding at its end.
 const PADDED: u8 = 8;
+/// The types of frames with a head, or a further part of one.
+const HEADERS: u8 = 1;
+const CONTINUATION: u8 = 9;
+/// The flag of the last part of a head.
+const END_HEADERS: u8 = 4;
+/// The type of a frame that may cost work for each stream.
+const SETTINGS: u8 = 4;
 
 /// Counts the bytes of DATA frames.
 pub(super) struct DataMeter {
@@ -32,6 +39,8 @@ pub(super) struct DataMeter {
     is_padded: bool,
     /// The stream that the frame is of.
     stream: u32,
+    /// The bytes of a head that is not whole.
+    head: usize,
 }
 
 impl DataMeter {
@@ -44,12 +53,13 @@ impl DataMeter {
             tail: PREFACE,
             is_padded: false,
             stream: 0,
+            head: 0,
         }
     }
 
-    /// Counts the bytes that were read next. Returns the number of frames without data.
+    /// Counts the bytes that were read next. Returns the number of frames of SETTINGS.
     pub(super) fn count(&mut self, mut bytes: &[u8]) -> usize {
-        let mut others = 0;
+        let mut settings = 0;
         while let Some(first) = bytes.first() {
             if self.is_padded {
                 self.tail = usize::from(*first);
@@ -73,14 +83,14 @@ impl DataMeter {
             self.come += part;
             bytes = &bytes[part..];
             if self.come == HEADER {
-                others += usize::from(!self.begin_frame());
+                settings += usize::from(self.begin_frame() == SETTINGS);
             }
         }
-        others
+        settings
     }
 
-    /// Begins the frame whose header has come. Returns true if it is one of DATA.
-    fn begin_frame(&mut self) -> bool {
+    /// Begins the frame whose header has come. Returns its type.
+    fn begin_frame(&mut self) -> u8 {
         let [high, middle, low, kind, flags, stream @ ..] = self.header;
         self.rest = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
         self.tail = if kind == DATA { 0 } else { self.rest };
@@ -88,7 +98,18 @@ impl DataMeter {
         // The highest bit is reserved.
         self.stream = u32::from_be_bytes(stream) & (u32::MAX >> 1);
         self.come = 0;
-        kind == DATA
+        if kind == HEADERS || kind == CONTINUATION {
+            self.begin_part_of_head(flags & END_HEADERS != 0);
+        }
+        kind
+    }
+
+    fn begin_part_of_head(&mut self, is_last: bool) {
+        let before = self.head;
+        self.head = if is_last { 0 } else { before + self.rest };
+        if self.head != before {
+            self.activity.unread.set_head(self.head);
+        }
     }
 }
 
@@ -105,7 +126,8 @@ mod tests {
     #[test]
     fn bytes_of_bodies_are_counted_however_they_are_cut() {
         let mut bytes = vec![b'P'; PREFACE];
-        for (kind, length) in [(4, 0), (1, 30), (DATA, 200), (8, 4), (DATA, 0), (DATA, 7)] {
+        bytes.extend(frame(HEADERS, END_HEADERS, 30));
+        for (kind, length) in [(SETTINGS, 0), (DATA, 200), (8, 4), (DATA, 0), (DATA, 7)] {
             bytes.extend(frame(kind, 0, length));
         }
         // Of these, 20 are padding, and one is the length of it; the second is too short for that.
@@ -115,9 +137,21 @@ mod tests {
         for size in 1..=bytes.len() {
             let activity = Arc::new(ConnectionActivity::default());
             let mut meter = DataMeter::new(Arc::clone(&activity));
-            let others: usize = bytes.chunks(size).map(|part| meter.count(part)).sum();
-            assert_eq!(others, 3);
+            let settings: usize = bytes.chunks(size).map(|part| meter.count(part)).sum();
+            assert_eq!(settings, 1);
             assert_eq!(activity.unread.sum(), 207 + 39, "in parts of {size}");
         }
+    }
+
+    #[test]
+    fn a_head_counts_until_it_is_whole() {
+        let activity = Arc::new(ConnectionActivity::default());
+        let mut meter = DataMeter::new(Arc::clone(&activity));
+        meter.count(&[b'P'; PREFACE]);
+        meter.count(&frame(HEADERS, 0, 100));
+        meter.count(&frame(CONTINUATION, 0, 50));
+        assert_eq!(activity.unread.sum(), 150);
+        meter.count(&frame(CONTINUATION, END_HEADERS, 50));
+        assert_eq!(activity.unread.sum(), 0);
     }
 }

@@ -32,9 +32,14 @@ const ROOM: usize = 32 * 1024;
 
 /// The number of bytes that are read in one poll of the task, after which others run.
 const READ_AT_ONCE: usize = 256 * 1024;
-/// The number of bytes that a frame without data counts for: it may cost work for each stream of the
-/// connection, as settings do.
-const FRAME_WEIGHT: usize = 512;
+/// The number of bytes that a frame of SETTINGS counts for: it may cost work for each stream of the
+/// connection. A few are half of what is read in one poll.
+const SETTINGS_WEIGHT: usize = 16 * 1024;
+/// The number of bytes that are read at once from a peer that has just sent more than a few frames of
+/// SETTINGS: HTTP works off all that it has read.
+const FEW_BYTES: usize = 256;
+/// A number of frames of SETTINGS that no client sends at once for a reason.
+const FEW_SETTINGS: usize = 8;
 
 thread_local! {
     /// The buffer for the connection that is polled on this thread.
@@ -63,6 +68,8 @@ struct CorkState<I> {
     data: Option<DataMeter>,
     /// The number of bytes that were read in this poll of the task, with the weight of frames.
     read: usize,
+    /// True if the last read brought more than a few frames of SETTINGS.
+    floods: bool,
     held: Vec<u8>,
     /// The number of held bytes that are written already.
     written: usize,
@@ -83,6 +90,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Cork<I> {
             last_read: Instant::now(),
             data: None,
             read: 0,
+            floods: false,
             held: Vec::new(),
             written: 0,
             full: false,
@@ -205,6 +213,16 @@ impl<I: AsyncRead + AsyncWrite + Unpin> CorkState<I> {
         Poll::Ready(Ok(()))
     }
 
+    /// Reads a few bytes.
+    fn poll_few(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let mut few = [0; FEW_BYTES];
+        let room = buffer.remaining().min(FEW_BYTES);
+        let mut few = ReadBuf::new(&mut few[..room]);
+        ready!(self.poll_first_or_socket(cx, &mut few))?;
+        buffer.put_slice(few.filled());
+        Poll::Ready(Ok(()))
+    }
+
     fn return_buffer(&mut self) {
         self.written = 0;
         let mut buffer = std::mem::take(&mut self.held);
@@ -231,12 +249,17 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Cork<I> {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let read = corked.poll_first_or_socket(cx, buffer);
+        let read = if corked.floods {
+            corked.poll_few(cx, buffer)
+        } else {
+            corked.poll_first_or_socket(cx, buffer)
+        };
         let new = &buffer.filled()[before..];
         corked.read += new.len();
         if let Some(data) = corked.data.as_mut().filter(|_| !new.is_empty()) {
-            let frames = data.count(new);
-            corked.read += frames * FRAME_WEIGHT;
+            let settings = data.count(new);
+            corked.read += settings * SETTINGS_WEIGHT;
+            corked.floods = settings > FEW_SETTINGS;
         }
         read
     }
