@@ -41,7 +41,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         about: "50 peers send requests of 250,000 names, again and again",
         setup: |_| {},
         run: |stage| Box::pin(long_work(stage)),
-        growth: 450,
+        growth: 520,
         in_ci: true,
     },
     Attack {

@@ -18,7 +18,7 @@ use crate::wire::message::{Fields, Sotw, fields};
 pub(super) const ATTACKS: &[Attack] = &[
     Attack {
         name: "file-bomb-json",
-        about: "a file of another group is 60 MB of `[0,0,0,…`",
+        about: "a file of another group is 9 MB of `[0,0,0,…`",
         setup: |_| {},
         run: |stage| Box::pin(bomb(stage, "json", "[0", ",0", "]")),
         growth: 400,
@@ -26,15 +26,16 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "file-bomb-yaml",
-        about: "a file of another group is 60 MB of `---` lines",
-        setup: |_| {},
+        about: "a file of another group is 9 MB of `---` lines",
+        // A file without resources is a fault only if it had some.
+        setup: |setup| setup.file("groups/other/bomb.yaml", cluster("bomb", 1, 0)),
         run: |stage| Box::pin(bomb(stage, "yaml", "---\n", "---\n", "")),
         growth: 400,
         in_ci: true,
     },
     Attack {
         name: "file-bomb-flow",
-        about: "a file of another group is 60 MB of `[0,0,0,…` in YAML",
+        about: "a file of another group is 9 MB of `[0,0,0,…` in YAML",
         setup: |_| {},
         run: |stage| Box::pin(bomb(stage, "yaml", "[0", ",0", "]")),
         growth: 400,
@@ -42,7 +43,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "big-file-churn",
-        about: "a file of another group with 60 MB of clusters is written again every second",
+        about: "a file of another group with 8 MB of clusters is written again every second",
         setup: |_| {},
         run: |stage| Box::pin(big_churn(stage)),
         growth: 450,
@@ -66,11 +67,14 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
 ];
 
+/// The bytes of a bomb: a little less than a file may have where a process may use 600 MB.
+const LARGE: usize = 9 << 20;
+
 /// Far more than a change of a file takes.
 const SOON: Duration = Duration::from_secs(60);
 
 async fn bomb(stage: &Stage, format: &str, head: &str, part: &str, tail: &str) -> Result<String> {
-    let bytes = stage.scale(60 << 20, 8 << 20);
+    let bytes = LARGE;
     let text = format!("{head}{}{tail}", part.repeat(bytes / part.len()));
     let begin = Instant::now();
     stage.write(&format!("groups/other/bomb.{format}"), text)?;
@@ -81,7 +85,7 @@ async fn bomb(stage: &Stage, format: &str, head: &str, part: &str, tail: &str) -
 }
 
 async fn big_churn(stage: &Stage) -> Result<String> {
-    let count = stage.scale(600, 100);
+    let count = 80;
     let begin = Instant::now();
     let mut written = 0;
     while begin.elapsed() < 2 * stage.seconds() {

@@ -14,6 +14,7 @@ mod cursor;
 mod de;
 mod fault;
 mod fault_list;
+mod flow;
 mod json;
 mod nested;
 mod path;

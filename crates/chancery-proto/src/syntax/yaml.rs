@@ -14,6 +14,7 @@ use std::rc::Rc;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
 
+use super::flow;
 use super::path::{FieldPath, PathStep};
 use super::scalar;
 use super::tree::{KeyIndex, MAX_DEPTH, MapEntry, TreeNode, TreeValue, duplicate_key, too_deep};
@@ -33,6 +34,14 @@ pub(crate) struct Documents<'a> {
 
 /// Reads all documents of a text.
 pub(crate) fn read(text: &str) -> Documents<'_> {
+    if let Some(documents) = flow::read_as_json(text) {
+        return documents;
+    }
+    if let Some(fault) = flow::too_large(text) {
+        let mut documents = Documents::default();
+        documents.faults.push(|| fault);
+        return documents;
+    }
     let mut reader = YamlReader { size: TreeSize::of(text), ..YamlReader::default() };
     if let Err(fault) = reader.run(text) {
         reader.done.faults.push(|| *fault);

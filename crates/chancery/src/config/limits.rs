@@ -8,7 +8,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 
 use chancery_core::TypeUrl;
 use chancery_core::server::Settings;
-use chancery_server::{Limits as ServerLimits, Times};
+use chancery_server::{AvailableMemory, Limits as ServerLimits, Times};
 use chancery_sources::Options;
 use serde::{Deserialize, Serialize};
 
@@ -114,8 +114,10 @@ pub(crate) struct LimitsTable {
     /// The interval at which certificate files are checked for changes. Default: 5s.
     pub(crate) tls_reload: Span,
 
-    /// The size of a file; a larger one is a fault. Default: 64MiB.
-    pub(crate) max_file_bytes: Size,
+    /// The size of a file; a larger one is a fault. Default: a 64th of the memory that the process
+    /// may use, and 64MiB at most, because a file takes some sixty times its size while it is read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) max_file_bytes: Option<Size>,
     /// The number of files; a directory with more is not loaded. Default: 100000.
     pub(crate) max_files: Count,
     /// The time that a changed directory must be quiet before it is read. Default: 100ms.
@@ -191,7 +193,7 @@ impl Default for LimitsTable {
             rest_hold: Span(times.rest_hold),
             stall_timeout: Span(times.stall_timeout),
             tls_reload: Span(times.tls_reload),
-            max_file_bytes: Size(usize::try_from(source.max_file_bytes).unwrap_or(usize::MAX)),
+            max_file_bytes: None,
             max_files: count(source.max_files),
             settle: Span(source.settle),
             settle_bound: Span(source.settle_bound),
@@ -200,7 +202,17 @@ impl Default for LimitsTable {
     }
 }
 
+/// The part of the memory that a file may have: it takes some sixty times its size while it is read.
+const FILES_IN_MEMORY: u64 = 64;
+
 impl LimitsTable {
+    /// The size of a file, where the process may use so much memory.
+    pub(crate) fn file_bytes(&self, memory: AvailableMemory) -> u64 {
+        let most = Options::new("").max_file_bytes;
+        let stated = self.max_file_bytes.map(|stated| stated.0 as u64);
+        stated.unwrap_or_else(|| most.min(memory.bytes / FILES_IN_MEMORY))
+    }
+
     /// The limits of the protocol machine.
     pub(crate) fn protocol(&self) -> Settings {
         let stated = |types: &[String], wildcard: bool| {
@@ -261,7 +273,7 @@ impl LimitsTable {
 
     /// Writes the limits on reading a directory into `options`.
     pub(crate) fn apply_to(&self, options: &mut Options) {
-        options.max_file_bytes = self.max_file_bytes.0 as u64;
+        options.max_file_bytes = self.file_bytes(AvailableMemory::of_this_process());
         options.max_files = self.max_files.get();
         options.settle = self.settle.0;
         options.settle_bound = self.settle_bound.0;

@@ -43,6 +43,11 @@ fn text(config: &Config, memory: AvailableMemory, connections: Option<usize>) ->
             &limits.max_big_responses,
             "at the same time; clients take turns",
         ),
+        row(
+            "limits.max-file-bytes",
+            &Size(usize::try_from(config.limits.file_bytes(memory)).unwrap_or(usize::MAX)),
+            "of memory, sixty times that is used while a file is read",
+        ),
     ]
     .concat()
 }
@@ -69,6 +74,9 @@ mod tests {
         };
         has("available memory 600MiB the limit of the control group");
         has("limits.memory 300MiB held for all clients together");
+        has(
+            "limits.max-file-bytes 9600KiB of memory, sixty times that is used while a file is read",
+        );
         has("limits.max-connections 768 768 have an open file (`ulimit -n`)");
         has("one client 384 at most, beside no others");
     }
