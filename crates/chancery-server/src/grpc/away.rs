@@ -52,10 +52,10 @@ impl AwaySession {
             let (mut session, work) = take(&waits)?;
             let mut out = Frames::default();
             let outcome = work(&mut session, &mut out);
-            // What it keeps now is charged before others begin.
+            // All that it keeps now is charged before others begin.
             let bytes = StreamBody::BYTES + session.held_bytes() + out.held_bytes();
             let held = session.shared().metrics.counted(held.set(bytes));
-            if let Err(status) = outcome.and(held.map_err(out_of_memory)) {
+            if let Err(status) = outcome.and_then(|()| held.map_err(out_of_memory)) {
                 session.ends(&status);
                 return Some(Returned {
                     session: None,
