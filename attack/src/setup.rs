@@ -55,6 +55,8 @@ impl Setup {
 
     /// So many clusters of so many bytes each, `c-0` and so on, for every node.
     pub(crate) fn clusters(&mut self, count: usize, bytes: usize) {
+        // A process that may use 600 MB reads files of 9 MB by default.
+        self.limit("max-file-bytes: 64MiB");
         let all: Vec<_> = (0..count).map(|at| cluster(&format!("c-{at}"), 1, bytes)).collect();
         self.file("clusters.json", format!("[{}]", all.join(",\n")));
     }
