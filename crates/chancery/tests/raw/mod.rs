@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 /// The server. It ends when this is dropped.
 pub(crate) struct RawServer {
     pub(crate) address: String,
-    rejected: mpsc::UnboundedReceiver<String>,
+    pub(crate) rejected: mpsc::UnboundedReceiver<String>,
     _task: JoinSet<()>,
 }
 
@@ -36,12 +36,6 @@ impl RawServer {
             }
         });
         Self { address, rejected, _task: task }
-    }
-
-    /// The message of the next rejection.
-    pub(crate) async fn rejected(&mut self) -> String {
-        let next = tokio::time::timeout(std::time::Duration::from_secs(60), self.rejected.recv());
-        next.await.expect("a rejection").unwrap()
     }
 }
 
