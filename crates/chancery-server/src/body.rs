@@ -84,6 +84,16 @@ impl ServerBody {
             BodyKind::Empty | BodyKind::Full(_) => false,
         }
     }
+
+    /// Returns true if the body was told to end while it waited for room, and does not end by itself
+    /// as a stream does.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        match &self.kind {
+            BodyKind::Poll(body) => body.was_asked_back(),
+            BodyKind::Service(body) => body.charge.was_asked_back(),
+            BodyKind::Stream(_) | BodyKind::Empty | BodyKind::Full(_) => false,
+        }
+    }
 }
 
 impl ServiceBody {

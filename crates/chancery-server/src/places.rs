@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use crate::budget::PeerShare;
-use crate::turns::{Line, Turns};
+use crate::turns::{Line, Ticket, Turns};
 
 /// A number of places.
 #[derive(Clone)]
@@ -23,7 +23,7 @@ struct PlacesState {
 struct PlaceRequest {
     places: Places,
     peer: Arc<PeerShare>,
-    ticket: u64,
+    ticket: Ticket,
 }
 
 /// A place, which is free again when it is dropped.

@@ -16,11 +16,24 @@ use crate::budget::PeerShare;
 pub(crate) struct Turns {
     /// The peers that wait, in the order of their turns. The first one has requests.
     order: VecDeque<PeerNumber>,
-    /// The requests of each of these peers, oldest first.
-    waiting: HashMap<PeerNumber, VecDeque<(u64, Waker)>>,
-    /// The number of the newest ticket at the end of a line, and of that at the front of one.
+    /// The requests of each of these peers.
+    waiting: HashMap<PeerNumber, Requests>,
+    /// The number of the newest ticket.
     last: u64,
-    front: u64,
+}
+
+/// The requests of one peer, in each line oldest first.
+#[derive(Default)]
+struct Requests {
+    front: VecDeque<(u64, Waker)>,
+    end: VecDeque<(u64, Waker)>,
+}
+
+/// A request that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    number: u64,
+    line: Line,
 }
 
 /// The place of a request among those of its peer.
@@ -32,9 +45,6 @@ pub(crate) enum Line {
     End,
 }
 
-/// The middle of the numbers of tickets, from which those at the front go down.
-const MIDDLE: u64 = u64::MAX / 2;
-
 /// The number of a peer, which no other one has while it waits.
 type PeerNumber = usize;
 
@@ -45,48 +55,49 @@ fn number(peer: &Arc<PeerShare>) -> PeerNumber {
 
 impl Turns {
     /// Adds a request of a peer. Returns its ticket.
-    pub(crate) fn add(&mut self, peer: &Arc<PeerShare>, line: Line) -> u64 {
+    pub(crate) fn add(&mut self, peer: &Arc<PeerShare>, line: Line) -> Ticket {
         let peer = number(peer);
-        let waiting = self.waiting.entry(peer).or_insert_with(|| {
+        self.last += 1;
+        let requests = self.waiting.entry(peer).or_insert_with(|| {
             self.order.push_back(peer);
-            VecDeque::new()
+            Requests::default()
         });
-        let waker = Waker::noop().clone();
-        match line {
-            Line::Front => {
-                self.front += 1;
-                waiting.push_front((MIDDLE - self.front, waker));
-                MIDDLE - self.front
-            }
-            Line::End => {
-                self.last += 1;
-                waiting.push_back((MIDDLE + self.last, waker));
-                MIDDLE + self.last
-            }
-        }
+        requests.of(line).push_back((self.last, Waker::noop().clone()));
+        Ticket { number: self.last, line }
     }
 
     /// Returns true if it is the turn of a request. If not, `waker` is woken when it is.
-    pub(crate) fn is_first(&mut self, peer: &Arc<PeerShare>, ticket: u64, waker: &Waker) -> bool {
-        let Some((waiting, position)) = self.find(number(peer), ticket) else { return false };
-        waiting[position].1.clone_from(waker);
-        position == 0 && self.order.front() == Some(&number(peer))
+    pub(crate) fn is_first(
+        &mut self,
+        peer: &Arc<PeerShare>,
+        ticket: Ticket,
+        waker: &Waker,
+    ) -> bool {
+        let is_next = self.order.front() == Some(&number(peer));
+        let Some(requests) = self.waiting.get_mut(&number(peer)) else { return false };
+        let Some(position) = requests.find(ticket) else { return false };
+        requests.of(ticket.line)[position].1.clone_from(waker);
+        let is_before = ticket.line == Line::Front || requests.front.is_empty();
+        position == 0 && is_before && is_next
     }
 
     /// Removes the request whose turn it is, and gives the turn to the next peer.
     pub(crate) fn take_first(&mut self) {
         let Some(peer) = self.order.front() else { return };
-        if let Some(waiting) = self.waiting.get_mut(peer) {
-            waiting.pop_front();
+        if let Some(requests) = self.waiting.get_mut(peer) {
+            let first = requests.front.pop_front();
+            drop(first.or_else(|| requests.end.pop_front()));
         }
         self.order.rotate_left(1);
         self.wake_first();
     }
 
     /// Removes a request that waits no more. Another one may have its turn then.
-    pub(crate) fn remove(&mut self, peer: &Arc<PeerShare>, ticket: u64) {
-        if let Some((waiting, position)) = self.find(number(peer), ticket) {
-            waiting.remove(position);
+    pub(crate) fn remove(&mut self, peer: &Arc<PeerShare>, ticket: Ticket) {
+        if let Some(requests) = self.waiting.get_mut(&number(peer))
+            && let Some(position) = requests.find(ticket)
+        {
+            requests.of(ticket.line).remove(position);
             self.wake_first();
         }
     }
@@ -95,23 +106,31 @@ impl Turns {
     /// comes.
     pub(crate) fn wake_first(&mut self) {
         while let Some(peer) = self.order.front() {
-            if let Some((_, waker)) = self.waiting.get(peer).and_then(VecDeque::front) {
+            if let Some((_, waker)) = self.waiting.get(peer).and_then(Requests::first) {
                 return waker.wake_by_ref();
             }
             self.waiting.remove(peer);
             self.order.pop_front();
         }
     }
+}
 
-    /// The requests of a peer, which are sorted by ticket, and the position of one of them.
-    fn find(
-        &mut self,
-        peer: PeerNumber,
-        ticket: u64,
-    ) -> Option<(&mut VecDeque<(u64, Waker)>, usize)> {
-        let waiting = self.waiting.get_mut(&peer)?;
-        let position = waiting.binary_search_by_key(&ticket, |(waiting, _)| *waiting).ok()?;
-        Some((waiting, position))
+impl Requests {
+    fn of(&mut self, line: Line) -> &mut VecDeque<(u64, Waker)> {
+        match line {
+            Line::Front => &mut self.front,
+            Line::End => &mut self.end,
+        }
+    }
+
+    fn first(&self) -> Option<&(u64, Waker)> {
+        self.front.front().or_else(|| self.end.front())
+    }
+
+    /// The position of a request in its line, which is sorted by number.
+    fn find(&mut self, ticket: Ticket) -> Option<usize> {
+        let line = self.of(ticket.line);
+        line.binary_search_by_key(&ticket.number, |(number, _)| *number).ok()
     }
 }
 
@@ -138,10 +157,11 @@ pub(crate) mod tests {
         let many: Vec<_> = (0..4).map(|_| turns.add(&peers[0], Line::End)).collect();
         let (one, two) = (turns.add(&peers[1], Line::End), turns.add(&peers[2], Line::End));
         turns.remove(&peers[0], many[1]);
-        let first = turns.add(&peers[0], Line::Front);
-        let order = [(0, first), (1, one), (2, two), (0, many[0]), (0, many[2]), (0, many[3])];
+        let [first, second] = [Line::Front; 2].map(|line| turns.add(&peers[0], line));
+        let of_many = [(0, many[0]), (0, many[2]), (0, many[3])];
+        let order = [[(0, first), (1, one), (2, two), (0, second)].as_slice(), &of_many].concat();
         for (peer, ticket) in order {
-            assert!(turns.is_first(&peers[peer], ticket, Waker::noop()), "{ticket}");
+            assert!(turns.is_first(&peers[peer], ticket, Waker::noop()), "{ticket:?}");
             turns.take_first();
         }
         assert!(turns.order.is_empty() && turns.waiting.is_empty());

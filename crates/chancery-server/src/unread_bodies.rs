@@ -10,6 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The number of a stream on its connection. Later streams have higher ones.
 type StreamNumber = u32;
 
+/// The bytes that trailers take at most: as many as a head may have, in a map of fields.
+const TRAILERS: usize = 48 * 1024;
+
 /// The bytes that no stream of one connection has taken.
 #[derive(Default)]
 pub(crate) struct UnreadBodies(Mutex<Counts>);
@@ -72,6 +75,15 @@ impl UnreadBodies {
         counts.sum -= left;
     }
 
+    /// Notes that a head came for a stream. If it is a second one, it is kept until the body was read.
+    pub(crate) fn trailers(&self, stream: StreamNumber) {
+        let mut counts = self.lock();
+        if let Ok(at) = counts.find(stream) {
+            counts.streams[at].1 += TRAILERS;
+            counts.sum += TRAILERS;
+        }
+    }
+
     /// Notes how much there is of a head that is not whole.
     pub(crate) fn set_head(&self, bytes: usize) {
         self.lock().head = bytes;
@@ -108,6 +120,18 @@ mod tests {
         assert_eq!(unread.sum(), 15);
         unread.taken(1, 12);
         assert_eq!(unread.sum(), 3);
+        unread.closed(1);
+        assert_eq!(unread.sum(), 0);
+    }
+
+    #[test]
+    fn trailers_count_until_their_stream_is_closed() {
+        let unread = UnreadBodies::default();
+        unread.trailers(1);
+        assert_eq!(unread.sum(), 0, "the head of the request");
+        unread.opened(1);
+        unread.trailers(1);
+        assert_eq!(unread.sum(), TRAILERS);
         unread.closed(1);
         assert_eq!(unread.sum(), 0);
     }

@@ -24,23 +24,25 @@ pub(super) fn read_as_json(text: &str) -> Option<Documents<'_>> {
 /// The fault of a text with a flow collection that is too large.
 ///
 /// Brackets are counted in texts and comments too, so this may find a collection that is larger than
-/// it is, and never one that is smaller. In a text that is no flow collection as a whole, none goes on
-/// over a line that begins without a space.
+/// it is, and never one that is smaller. A collection with a key or a `-` before it does not go on over
+/// a line that begins without a space; another one may.
 pub(super) fn too_large(text: &str) -> Option<Fault> {
     if text.len() <= SMALL {
         return None;
     }
-    let may_end_with_line = !is_flow(text);
-    let (mut depth, mut words) = (0_usize, 0);
+    let (mut depth, mut words, mut is_nested) = (0_usize, 0, false);
     for (number, line) in text.split('\n').enumerate() {
         let indented =
             line.starts_with([' ', '\t', '\r', '[', ']', '{', '}', ',']) || line.is_empty();
-        if (may_end_with_line && !indented) || line.starts_with("---") || line.starts_with("...") {
+        if (is_nested && !indented) || line.starts_with("---") || line.starts_with("...") {
             (depth, words) = (0, 0);
         }
-        for byte in line.bytes() {
+        for (at, byte) in line.bytes().enumerate() {
             match byte {
-                b'[' | b'{' => depth += 1,
+                b'[' | b'{' => {
+                    is_nested = if depth == 0 { has_key(&line[..at]) } else { is_nested };
+                    depth += 1;
+                }
                 b']' | b'}' => depth = depth.saturating_sub(1),
                 b',' | b':' => {}
                 _ => continue,
@@ -52,6 +54,11 @@ pub(super) fn too_large(text: &str) -> Option<Fault> {
         }
     }
     None
+}
+
+/// Returns true if a key or a `-` stands before a collection, so that it is a part of another one.
+fn has_key(before: &str) -> bool {
+    before.contains(": ") || before.trim_start().starts_with("- ")
 }
 
 fn fault(position: Position) -> Fault {
@@ -84,6 +91,9 @@ mod tests {
         assert!(is_too_large(&format!("[{lines}a]")), "no JSON, because of a plain text");
         // The reader takes no such collection over lines that begin without a space.
         assert!(!read_yaml("a: [\n0,\n1]\n").faults.is_empty());
+        for before in ["# c\n", "---\n", "!!seq ", "&a ", "--- !!seq &a "] {
+            assert!(is_too_large(&format!("{before}[\n{lines}a]")), "{before}");
+        }
         let indented = " 0,\n".repeat(MOST_WORDS + 2);
         assert!(is_too_large(&format!("a: [\n{indented}]\n")));
     }

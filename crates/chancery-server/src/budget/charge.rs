@@ -72,6 +72,13 @@ impl MemoryCharge {
         self.set(self.state.bytes().saturating_add(more))
     }
 
+    /// Notes that the owner does not look any more whether it has to end.
+    pub(crate) fn looks_no_more(&self) {
+        if self.state.ends.swap(false, Ordering::AcqRel) {
+            self.share.remove_charge(&self.state);
+        }
+    }
+
     /// The share of the peer.
     pub(crate) fn share(&self) -> &Arc<PeerShare> {
         &self.share
@@ -85,6 +92,11 @@ impl MemoryCharge {
             self.state.waker.register(waker);
             self.share.add_charge(&self.state);
         }
+        self.was_asked_back()
+    }
+
+    /// Returns true if the owner was told to end.
+    pub(crate) fn was_asked_back(&self) -> bool {
         self.state.asked_back.load(Ordering::Acquire) > 0
     }
 }

@@ -123,9 +123,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Driver<I> {
             if let Poll::Ready(why) = self.http.poll(&mut cx, &self.responder, streams) {
                 return self.closed(&why);
             }
-            if !executor.is_socket_full() {
-                self.responder.context.activity.gate.open();
-            }
+            self.responder.context.activity.gate.wake();
             if self.http.take_pong() {
                 self.lifetime.pong_received();
                 executor.wake_lifetime();

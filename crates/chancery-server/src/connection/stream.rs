@@ -128,6 +128,9 @@ impl ResponseSender {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, responder: &Responder) -> Poll<Result<(), CutOff>> {
+        if self.body.is_cut_off() {
+            return Poll::Ready(Err(CutOff::AskedBack));
+        }
         let mut would_pend = false;
         loop {
             if ready!(self.poll_chunk(cx, responder))? {
@@ -171,18 +174,18 @@ impl ResponseSender {
     ) -> Poll<Result<bool, CutOff>> {
         let gate = &responder.context.activity.gate;
         while let Some(mut chunk) = self.chunk.take() {
-            if !chunk.is_empty() && !gate.is_open() {
-                self.chunk = Some(chunk);
-                gate.wait(cx.waker(), &mut self.gate_wait);
-                return self.poll_gate(cx).map(Err);
-            }
             if !chunk.is_empty() && self.poll_room(cx)?.is_pending() {
                 self.chunk = Some(chunk);
+                self.gate_wait.leave();
                 return self.poll_patience(cx, responder).map(Err);
             }
             self.stall.took();
-            let piece = chunk.split_to(chunk.len().min(PIECE).min(self.to.capacity()));
-            gate.pass(piece.len());
+            let size = chunk.len().min(PIECE).min(self.to.capacity());
+            if !gate.admits(size, &mut self.gate_wait, cx.waker()) {
+                self.chunk = Some(chunk);
+                return self.poll_gate(cx).map(Err);
+            }
+            let piece = gate.counted(chunk.split_to(size));
             if !chunk.is_empty() {
                 self.to.send_data(piece, false)?;
                 self.hold(chunk);
@@ -196,9 +199,9 @@ impl ResponseSender {
         Poll::Ready(Ok(false))
     }
 
-    /// Waits while the socket takes nothing: it is the connection that ends if that takes too long.
+    /// Waits for its turn while the socket takes less than there is for it. The client has room, so
+    /// this stream is not at fault; a connection whose socket takes nothing ends.
     fn poll_gate(&mut self, cx: &mut Context<'_>) -> Poll<CutOff> {
-        self.stall.clear();
         if self.body.is_asked_back(cx.waker()) {
             return Poll::Ready(CutOff::AskedBack);
         }

@@ -12,7 +12,6 @@ use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 use tonic::Status;
 
-use super::body::StreamBody;
 use super::framing::Frames;
 use super::session::{LongWork, StreamSession};
 use super::status::out_of_memory;
@@ -44,7 +43,7 @@ impl AwaySession {
         session: StreamSession,
         (work, line): (LongWork, Line),
         threads: &WorkThreads,
-        charge: &Arc<MemoryCharge>,
+        (charge, beside): (&Arc<MemoryCharge>, usize),
     ) -> Self {
         let waiting = Arc::new(Mutex::new(Some((session, work))));
         let (waits, held) = (Arc::clone(&waiting), Arc::clone(charge));
@@ -52,8 +51,9 @@ impl AwaySession {
             let (mut session, work) = take(&waits)?;
             let mut out = Frames::default();
             let outcome = work(&mut session, &mut out);
-            // All that it keeps now is charged before others begin.
-            let bytes = StreamBody::BYTES + session.held_bytes() + out.held_bytes();
+            // All that it keeps now is charged before others begin. The stream does not charge
+            // anything meanwhile.
+            let bytes = beside + session.held_bytes() + out.held_bytes();
             let held = session.shared().metrics.counted(held.set(bytes));
             if let Err(status) = outcome.and_then(|()| held.map_err(out_of_memory)) {
                 session.ends(&status);
@@ -74,9 +74,13 @@ impl AwaySession {
         self.returned.as_mut().poll(cx)
     }
 
-    /// Gives the turn to others. Returns what waited for it.
-    pub(super) fn cancel(self) -> Option<Waiting> {
-        take(&self.waiting)
+    /// Gives the turn to others. Returns what waited for it, which ends with this status.
+    pub(super) fn cancel(self, status: Option<&Status>) -> Option<Waiting> {
+        let mut waiting = take(&self.waiting)?;
+        if let Some(status) = status {
+            waiting.0.ends(status);
+        }
+        Some(waiting)
     }
 }
 

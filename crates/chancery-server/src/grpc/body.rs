@@ -294,8 +294,9 @@ impl StreamBody {
         let Some(session) = self.session.take() else { return };
         // Nothing more is read until it is back.
         self.arrival.clear();
+        let beside = Self::BYTES + self.messages.held_bytes() + self.out.held_bytes();
         let threads = &self.shared.work_threads;
-        self.away = Some(AwaySession::new(session, (work, line), threads, &self.charge));
+        self.away = Some(AwaySession::new(session, (work, line), threads, (&self.charge, beside)));
     }
 
     /// Takes the session back, if it is away and its work is done.
@@ -334,15 +335,18 @@ impl StreamBody {
     fn drop_all(&mut self, status: Status) {
         self.permit = None;
         self.out = Frames::default();
+        self.free_session(Some(&status));
         self.end_with(status);
-        self.free_session();
     }
 
-    /// Frees what a large stream keeps on another thread.
-    fn free_session(&mut self) {
+    /// Frees what a large stream keeps on another thread. It ends with this status, if it has none.
+    fn free_session(&mut self, status: Option<&Status>) {
         let threads = &self.shared.work_threads;
-        if let Some(kept) = self.away.take().and_then(AwaySession::cancel) {
+        if let Some(kept) = self.away.take().and_then(|away| away.cancel(status)) {
             away::free(kept, threads, &self.charge);
+        }
+        if let (Some(session), Some(status)) = (&mut self.session, status) {
+            session.ends(status);
         }
         if self.session.as_ref().is_some_and(StreamSession::is_large)
             && let Some(session) = self.session.take()
@@ -397,7 +401,7 @@ impl StreamBody {
 
 impl Drop for StreamBody {
     fn drop(&mut self) {
-        self.free_session();
+        self.free_session(None);
     }
 }
 

@@ -86,7 +86,6 @@ pub(crate) fn frame((shared, size): (Parts, usize), own: &[u8], out: &mut Frames
         shared.iter().for_each(|part| out.open.extend_from_slice(&part));
     } else {
         out.close();
-        out.own += shared.own_bytes();
         out.parts.append(shared);
     }
     out.open.extend_from_slice(own);
@@ -108,8 +107,6 @@ pub(crate) struct Frames {
     parts: Parts,
     open: BytesMut,
     bytes: usize,
-    /// The number of bytes in parts that are this stream's own.
-    own: usize,
 }
 
 impl Frames {
@@ -133,7 +130,7 @@ impl Frames {
 
     /// The number of bytes of memory that are kept for this stream alone, with the next chunk.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.own + self.open.capacity() + self.parts.held_bytes() + self.copied_next()
+        self.open.capacity() + self.parts.held_bytes() + self.copied_next()
     }
 
     /// The number of bytes that are copied into the next chunk.
@@ -166,22 +163,8 @@ impl Frames {
         chunk.freeze()
     }
 
-    fn push(&mut self, part: Bytes) {
-        if part.is_unique() {
-            self.own += part.len();
-        }
-        self.parts.push(part);
-    }
-
     fn pop_part(&mut self) -> Option<Bytes> {
-        let Some(part) = self.parts.pop() else { return self.take_open() };
-        if part.is_unique() {
-            self.own = self.own.saturating_sub(part.len());
-        }
-        if self.parts.is_empty() {
-            self.own = 0;
-        }
-        Some(part)
+        self.parts.pop().or_else(|| self.take_open())
     }
 
     /// Adds the frames of others behind these.
@@ -190,13 +173,12 @@ impl Frames {
         self.parts.append(others.parts);
         self.open = others.open;
         self.bytes += others.bytes;
-        self.own += others.own;
     }
 
     /// Ends the open part.
     fn close(&mut self) {
         if let Some(closed) = self.take_open() {
-            self.push(closed);
+            self.parts.push(closed);
         }
     }
 

@@ -18,10 +18,15 @@ const BLOCK: usize = 512;
 
 /// Parts, in their order.
 #[derive(Default)]
-pub(super) struct Parts(VecDeque<Block>);
+pub(super) struct Parts {
+    blocks: VecDeque<Block>,
+    /// The bytes of the parts that nobody else keeps.
+    own: usize,
+}
 
 enum Block {
-    Bytes(Bytes),
+    /// A part, and true if nobody else keeps it.
+    Bytes(Bytes, bool),
     Resources(Resources),
 }
 
@@ -40,15 +45,18 @@ impl Parts {
         for (segment, bytes) in response.entries.segments().iter().zip(encoded) {
             size += bytes.len();
             match segment {
-                Segment::Resource(resource) => parts.push_resource(response, resource),
-                Segment::Run(_) | Segment::Own(_) => parts.push(bytes),
+                // An encoding as another type than the first one is not kept with the resource.
+                Segment::Resource(resource) if !bytes.is_unique() => {
+                    parts.push_resource(response, resource);
+                }
+                _ => parts.push(bytes),
             }
         }
         (parts, size)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.blocks.is_empty()
     }
 
     /// The next part.
@@ -57,27 +65,32 @@ impl Parts {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = Bytes> {
-        self.0.iter().flat_map(Block::iter)
+        self.blocks.iter().flat_map(Block::iter)
     }
 
     pub(super) fn push(&mut self, part: Bytes) {
-        self.0.push_back(Block::Bytes(part));
+        let is_own = part.is_unique();
+        self.own += if is_own { part.len() } else { 0 };
+        self.blocks.push_back(Block::Bytes(part, is_own));
     }
 
     fn push_resource(&mut self, response: &Response, resource: &Arc<Resource>) {
-        if let Some(Block::Resources(block)) = self.0.back_mut()
+        if let Some(Block::Resources(block)) = self.blocks.back_mut()
             && block.list.len() < BLOCK
         {
             return block.list.push_back(Arc::clone(resource));
         }
         let (type_url, form) = (response.type_url.clone(), response.form());
         let list = VecDeque::from([Arc::clone(resource)]);
-        self.0.push_back(Block::Resources(Resources { type_url, form, list }));
+        self.blocks.push_back(Block::Resources(Resources { type_url, form, list }));
     }
 
     pub(super) fn pop(&mut self) -> Option<Bytes> {
-        let part = match self.0.front_mut()? {
-            Block::Bytes(bytes) => std::mem::take(bytes),
+        let part = match self.blocks.front_mut()? {
+            Block::Bytes(bytes, is_own) => {
+                self.own -= if *is_own { bytes.len() } else { 0 };
+                std::mem::take(bytes)
+            }
             Block::Resources(block) => {
                 let part = block.list.front().map(|resource| block.encode(resource));
                 block.list.pop_front();
@@ -87,40 +100,33 @@ impl Parts {
                 part.unwrap_or_default()
             }
         };
-        self.0.pop_front();
+        self.blocks.pop_front();
         if self.is_empty() {
-            self.0 = VecDeque::new();
+            self.blocks = VecDeque::new();
         }
         Some(part)
     }
 
     pub(super) fn append(&mut self, mut others: Self) {
-        self.0.append(&mut others.0);
+        self.blocks.append(&mut others.blocks);
+        self.own += others.own;
     }
 
-    /// The number of bytes of the parts that nobody else keeps.
-    pub(super) fn own_bytes(&self) -> usize {
-        let own = |block: &Block| match block {
-            Block::Bytes(bytes) if bytes.is_unique() => bytes.len(),
-            Block::Bytes(_) | Block::Resources(_) => 0,
-        };
-        self.0.iter().map(own).sum()
-    }
-
-    /// The number of bytes of the references.
+    /// The number of bytes of the references, and of the parts that nobody else keeps.
     pub(super) fn held_bytes(&self) -> usize {
-        let lists = self.0.iter().map(|block| match block {
-            Block::Bytes(_) => 0,
+        let lists = self.blocks.iter().map(|block| match block {
+            Block::Bytes(..) => 0,
             Block::Resources(block) => block.list.capacity(),
         });
-        lists.sum::<usize>() * size_of::<Arc<Resource>>() + self.0.capacity() * size_of::<Block>()
+        let lists = lists.sum::<usize>() * size_of::<Arc<Resource>>();
+        lists + self.blocks.capacity() * size_of::<Block>() + self.own
     }
 }
 
 impl Block {
     fn iter(&self) -> impl Iterator<Item = Bytes> {
         let (bytes, resources) = match self {
-            Self::Bytes(bytes) => (Some(bytes.clone()), None),
+            Self::Bytes(bytes, _) => (Some(bytes.clone()), None),
             Self::Resources(resources) => (None, Some(resources)),
         };
         bytes.into_iter().chain(resources.into_iter().flat_map(Resources::iter))
@@ -149,7 +155,7 @@ mod tests {
         (0..10).for_each(|at| parts.push(part(at)));
         (10..20).for_each(|at| others.push(part(at)));
         parts.append(others);
-        assert_eq!(parts.own_bytes(), (1..=20).sum::<usize>());
+        assert_eq!(parts.own, (1..=20).sum::<usize>());
         assert_eq!(parts.first(), Some(part(0)));
         for at in 0..20 {
             assert_eq!(parts.pop(), Some(part(at)));

@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::budget::PeerShare;
-use crate::turns::{Line, Turns};
+use crate::turns::{Line, Ticket, Turns};
 
 /// The longest time for which a permit counts, so that a client that does not read delays the
 /// others no longer. On a slow network a client takes longer; then a few more responses than the
@@ -39,7 +39,7 @@ struct PermitQueue {
     /// The number of permits that may be held at once.
     limit: usize,
     /// The permits that are held, oldest first, and when their time is over.
-    held: VecDeque<(u64, Instant)>,
+    held: VecDeque<(Ticket, Instant)>,
     turns: Turns,
 }
 
@@ -47,7 +47,7 @@ struct PermitQueue {
 pub(crate) struct PermitRequest {
     permits: Arc<Mutex<PermitQueue>>,
     peer: Arc<PeerShare>,
-    ticket: u64,
+    ticket: Ticket,
     give_up_at: Instant,
     timer: Pin<Box<Sleep>>,
 }
@@ -59,7 +59,7 @@ pub(crate) struct PermitTimeout;
 /// A permit. It ends when it is dropped, or when its time is over.
 pub(crate) struct SendPermit {
     permits: Arc<Mutex<PermitQueue>>,
-    ticket: u64,
+    ticket: Ticket,
 }
 
 impl SendPermits {
@@ -107,7 +107,7 @@ impl PermitQueue {
     fn grant(
         &mut self,
         peer: &Arc<PeerShare>,
-        ticket: u64,
+        ticket: Ticket,
         waker: &Waker,
     ) -> Result<(), Option<Instant>> {
         if !self.turns.is_first(peer, ticket, waker) {

@@ -83,21 +83,28 @@ impl StreamSession {
         now: Instant,
     ) -> Result<Option<LongWork>, Status> {
         if message.len() >= LONG_REQUEST || self.is_large() {
-            let message = message.clone();
-            return Ok(Some(Box::new(move |session, _| {
-                let request = session.decode(&message)?;
-                session.take_request(request, Instant::now())
-            })));
+            return Ok(Some(Self::read_later(message)));
         }
         let request = self.decode(message)?;
-        let is_about_many = self.resources >= MANY_RESOURCES && request.is_about_everything();
-        if is_about_many || names_in(&request) >= MANY_NAMES {
+        if names_in(&request) >= MANY_NAMES {
+            // It is read again there, because the names take more memory than the message.
+            return Ok(Some(Self::read_later(message)));
+        }
+        if self.resources >= MANY_RESOURCES && request.is_about_everything() {
             return Ok(Some(Box::new(move |session, _| {
                 session.take_request(request, Instant::now())
             })));
         }
         self.take_request(request, now)?;
         Ok(None)
+    }
+
+    fn read_later(message: &Bytes) -> LongWork {
+        let message = message.clone();
+        Box::new(move |session, _| {
+            let request = session.decode(&message)?;
+            session.take_request(request, Instant::now())
+        })
     }
 
     fn decode(&self, message: &[u8]) -> Result<Request, Status> {

@@ -108,6 +108,11 @@ impl PollBody {
         self.charge.is_asked_back(waker)
     }
 
+    /// Returns true if the answer was told to end.
+    pub(crate) fn was_asked_back(&self) -> bool {
+        self.charge.was_asked_back()
+    }
+
     /// The number of resources.
     pub(super) fn resources(&self) -> usize {
         self.resources.len()

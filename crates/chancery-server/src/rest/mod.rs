@@ -249,6 +249,7 @@ impl RestPoll<'_> {
             let held = charge.set(POLL_BYTES + all.held_bytes());
             self.shared.metrics.counted(held).map_err(out_of_memory)?;
         }
+        charge.looks_no_more();
         Ok(all.take())
     }
 

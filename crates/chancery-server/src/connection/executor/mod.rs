@@ -166,12 +166,6 @@ impl<I: AsyncRead + AsyncWrite + Unpin, S: Future<Output = ()> + Unpin> Executor
         self.lifetime.poll_context()
     }
 
-    /// Returns true if bytes wait for the socket. If not, all that HTTP was given is written, or will
-    /// be at the end of this poll.
-    pub(super) fn is_socket_full(&self) -> bool {
-        self.cork.is_full()
-    }
-
     /// The times at which the socket moved bytes.
     pub(super) fn socket_times(&self) -> SocketTimes {
         self.cork.socket_times()

@@ -98,6 +98,9 @@ impl DataMeter {
         // The highest bit is reserved.
         self.stream = u32::from_be_bytes(stream) & (u32::MAX >> 1);
         self.come = 0;
+        if kind == HEADERS {
+            self.activity.unread.trailers(self.stream);
+        }
         if kind == HEADERS || kind == CONTINUATION {
             self.begin_part_of_head(flags & END_HEADERS != 0);
         }

@@ -116,11 +116,6 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Cork<I> {
         self.lock().data = Some(DataMeter::new(Arc::clone(activity)));
     }
 
-    /// Returns true if the socket took no more at the last write.
-    pub(crate) fn is_full(&self) -> bool {
-        self.lock().full
-    }
-
     /// The times at which the socket moved bytes.
     pub(crate) fn socket_times(&self) -> SocketTimes {
         let state = self.lock();
