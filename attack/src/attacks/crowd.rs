@@ -49,7 +49,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         about: "a client on the Unix socket, which has no bound of its own, takes all it can",
         setup: |setup| setup.flags.extend(["--listen".into(), "unix:DIR/socket".into()]),
         run: |stage| Box::pin(unix_hog(stage)),
-        growth: 450,
+        growth: 520,
         in_ci: true,
     },
     Attack {
