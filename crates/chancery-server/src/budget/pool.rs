@@ -24,7 +24,7 @@ pub(crate) enum Shortage {
 
 impl Pool {
     /// A pool of `limit` things. A peer may have `always` of them, or one of 128 parts of the pool if
-    /// that is more, as long as there are any; but never more than half of the pool.
+    /// that is more, as long as there are any. A quarter of a small pool is left for others.
     pub(super) fn new(limit: usize, always: usize) -> Self {
         let always = always.max(limit / 128).min(limit - limit / 4);
         Self { limit, always, taken: AtomicUsize::new(0) }

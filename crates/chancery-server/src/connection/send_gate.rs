@@ -29,17 +29,17 @@ pub(crate) struct SendGate(Arc<GateState>);
 #[derive(Default)]
 struct GateState {
     handed: AtomicUsize,
-    line: Mutex<Line>,
+    queue: Mutex<Queue>,
 }
 
 /// The streams that wait, by the numbers of their tickets.
 #[derive(Default)]
-struct Line {
+struct Queue {
     waiting: VecDeque<(u64, Waker)>,
     last: u64,
 }
 
-/// The place of a stream in the line. It is given up when this is dropped.
+/// The place of a stream in the queue. It is given up when this is dropped.
 #[derive(Default)]
 pub(super) struct GateWait(Option<(SendGate, u64)>);
 
@@ -55,17 +55,17 @@ impl SendGate {
         if bytes <= SMALL {
             return true;
         }
-        let mut line = self.line();
-        let is_called = wait.0.as_ref().is_some_and(|(_, ticket)| line.find(*ticket).is_none());
-        let goes_first = is_called || (wait.0.is_none() && line.waiting.is_empty());
+        let mut queue = self.queue();
+        let is_called = wait.0.as_ref().is_some_and(|(_, ticket)| queue.find(*ticket).is_none());
+        let goes_first = is_called || (wait.0.is_none() && queue.waiting.is_empty());
         if goes_first && self.has_room() {
             wait.0 = None;
             return true;
         }
         if wait.0.is_none() || is_called {
-            line.last += 1;
-            let ticket = line.last;
-            line.waiting.push_back((ticket, waker.clone()));
+            queue.last += 1;
+            let ticket = queue.last;
+            queue.waiting.push_back((ticket, waker.clone()));
             // The old ticket is out of the line, so nothing is given up by forgetting it.
             wait.0 = Some((self.clone(), ticket));
         }
@@ -86,9 +86,9 @@ impl SendGate {
         if !self.has_room() {
             return;
         }
-        let mut line = self.line();
-        let called = line.waiting.len().min(WOKEN);
-        for (_, waker) in line.waiting.drain(..called) {
+        let mut queue = self.queue();
+        let called = queue.waiting.len().min(WOKEN);
+        for (_, waker) in queue.waiting.drain(..called) {
             waker.wake();
         }
     }
@@ -102,12 +102,12 @@ impl SendGate {
         self.handed() < AT_ONCE
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.0.line.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Line {
+impl Queue {
     /// The place of a ticket; the tickets are in order.
     fn find(&self, ticket: u64) -> Option<usize> {
         self.waiting.binary_search_by_key(&ticket, |(waiting, _)| *waiting).ok()
@@ -118,11 +118,11 @@ impl GateWait {
     /// Gives the place up. If it was this stream's turn, it is that of another one.
     pub(super) fn leave(&mut self) {
         let Some((gate, ticket)) = self.0.take() else { return };
-        let mut line = gate.line();
-        match line.find(ticket) {
-            Some(at) => drop(line.waiting.remove(at)),
+        let mut queue = gate.queue();
+        match queue.find(ticket) {
+            Some(at) => drop(queue.waiting.remove(at)),
             None => {
-                drop(line);
+                drop(queue);
                 gate.wake();
             }
         }
@@ -204,6 +204,6 @@ mod tests {
         waits.remove(0);
         assert_eq!(wakes.0.load(Ordering::Relaxed), WOKEN + 1);
         drop(waits);
-        assert!(gate.line().waiting.is_empty());
+        assert!(gate.queue().waiting.is_empty());
     }
 }

@@ -29,14 +29,9 @@ pub(super) struct AwaySession {
 /// A session that waits for its turn, and what it is to do.
 type Waiting = (StreamSession, LongWork);
 
-/// A session that is back.
-pub(super) struct Returned {
-    /// The session; `None` if its client may not hold so much, so that it was freed at once.
-    pub(super) session: Option<StreamSession>,
-    /// The responses that it made.
-    pub(super) out: Frames,
-    pub(super) outcome: Result<(), Status>,
-}
+/// A session that is back with the responses that it made, or the status with which it has ended. Such
+/// a session was freed at once.
+pub(super) type Returned = Result<(StreamSession, Frames), Status>;
 
 impl AwaySession {
     pub(super) fn new(
@@ -50,20 +45,20 @@ impl AwaySession {
         let work = move || {
             let (mut session, work) = take(&waits)?;
             let mut out = Frames::default();
-            let outcome = work(&mut session, &mut out);
-            // All that it keeps now is charged before others begin. The stream does not charge
-            // anything meanwhile.
-            let bytes = beside + session.held_bytes() + out.held_bytes();
-            let held = session.shared().metrics.counted(held.set(bytes));
-            if let Err(status) = outcome.and_then(|()| held.map_err(out_of_memory)) {
-                session.ends(&status);
-                return Some(Returned {
-                    session: None,
-                    out: Frames::default(),
-                    outcome: Err(status),
-                });
-            }
-            Some(Returned { session: Some(session), out, outcome: Ok(()) })
+            let outcome = work(&mut session, &mut out).and_then(|()| {
+                // All that it keeps now is charged before others begin. The stream charges nothing
+                // meanwhile.
+                let bytes = beside + session.held_bytes() + out.held_bytes();
+                let held = session.shared().metrics.counted(held.set(bytes));
+                held.map_err(out_of_memory)
+            });
+            Some(match outcome {
+                Ok(()) => Ok((session, out)),
+                Err(status) => {
+                    session.ends(&status);
+                    Err(status)
+                }
+            })
         };
         let returned = threads.beside_workers(charge.share(), line, work);
         Self { waiting, returned: Box::pin(async move { returned.await.flatten() }) }
@@ -74,13 +69,9 @@ impl AwaySession {
         self.returned.as_mut().poll(cx)
     }
 
-    /// Gives the turn to others. Returns what waited for it, which ends with this status.
-    pub(super) fn cancel(self, status: Option<&Status>) -> Option<Waiting> {
-        let mut waiting = take(&self.waiting)?;
-        if let Some(status) = status {
-            waiting.0.ends(status);
-        }
-        Some(waiting)
+    /// Gives the turn to others. Returns the session, unless its work has begun.
+    pub(super) fn cancel(self) -> Option<StreamSession> {
+        take(&self.waiting).map(|(session, _)| session)
     }
 }
 
@@ -89,7 +80,7 @@ fn take(waiting: &Mutex<Option<Waiting>>) -> Option<Waiting> {
 }
 
 /// Frees what a stream kept on another thread, and gives its charge back after that.
-pub(super) fn free(kept: impl Send + 'static, threads: &WorkThreads, charge: &Arc<MemoryCharge>) {
+pub(super) fn free(kept: StreamSession, threads: &WorkThreads, charge: &Arc<MemoryCharge>) {
     // Without a runtime the process ends.
     let Ok(runtime) = Handle::try_current() else { return };
     let (threads, charge) = (threads.clone(), Arc::clone(charge));

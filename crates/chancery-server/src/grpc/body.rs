@@ -304,15 +304,14 @@ impl StreamBody {
         let Some(away) = &mut self.away else { return Poll::Ready(()) };
         let returned = ready!(away.poll(cx));
         self.away = None;
-        let Some(returned) = returned else {
+        match returned {
+            Some(Ok((session, out))) => {
+                self.session = Some(session);
+                self.out.append(out);
+            }
+            Some(Err(status)) => self.end_with(status),
             // The server ends.
-            self.stage = StreamBodyStage::Ended;
-            return Poll::Ready(());
-        };
-        self.session = returned.session;
-        self.out.append(returned.out);
-        if let Err(status) = returned.outcome.and_then(|()| self.check_memory(0)) {
-            self.end_with(status);
+            None => self.stage = StreamBodyStage::Ended,
         }
         Poll::Ready(())
     }
@@ -335,27 +334,27 @@ impl StreamBody {
     fn drop_all(&mut self, status: Status) {
         self.permit = None;
         self.out = Frames::default();
-        self.free_session(Some(&status));
         self.end_with(status);
+        self.free_session();
     }
 
-    /// Frees what a large stream keeps on another thread. It ends with this status, if it has none.
-    fn free_session(&mut self, status: Option<&Status>) {
-        let threads = &self.shared.work_threads;
-        if let Some(kept) = self.away.take().and_then(|away| away.cancel(status)) {
-            away::free(kept, threads, &self.charge);
+    /// Frees what a large stream keeps on another thread.
+    fn free_session(&mut self) {
+        self.call_back();
+        if let Some(session) = self.session.take_if(|session| session.is_large()) {
+            away::free(session, &self.shared.work_threads, &self.charge);
         }
-        if let (Some(session), Some(status)) = (&mut self.session, status) {
-            session.ends(status);
-        }
-        if self.session.as_ref().is_some_and(StreamSession::is_large)
-            && let Some(session) = self.session.take()
-        {
-            away::free(session, threads, &self.charge);
+    }
+
+    /// Takes a session back that waits for its turn to do long work.
+    fn call_back(&mut self) {
+        if let Some(away) = self.away.take() {
+            self.session = away.cancel();
         }
     }
 
     fn end_with(&mut self, status: Status) {
+        self.call_back();
         if let Some(session) = &mut self.session {
             session.ends(&status);
         }
@@ -401,7 +400,7 @@ impl StreamBody {
 
 impl Drop for StreamBody {
     fn drop(&mut self) {
-        self.free_session(None);
+        self.free_session();
     }
 }
 

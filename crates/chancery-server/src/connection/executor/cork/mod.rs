@@ -32,8 +32,8 @@ const ROOM: usize = 32 * 1024;
 
 /// The number of bytes that are read in one poll of the task, after which others run.
 const READ_AT_ONCE: usize = 256 * 1024;
-/// The number of bytes that a frame of SETTINGS counts for: it may cost work for each stream of the
-/// connection. A few are half of what is read in one poll.
+/// The number of bytes that a frame of SETTINGS counts for, because it may cost work for each stream of
+/// the connection: sixteen of them are all that is read in one poll.
 const SETTINGS_WEIGHT: usize = 16 * 1024;
 /// The number of bytes that are read at once from a peer that has just sent more than a few frames of
 /// SETTINGS: HTTP works off all that it has read.
