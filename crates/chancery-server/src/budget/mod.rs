@@ -25,10 +25,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 pub use available::{AvailableMemory, MemoryBound};
 pub use network::{InvalidNetwork, Network};
+pub use peer::shared_address;
 
 pub(crate) use charge::MemoryCharge;
 pub(crate) use memory::MemoryShortage;
-pub(crate) use peer::{PeerShare, Permit, shared_address};
+pub(crate) use peer::{PeerShare, Permit};
 
 use memory::Memory;
 use peer::PeerKey;

@@ -60,8 +60,9 @@ impl PeerKey {
     }
 }
 
-/// The address by which a peer counts.
-pub(crate) fn shared_address(address: IpAddr) -> IpAddr {
+/// The address by which a peer counts: of an IPv6 address only the first 64 bits, because the rest is
+/// the client's to choose.
+pub fn shared_address(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();

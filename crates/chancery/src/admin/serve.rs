@@ -2,17 +2,19 @@
 //!
 //! Operators and probes ask when the server is busy or under attack, so nothing that clients do may
 //! keep an answer from them: the interface has its own thread, its own number of connections and its
-//! own times. A new connection takes the place of the oldest one if there are too many, because most
-//! answers take milliseconds. Not here: the answers (`admin`).
+//! own times. If there are too many connections, a new one takes the place of the oldest one of the
+//! peer that has the most: most answers take milliseconds, and a peer that opens connections without
+//! end takes only its own places. Not here: the answers (`admin`).
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::io;
-use std::net::TcpListener as BoundListener;
+use std::net::{IpAddr, TcpListener as BoundListener};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use chancery_server::shared_address;
 use http::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -26,7 +28,7 @@ use tracing::{debug, warn};
 use super::{Admin, answer};
 
 /// Answers requests on a thread of its own until `stop` is cancelled, over so many connections at
-/// the same time. One more takes the place of the oldest one.
+/// the same time. One more takes the place of the oldest one of the peer that has the most.
 ///
 /// # Errors
 /// When the thread cannot be started.
@@ -72,9 +74,9 @@ async fn serve(listener: TcpListener, admin: Arc<Admin>, most: usize, stop: Canc
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok((stream, peer)) => {
                 failing = false;
-                connections.add(stream, Arc::clone(&admin));
+                connections.add(shared_address(peer.ip()), stream, Arc::clone(&admin));
                 // Those who wait come in one after the other, and each is heard before the next:
                 // otherwise a burst would take the places of connections that nobody looked at.
                 tokio::task::yield_now().await;
@@ -93,7 +95,7 @@ async fn serve(listener: TcpListener, admin: Arc<Admin>, most: usize, stop: Canc
 /// The connections, as far as they are not over.
 struct Connections {
     running: JoinSet<()>,
-    oldest_first: VecDeque<AbortHandle>,
+    oldest_first: VecDeque<(IpAddr, AbortHandle)>,
     most: usize,
 }
 
@@ -102,10 +104,10 @@ impl Connections {
         Self { running: JoinSet::new(), oldest_first: VecDeque::new(), most }
     }
 
-    fn add(&mut self, stream: TcpStream, admin: Arc<Admin>) {
-        self.oldest_first.retain(|connection| !connection.is_finished());
+    fn add(&mut self, peer: IpAddr, stream: TcpStream, admin: Arc<Admin>) {
+        self.oldest_first.retain(|(_, connection)| !connection.is_finished());
         if self.oldest_first.len() >= self.most
-            && let Some(oldest) = self.oldest_first.pop_front()
+            && let Some((_, oldest)) = self.in_the_way().and_then(|at| self.oldest_first.remove(at))
         {
             oldest.abort();
         }
@@ -113,7 +115,17 @@ impl Connections {
         let connection = self.running.spawn(async move {
             served.await.ok();
         });
-        self.oldest_first.push_back(connection);
+        self.oldest_first.push_back((peer, connection));
+    }
+
+    /// The place of the oldest connection of the peer that has the most.
+    fn in_the_way(&self) -> Option<usize> {
+        let mut held = HashMap::<IpAddr, usize>::new();
+        for (peer, _) in &self.oldest_first {
+            *held.entry(*peer).or_default() += 1;
+        }
+        let most = held.values().max()?;
+        self.oldest_first.iter().position(|(peer, _)| held.get(peer) == Some(most))
     }
 }
 
@@ -152,16 +164,20 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::net::TcpStream as Dialled;
+    use std::net::{Ipv4Addr, TcpStream as Dialled};
 
     use chancery_catalog::Catalog;
     use prometheus_client::registry::Registry;
-    use tokio::io::AsyncReadExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpSocket, TcpStream as Client};
 
     use super::*;
     use crate::admin::{AdminHosts, LoadStatus, Readiness};
 
     const TIME: Duration = Duration::from_secs(60);
+
+    const REQUEST: &str =
+        "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
     fn admin() -> Arc<Admin> {
         Arc::new(Admin {
@@ -175,8 +191,7 @@ mod tests {
     /// A connection whose request has arrived before anybody accepts it.
     fn asking(listener: &BoundListener) -> Dialled {
         let mut stream = Dialled::connect(listener.local_addr().unwrap()).unwrap();
-        let request = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-        stream.write_all(request.as_bytes()).unwrap();
+        stream.write_all(REQUEST.as_bytes()).unwrap();
         stream.set_nonblocking(true).unwrap();
         stream
     }
@@ -197,5 +212,40 @@ mod tests {
         }
         stop.cancel();
         tokio::time::timeout(TIME, serving).await.unwrap().unwrap();
+    }
+
+    /// A connection from an address of its own, which is accepted.
+    async fn dialled(listener: &TcpListener, from: Ipv4Addr) -> (IpAddr, TcpStream, Client) {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((from, 0).into()).unwrap();
+        let connected = socket.connect(listener.local_addr().unwrap());
+        let (client, accepted) =
+            tokio::time::timeout(TIME, async { tokio::join!(connected, listener.accept()) })
+                .await
+                .unwrap();
+        let (stream, peer) = accepted.unwrap();
+        (peer.ip(), stream, client.unwrap())
+    }
+
+    #[tokio::test]
+    async fn who_opens_connections_without_end_takes_no_place_of_another_peer() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (own, other) = (Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 2));
+        let mut connections = Connections::new(8);
+        let mut others = Vec::new();
+        let (peer, stream, mut asking) = dialled(&listener, own).await;
+        connections.add(peer, stream, admin());
+        for _ in 0..40 {
+            let (peer, stream, client) = dialled(&listener, other).await;
+            connections.add(peer, stream, admin());
+            others.push(client);
+        }
+        asking.write_all(REQUEST.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        let read = tokio::time::timeout(TIME, asking.read_to_string(&mut answer)).await;
+        assert!(answer.ends_with("ok\n"), "{read:?} {answer:?}");
+        let mut first = others.swap_remove(0);
+        let read = tokio::time::timeout(TIME, first.read(&mut [0])).await.unwrap();
+        assert!(matches!(read, Ok(0) | Err(_)), "the oldest one of the other peer has to go");
     }
 }
