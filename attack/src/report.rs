@@ -29,7 +29,8 @@ pub(crate) fn head() -> String {
     format!("{name:<26} {held:<9} {wait:>16} {rss:>10}  answer, or what does not hold")
 }
 
-/// The last line.
+/// The last lines: those about attacks that are not held once more, for whoever reads only the end,
+/// the counts, and the waits of each kind of question.
 pub(crate) fn summary(outcomes: &[Outcome]) -> String {
     let held = outcomes.iter().filter(|outcome| outcome.faults.is_empty()).count();
     let bound = match outcomes.iter().all(|outcome| outcome.has_cgroup) {
@@ -40,8 +41,10 @@ pub(crate) fn summary(outcomes: &[Outcome]) -> String {
         let [p50, p99] = [0.5, 0.99].map(|part| milliseconds(all.percentile(part)));
         format!("{kind} p50 {p50} ms, p99 {p99} ms, longest {} ms", milliseconds(all.longest()))
     });
-    let waits: Vec<_> = waits.collect();
-    format!("{held} of {} attacks are held; {bound}\n{}", outcomes.len(), waits.join("\n"))
+    let all = format!("{held} of {} attacks are held; {bound}", outcomes.len());
+    let not_held = outcomes.iter().filter(|outcome| !outcome.faults.is_empty()).map(line);
+    let lines: Vec<_> = waits.chain(not_held).chain([all]).collect();
+    lines.join("\n")
 }
 
 /// The longest wait of 99 of 100 questions of a kind, over all attacks.
