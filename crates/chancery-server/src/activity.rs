@@ -1,11 +1,10 @@
-//! The number of requests of one connection, and the signal that they must end.
+//! The number of requests of one connection, their unread bytes, and the signal that they must end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use crate::budget::PeerShare;
-use crate::connection::SendGate;
 use crate::policy::Peer;
 use crate::unread_bodies::UnreadBodies;
 
@@ -17,7 +16,6 @@ pub(crate) struct ConnectionActivity {
     total: AtomicUsize,
     draining: AtomicBool,
     pub(crate) unread: UnreadBodies,
-    pub(crate) gate: SendGate,
 }
 
 /// One request of a connection, from its arrival to the end of its response.

@@ -10,12 +10,12 @@ mod first_bytes;
 mod http;
 mod http1;
 mod http2;
+mod http_charge;
 mod keepalive;
 mod lifetime;
 mod responder;
 mod send_gate;
 mod stream;
-mod unread;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -35,13 +35,12 @@ use crate::service::Services;
 use executor::{Cork, Executor, Round};
 use first_bytes::HttpVersion;
 use http::Http;
+use http_charge::HttpCharge;
 use lifetime::{Lifetime, LifetimeAction};
 use responder::Responder;
 use stream::Http2Stream;
-use unread::UnreadCharge;
 
 pub(crate) use http1::HTTP1_BUFFER;
-pub(crate) use send_gate::SendGate;
 
 /// The service of a connection until its end. It is boxed, so that a task keeps no more than a
 /// pointer.
@@ -97,8 +96,8 @@ struct Driver<I: AsyncRead + AsyncWrite + Unpin + 'static> {
     responder: Responder,
     http: Http<I>,
     lifetime: Lifetime,
-    unread: UnreadCharge,
-    /// True if all streams were ended, because what no stream takes is too much.
+    charge: HttpCharge,
+    /// True if all streams were ended, because what HTTP keeps is too much.
     is_over: bool,
 }
 
@@ -110,7 +109,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> ConnectionTask<I> {
             lifetime = lifetime.with_keepalive(times);
         }
         let driver =
-            Driver { responder, http, lifetime, unread: UnreadCharge::default(), is_over: false };
+            Driver { responder, http, lifetime, charge: HttpCharge::default(), is_over: false };
         Self { executor: Executor::new(cork), driver }
     }
 }
@@ -123,7 +122,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Driver<I> {
             if let Poll::Ready(why) = self.http.poll(&mut cx, &self.responder, streams) {
                 return self.closed(&why);
             }
-            self.responder.context.activity.gate.wake();
+            self.responder.gate.wake();
             if self.http.take_pong() {
                 self.lifetime.pong_received();
                 executor.wake_lifetime();
@@ -137,7 +136,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Driver<I> {
 
     /// Does what the timers ask for. Ready when the connection is over.
     fn poll_lifetime(&mut self, executor: &Executor<I, Http2Stream>) -> Poll<()> {
-        let Responder { services, context } = &self.responder;
+        let Responder { services, context, .. } = &self.responder;
         let times = &services.shared.config.times;
         loop {
             let socket = executor.socket_times();
@@ -168,10 +167,10 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Driver<I> {
         }
     }
 
-    /// Has the budget know what no stream has taken. The connection ends if that is too much.
-    fn check_unread(&mut self, executor: &Executor<I, Http2Stream>) {
+    /// Has the budget know what HTTP keeps. The connection ends if that is too much.
+    fn check_kept(&mut self, executor: &Executor<I, Http2Stream>) {
         if !self.is_over
-            && let Err(shortage) = self.unread.update(&self.responder)
+            && let Err(shortage) = self.charge.update(&self.responder)
         {
             self.is_over = true;
             debug!(peer = %self.responder.context.peer, "all streams are ended: {shortage}");
@@ -195,7 +194,8 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Future for ConnectionTa
             Poll::Ready(Err(error)) => driver.closed(&error),
             Poll::Ready(Ok(())) => Poll::Ready(()),
             Poll::Pending => {
-                driver.check_unread(executor);
+                driver.responder.gate.set_socket_is_full(executor.socket_is_full());
+                driver.check_kept(executor);
                 Poll::Pending
             }
         }

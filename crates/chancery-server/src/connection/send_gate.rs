@@ -3,13 +3,14 @@
 //! h2 keeps what it is handed until the socket takes it, so a client with large windows and a socket
 //! that takes nothing could have the server keep a part of each of a thousand responses. Streams hand
 //! over a bounded number of bytes together, and wait in line for more. What h2 drops is counted as
-//! what it writes, because each piece counts as long as it lives.
+//! what it writes, because each piece counts as long as it lives. A small piece is not counted while
+//! the socket takes bytes, because then it is written at once.
 //!
 //! Not here: the room that the client gives for each stream (`stream`), and who is charged
 //! (`unread`).
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -17,18 +18,22 @@ use bytes::Bytes;
 
 /// The number of bytes that h2 may have of all streams. The last piece may be above it.
 const AT_ONCE: usize = 256 * 1024;
-/// The size of a piece that passes uncounted: most responses are small.
+/// The size of a small piece: most responses are small. What the charge of a stream is for has room
+/// for one, so those of the streams that are polled before the socket is known to be full are covered.
 const SMALL: usize = 4 * 1024;
-/// The number of streams that are woken at once.
-const WOKEN: usize = 4;
+/// The most bytes of a piece: a frame of HTTP/2 has so many by default.
+pub(super) const PIECE: usize = 64 * 1024;
 
 /// Lets the streams of one connection hand bytes over.
 #[derive(Clone, Default)]
-pub(crate) struct SendGate(Arc<GateState>);
+pub(super) struct SendGate(Arc<GateState>);
 
 #[derive(Default)]
 struct GateState {
     handed: AtomicUsize,
+    socket_is_full: AtomicBool,
+    /// True if streams may be waiting, so that the queue is not looked at without need.
+    has_waiting: AtomicBool,
     queue: Mutex<Queue>,
 }
 
@@ -52,21 +57,26 @@ struct Piece {
 impl SendGate {
     /// Returns true if a stream may hand this much over. If not, `waker` is woken when it is its turn.
     pub(super) fn admits(&self, bytes: usize, wait: &mut GateWait, waker: &Waker) -> bool {
-        if bytes <= SMALL {
+        if self.is_uncounted(bytes) {
+            wait.leave();
             return true;
         }
         let mut queue = self.queue();
-        let is_called = wait.0.as_ref().is_some_and(|(_, ticket)| queue.find(*ticket).is_none());
-        let goes_first = is_called || (wait.0.is_none() && queue.waiting.is_empty());
-        if goes_first && self.has_room() {
-            wait.0 = None;
+        let place = match &wait.0 {
+            Some((_, ticket)) => queue.find(*ticket),
+            None => queue.waiting.is_empty().then_some(0),
+        };
+        if place.is_some_and(|place| place < self.passing()) {
+            if let (Some(_), Some(place)) = (wait.0.take(), place) {
+                queue.waiting.remove(place);
+            }
             return true;
         }
-        if wait.0.is_none() || is_called {
+        if wait.0.is_none() {
             queue.last += 1;
             let ticket = queue.last;
             queue.waiting.push_back((ticket, waker.clone()));
-            // The old ticket is out of the line, so nothing is given up by forgetting it.
+            self.0.has_waiting.store(true, Ordering::Relaxed);
             wait.0 = Some((self.clone(), ticket));
         }
         false
@@ -74,23 +84,31 @@ impl SendGate {
 
     /// The piece as h2 gets it.
     pub(super) fn counted(&self, bytes: Bytes) -> Bytes {
-        if bytes.len() <= SMALL {
+        if self.is_uncounted(bytes.len()) {
             return bytes;
         }
         self.0.handed.fetch_add(bytes.len(), Ordering::Relaxed);
         Bytes::from_owner(Piece { bytes, gate: self.clone() })
     }
 
-    /// Wakes the streams whose turn it is, if there is room.
+    /// Wakes the streams whose turn it is, if there is room. They keep their places until they pass.
     pub(super) fn wake(&self) {
-        if !self.has_room() {
+        let passing = self.passing();
+        if passing == 0 || !self.0.has_waiting.load(Ordering::Relaxed) {
             return;
         }
-        let mut queue = self.queue();
-        let called = queue.waiting.len().min(WOKEN);
-        for (_, waker) in queue.waiting.drain(..called) {
-            waker.wake();
-        }
+        let queue = self.queue();
+        self.0.has_waiting.store(!queue.waiting.is_empty(), Ordering::Relaxed);
+        queue.waiting.iter().take(passing).for_each(|(_, waker)| waker.wake_by_ref());
+    }
+
+    /// Notes whether the socket takes no more for now.
+    pub(super) fn set_socket_is_full(&self, is_full: bool) {
+        self.0.socket_is_full.store(is_full, Ordering::Relaxed);
+    }
+
+    fn is_uncounted(&self, bytes: usize) -> bool {
+        bytes <= SMALL && !self.0.socket_is_full.load(Ordering::Relaxed)
     }
 
     /// The number of bytes that h2 has.
@@ -98,8 +116,10 @@ impl SendGate {
         self.0.handed.load(Ordering::Relaxed)
     }
 
-    fn has_room(&self) -> bool {
-        self.handed() < AT_ONCE
+    /// The number of streams at the head of the line for which there is room. They may pass in any
+    /// order, because the executor polls them in an order of its own.
+    fn passing(&self) -> usize {
+        AT_ONCE.saturating_sub(self.handed()).div_ceil(PIECE)
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -119,12 +139,11 @@ impl GateWait {
     pub(super) fn leave(&mut self) {
         let Some((gate, ticket)) = self.0.take() else { return };
         let mut queue = gate.queue();
-        match queue.find(ticket) {
-            Some(at) => drop(queue.waiting.remove(at)),
-            None => {
-                drop(queue);
-                gate.wake();
-            }
+        let Some(place) = queue.find(ticket) else { return };
+        queue.waiting.remove(place);
+        drop(queue);
+        if place < gate.passing() {
+            gate.wake();
         }
     }
 }
@@ -153,7 +172,8 @@ mod tests {
 
     use super::*;
 
-    const LARGE: usize = 16 * 1024;
+    /// The number of pieces for which there is room.
+    const PIECES: usize = AT_ONCE / PIECE;
 
     #[derive(Default)]
     struct Wakes(AtomicUsize);
@@ -166,7 +186,7 @@ mod tests {
 
     /// As many pieces as fill the gate.
     fn full(gate: &SendGate) -> Vec<Bytes> {
-        (0..AT_ONCE / LARGE).map(|_| gate.counted(vec![0; LARGE].into())).collect()
+        (0..PIECES).map(|_| gate.counted(vec![0; PIECE].into())).collect()
     }
 
     #[test]
@@ -174,20 +194,59 @@ mod tests {
         let (gate, wakes) = (SendGate::default(), Arc::new(Wakes::default()));
         let waker = Waker::from(Arc::clone(&wakes));
         let pieces = full(&gate);
-        let mut waits: Vec<_> = (0..2 * WOKEN).map(|_| GateWait::default()).collect();
+        let mut waits: Vec<_> = (0..2 * PIECES).map(|_| GateWait::default()).collect();
         for wait in &mut waits {
-            assert!(!gate.admits(LARGE, wait, &waker) && !gate.admits(LARGE, wait, &waker));
+            assert!(!gate.admits(PIECE, wait, &waker) && !gate.admits(PIECE, wait, &waker));
         }
         assert!(gate.admits(SMALL, &mut GateWait::default(), &waker));
         gate.wake();
         assert_eq!((wakes.0.load(Ordering::Relaxed), gate.handed()), (0, AT_ONCE));
         drop(pieces);
         gate.wake();
-        assert_eq!((wakes.0.load(Ordering::Relaxed), gate.handed()), (WOKEN, 0));
-        let admitted: Vec<_> =
-            waits.iter_mut().map(|wait| gate.admits(LARGE, wait, &waker)).collect();
-        assert_eq!(admitted, [[true; WOKEN], [false; WOKEN]].concat());
-        assert!(!gate.admits(LARGE, &mut GateWait::default(), &waker), "others came before");
+        assert_eq!((wakes.0.load(Ordering::Relaxed), gate.handed()), (PIECES, 0));
+        assert!(!gate.admits(PIECE, &mut waits[PIECES], &waker), "it is not its turn");
+        for wait in &mut waits {
+            assert!(gate.admits(PIECE, wait, &waker));
+        }
+        assert!(gate.queue().waiting.is_empty());
+    }
+
+    #[test]
+    fn a_stream_that_has_passed_waits_behind_those_who_have_not() {
+        let (gate, waker) = (SendGate::default(), Waker::noop());
+        let mut pieces = full(&gate);
+        let mut waits: Vec<_> = (0..12).map(|_| GateWait::default()).collect();
+        assert!(waits.iter_mut().all(|wait| !gate.admits(PIECE, wait, waker)));
+        let mut passed = vec![0; waits.len()];
+        // There is room for one piece at a time, and the streams are always polled in one order.
+        for _ in 0..2 * waits.len() {
+            pieces.pop();
+            gate.wake();
+            for (wait, passed) in waits.iter_mut().zip(&mut passed) {
+                if gate.admits(PIECE, wait, waker) {
+                    pieces.push(gate.counted(vec![0; PIECE].into()));
+                    *passed += 1;
+                }
+            }
+            assert_eq!(gate.handed(), AT_ONCE);
+        }
+        assert!(passed.iter().all(|times| *times == 2), "{passed:?}");
+    }
+
+    #[test]
+    fn a_small_piece_counts_while_the_socket_is_full() {
+        let (gate, waker) = (SendGate::default(), Waker::noop());
+        gate.set_socket_is_full(true);
+        let few = gate.counted(vec![0; SMALL].into());
+        assert_eq!(gate.handed(), SMALL);
+        let pieces = full(&gate);
+        let mut wait = GateWait::default();
+        assert!(!gate.admits(1, &mut wait, waker));
+        gate.set_socket_is_full(false);
+        assert!(gate.admits(1, &mut wait, waker));
+        assert!(gate.queue().waiting.is_empty(), "it has no place in the line any more");
+        drop((few, pieces));
+        assert_eq!(gate.handed(), 0);
     }
 
     #[test]
@@ -195,14 +254,16 @@ mod tests {
         let (gate, wakes) = (SendGate::default(), Arc::new(Wakes::default()));
         let waker = Waker::from(Arc::clone(&wakes));
         let pieces = full(&gate);
-        let mut waits: Vec<_> = (0..=WOKEN).map(|_| GateWait::default()).collect();
+        let mut waits: Vec<_> = (0..=PIECES).map(|_| GateWait::default()).collect();
         for wait in &mut waits {
-            assert!(!gate.admits(LARGE, wait, &waker));
+            assert!(!gate.admits(PIECE, wait, &waker));
         }
         drop(pieces);
         gate.wake();
+        assert_eq!(wakes.0.load(Ordering::Relaxed), PIECES);
         waits.remove(0);
-        assert_eq!(wakes.0.load(Ordering::Relaxed), WOKEN + 1);
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 2 * PIECES);
+        assert!(gate.admits(PIECE, &mut waits[PIECES - 1], &waker));
         drop(waits);
         assert!(gate.queue().waiting.is_empty());
     }

@@ -16,7 +16,7 @@ use tracing::debug;
 
 use super::date;
 use super::responder::Responder;
-use super::send_gate::GateWait;
+use super::send_gate::{GateWait, PIECE};
 use crate::body::ServerBody;
 use crate::service::{ResponseFuture, ServiceResponse};
 use crate::stall::{StallTimer, patience};
@@ -55,9 +55,6 @@ enum CutOff {
     /// Other clients need the memory.
     AskedBack,
 }
-
-/// The most bytes that are given to HTTP/2 at once: a frame of the default size.
-const PIECE: usize = 16 << 10;
 
 impl Http2Stream {
     pub(super) fn new(
@@ -172,7 +169,7 @@ impl ResponseSender {
         cx: &mut Context<'_>,
         responder: &Responder,
     ) -> Poll<Result<bool, CutOff>> {
-        let gate = &responder.context.activity.gate;
+        let gate = &responder.gate;
         while let Some(mut chunk) = self.chunk.take() {
             if !chunk.is_empty() && self.poll_room(cx)?.is_pending() {
                 self.chunk = Some(chunk);

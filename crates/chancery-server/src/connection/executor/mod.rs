@@ -166,6 +166,11 @@ impl<I: AsyncRead + AsyncWrite + Unpin, S: Future<Output = ()> + Unpin> Executor
         self.lifetime.poll_context()
     }
 
+    /// Returns true if the socket took no more at the end of the last poll.
+    pub(super) fn socket_is_full(&self) -> bool {
+        self.socket_is_full
+    }
+
     /// The times at which the socket moved bytes.
     pub(super) fn socket_times(&self) -> SocketTimes {
         self.cork.socket_times()

@@ -11,26 +11,26 @@ use crate::budget::{MemoryCharge, MemoryShortage};
 /// is accepted.
 const FREE: usize = 8 * 1024;
 
-/// The charge for bodies that no stream has taken.
+/// The charge for what HTTP keeps.
 #[derive(Default)]
-pub(super) struct UnreadCharge(Option<MemoryCharge>);
+pub(super) struct HttpCharge(Option<MemoryCharge>);
 
-impl UnreadCharge {
+impl HttpCharge {
     /// Has the budget know how much there is now.
     ///
     /// # Errors
     /// When the peer may not hold so much.
     pub(super) fn update(&mut self, responder: &Responder) -> Result<(), MemoryShortage> {
         let context = &responder.context;
-        let unread = context.activity.unread.sum() + context.activity.gate.handed();
-        if unread <= FREE {
+        let kept = context.activity.unread.sum() + responder.gate.handed();
+        if kept <= FREE {
             self.0 = None;
             return Ok(());
         }
         let shared = &responder.services.shared;
         match &self.0 {
-            Some(charge) => shared.metrics.counted(charge.set(unread)),
-            None => shared.charge(&context.share, unread).map(|charge| self.0 = Some(charge)),
+            Some(charge) => shared.metrics.counted(charge.set(kept)),
+            None => shared.charge(&context.share, kept).map(|charge| self.0 = Some(charge)),
         }
     }
 }
