@@ -36,6 +36,8 @@ use crate::turns::Line;
 const REQUESTS_AT_ONCE: usize = 64;
 /// The number of bytes of responses that are gathered before they are sent.
 const BYTES_AT_ONCE: usize = 64 * 1024;
+/// The size in bytes of a request that is counted together with others.
+const SMALL_REQUEST: usize = 4 * 1024;
 /// The number of bytes of a chunk that is not worth counting.
 const SMALL_CHUNK: usize = 8 * 1024;
 /// The time for the first request of a client that has sent nothing when the connection drains.
@@ -174,8 +176,8 @@ impl StreamBody {
                 }
             }
         }
+        self.check_memory(0)?;
         if self.out.len() > 0 {
-            self.check_memory(0)?;
             // A chunk that counts is polled for, so that it counts no more when it was taken.
             let is_small = self.out.len() <= SMALL_CHUNK;
             self.would_pend = !more && is_small && self.waits_for_wake(cx, now);
@@ -224,7 +226,10 @@ impl StreamBody {
                         self.leave(work, Line::End);
                         return Ok(true);
                     }
-                    self.check_memory(0)?;
+                    // What small ones lead to is counted when all of them were taken.
+                    if message.len() > SMALL_REQUEST {
+                        self.check_memory(0)?;
+                    }
                     if !slice.spend(cx) {
                         return Ok(true);
                     }
@@ -232,8 +237,6 @@ impl StreamBody {
                 Poll::Ready(NextMessage::End) => self.stage = StreamBodyStage::HalfClosed,
                 Poll::Ready(NextMessage::Gone) => self.stage = StreamBodyStage::Ended,
                 Poll::Pending => {
-                    // A part of a message may have come.
-                    self.check_memory(0)?;
                     self.check_arrival(cx)?;
                     return Ok(false);
                 }

@@ -7,7 +7,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use chancery_proto::frames;
+use chancery_core::server::{Response, Segment};
+use chancery_proto::{frames, wire};
 use http_body::Body;
 use tonic::Status;
 
@@ -68,6 +69,19 @@ impl<B: Body<Data = Bytes> + Unpin> RequestMessages<B> {
     }
 }
 
+/// Adds the frame of a response, whose other fields are `own`. Returns the size of the message.
+pub(crate) fn frame_response(response: &Response, own: &[u8], out: &mut Frames) -> usize {
+    // Most responses are one small resource, for which a list would cost more than the copy.
+    if let [Segment::Resource(_)] = response.entries.segments()
+        && let Some(part) = wire::encode_entries(response).next()
+        && part.len() + own.len() <= COPIED
+    {
+        let size = part.len();
+        return copy([part], size, own, out);
+    }
+    frame(Parts::of(response), own, out)
+}
+
 /// Adds the frame of a message in parts, which protobuf lets stand in any order. Returns the size of
 /// the message.
 ///
@@ -75,21 +89,29 @@ impl<B: Body<Data = Bytes> + Unpin> RequestMessages<B> {
 /// parts are kept as references until the connection takes them. The part that is the stream's own
 /// comes last: the connection takes it only when it has sent nearly all that is before it, so a poll
 /// for more shows that the client took the large parts.
-pub(crate) fn frame((shared, size): (Parts, usize), own: &[u8], out: &mut Frames) -> usize {
-    let size = size + own.len();
-    let copies = size <= COPIED;
-    out.open.reserve(HEADER + if copies { size } else { 0 });
-    out.open.put_u8(0);
-    // A message of 4 GiB cannot be sent at all; clients refuse anything near it.
-    out.open.put_u32(u32::try_from(size).unwrap_or(u32::MAX));
-    if copies {
-        shared.iter().for_each(|part| out.open.extend_from_slice(&part));
-    } else {
-        out.close();
-        out.parts.append(shared);
+fn frame((shared, size): (Parts, usize), own: &[u8], out: &mut Frames) -> usize {
+    if size + own.len() <= COPIED {
+        return copy(shared.iter(), size, own, out);
     }
+    out.open.reserve(HEADER);
+    let size = out.begin(size + own.len());
+    out.close();
+    out.parts.append(shared);
     out.open.extend_from_slice(own);
-    out.bytes += HEADER + size;
+    size
+}
+
+/// Adds the frame of a small message.
+fn copy(
+    shared: impl IntoIterator<Item = Bytes>,
+    size: usize,
+    own: &[u8],
+    out: &mut Frames,
+) -> usize {
+    out.open.reserve(HEADER + size + own.len());
+    let size = out.begin(size + own.len());
+    shared.into_iter().for_each(|part| out.open.extend_from_slice(&part));
+    out.open.extend_from_slice(own);
     size
 }
 
@@ -113,6 +135,10 @@ impl Frames {
     /// The next chunk: one large part, or small parts that lie together.
     pub(crate) fn pop(&mut self) -> Option<Bytes> {
         let first = self.pop_part()?;
+        if self.parts.is_empty() && self.open.is_empty() {
+            self.bytes = 0;
+            return Some(first);
+        }
         let next = self.parts.first().map_or(self.open.len(), |part| part.len());
         let chunk = if first.len() <= COPIED && (1..=COPIED).contains(&next) {
             self.gather(&first)
@@ -123,6 +149,15 @@ impl Frames {
         Some(chunk)
     }
 
+    /// Begins the frame of a message of this size, in the open part.
+    fn begin(&mut self, size: usize) -> usize {
+        self.open.put_u8(0);
+        // A message of 4 GiB cannot be sent at all; clients refuse anything near it.
+        self.open.put_u32(u32::try_from(size).unwrap_or(u32::MAX));
+        self.bytes += HEADER + size;
+        size
+    }
+
     /// The number of bytes that wait.
     pub(crate) fn len(&self) -> usize {
         self.bytes
@@ -130,6 +165,9 @@ impl Frames {
 
     /// The number of bytes of memory that are kept for this stream alone, with the next chunk.
     pub(crate) fn held_bytes(&self) -> usize {
+        if self.parts.is_empty() {
+            return self.open.capacity();
+        }
         self.open.capacity() + self.parts.held_bytes() + self.copied_next()
     }
 

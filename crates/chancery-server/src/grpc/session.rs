@@ -14,8 +14,7 @@ use tokio::time::Instant;
 use tonic::Status;
 
 use super::account::Account;
-use super::framing::{Frames, frame};
-use super::parts::Parts;
+use super::framing::{Frames, frame_response};
 use super::status;
 use crate::policy::Peer;
 use crate::server_state::{ServerState, StreamPermit};
@@ -185,7 +184,7 @@ impl StreamSession {
 
     fn add(&mut self, response: &Response, out: &mut Frames) {
         let tail = wire::encode_tail(response, &self.shared().config.control_plane);
-        let bytes = frame(Parts::of(response), &tail, out);
+        let bytes = frame_response(response, &tail, out);
         self.answered = true;
         self.account.sent(response, bytes);
     }
