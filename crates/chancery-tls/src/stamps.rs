@@ -15,7 +15,10 @@ pub struct FileStamps {
 
 /// The time of the last write, the size, and the file itself: one that is moved into place may have
 /// any age, and two writes within one tick of the clock have the same time.
-type WriteStamp = (SystemTime, u64, u64);
+type WriteStamp = (SystemTime, u64, Identity);
+
+/// The inode and the time of its last change, which nobody can set back, where there are any.
+type Identity = (u64, i64, i64);
 
 impl FileStamps {
     /// The files as they are now.
@@ -41,13 +44,13 @@ fn stamp(path: &Path) -> Option<WriteStamp> {
     Some((file.modified().ok()?, file.len(), identity(&file)))
 }
 
-/// The inode, where there is one.
 #[cfg(unix)]
-fn identity(file: &Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(file)
+fn identity(file: &Metadata) -> Identity {
+    use std::os::unix::fs::MetadataExt;
+    (file.ino(), file.ctime(), file.ctime_nsec())
 }
 
 #[cfg(not(unix))]
-fn identity(file: &Metadata) -> u64 {
-    file.len()
+fn identity(_: &Metadata) -> Identity {
+    (0, 0, 0)
 }

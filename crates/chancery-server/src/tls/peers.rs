@@ -62,7 +62,7 @@ impl VerifiedPeers {
         VerifiedPeer { peers: Arc::clone(self), number }
     }
 
-    /// Ends the connections whose peers are not accepted. Returns at once.
+    /// Ends the connections whose peers are not accepted. Returns at once, unless no thread can be had.
     pub(super) fn end_unaccepted(self: &Arc<Self>, verifier: Arc<dyn ClientCertVerifier>) {
         let mut open = self.lock();
         if open.by_number.is_empty() {
@@ -79,7 +79,9 @@ impl VerifiedPeers {
         match thread.spawn(move || while peers.check_wanted() {}) {
             Ok(thread) => open.checking = Some(thread),
             Err(error) => {
-                warn!("connections cannot be checked against the new authorities: {error}");
+                drop(open);
+                warn!("connections are checked by a thread that has other work too: {error}");
+                while self.check_wanted() {}
             }
         }
     }
