@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chancery_core::server::Settings;
 
-use crate::budget::{AvailableMemory, Network};
+use crate::budget::{AvailableMemory, Budget, Network, PeerLimits};
 use crate::random;
 
 /// All settings of a server.
@@ -37,7 +37,7 @@ pub struct Limits {
     /// with `RESOURCE_EXHAUSTED`.
     pub max_request_bytes: usize,
     /// The number of bytes that the server holds for all its clients together: requests that
-    /// arrive, subscriptions, and responses that wait to be read; a third of the memory that the
+    /// arrive, subscriptions, and responses that wait to be read; a quarter of the memory that the
     /// process may use. A peer that holds more than is left for others gets no more, and its streams
     /// end with `RESOURCE_EXHAUSTED`. The resources themselves do not count.
     pub memory: usize,
@@ -107,6 +107,12 @@ pub struct Times {
 impl Limits {
     /// The size in bytes from which a response is big.
     pub const BIG_RESPONSE: usize = 256 * 1024;
+
+    /// The part of these limits that one peer may have where there are no others.
+    #[must_use]
+    pub fn of_one_peer(&self) -> PeerLimits {
+        Budget::new(self).of_one_peer()
+    }
 }
 
 impl Default for Config {

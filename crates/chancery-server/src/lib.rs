@@ -73,7 +73,9 @@ mod unread_bodies;
 
 // The public interface.
 pub use audiences::{Assign, Audiences};
-pub use budget::{AvailableMemory, InvalidNetwork, MemoryBound, Network, shared_address};
+pub use budget::{
+    AvailableMemory, InvalidNetwork, MemoryBound, Network, PeerLimits, shared_address,
+};
 pub use config::{Config, Limits, Times};
 pub use event::{Observer, StreamEvent, StreamEventKind};
 pub use listen::Listener;

@@ -40,7 +40,7 @@ fn with_very_few_descriptors_probes_and_files_have_theirs_and_the_log_says_what_
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("clusters.yaml"), CLUSTER).unwrap();
     let mut server = started(&dir, 64);
-    assert!(server.log_has("one client may have 32, and all others the other 0"));
+    assert!(server.log_has("one client may have 24, and all others the other 8"));
     let idle = |port| (0..100).filter_map(move |_| TcpStream::connect(("127.0.0.1", port)).ok());
     let idle: Vec<_> = idle(server.port).chain(idle(server.admin)).collect();
     for file in ["two", "three"] {

@@ -40,10 +40,10 @@ impl AvailableMemory {
         Self::below(Path::new("/"))
     }
 
-    /// The share for clients, in whole MiB. It is a third: the allocator takes up to twice as much as
-    /// is held, when many clients come and go, and the rest is for the resources.
+    /// The share for clients, in whole MiB. It is a quarter: the allocator takes up to twice as much
+    /// as is held, when many clients come and go, and the rest is for the resources.
     pub(crate) fn for_clients(self) -> usize {
-        let bytes = (self.bytes / 3).next_multiple_of(1 << 20);
+        let bytes = (self.bytes / 4).next_multiple_of(1 << 20);
         usize::try_from(bytes).unwrap_or(usize::MAX / 2)
     }
 

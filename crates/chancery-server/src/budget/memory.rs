@@ -52,6 +52,10 @@ impl Memory {
         Self { pool, asked_back: AtomicUsize::new(0), passed_over: AtomicUsize::new(0) }
     }
 
+    pub(super) fn most_of_one(&self) -> usize {
+        self.pool.most_of_one()
+    }
+
     pub(super) fn held(&self) -> usize {
         self.pool.taken()
     }

@@ -42,6 +42,17 @@ use crate::policy::Peer;
 /// limits are for few clients, which may all be at one address.
 const ALWAYS: usize = 32;
 
+/// The numbers and the memory that one peer may have where there are no others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerLimits {
+    /// The bytes of memory.
+    pub memory: usize,
+    /// The number of streams and polls.
+    pub streams: usize,
+    /// The number of connections.
+    pub connections: usize,
+}
+
 /// The numbers and the memory that the clients of a server share.
 pub(crate) struct Budget {
     connections: Pool,
@@ -62,6 +73,15 @@ impl Budget {
             balancers: limits.balancers.clone(),
             peers: Mutex::default(),
         })
+    }
+
+    /// The limits of one peer beside no others.
+    pub(crate) fn of_one_peer(&self) -> PeerLimits {
+        PeerLimits {
+            memory: self.memory.most_of_one(),
+            streams: self.streams.most_of_one(),
+            connections: self.connections.most_of_one(),
+        }
     }
 
     /// The share of a peer.

@@ -34,6 +34,11 @@ impl Pool {
         self.limit
     }
 
+    /// The number of things that a peer may have beside no others.
+    pub(super) fn most_of_one(&self) -> usize {
+        (self.limit / 2).max(self.always)
+    }
+
     pub(super) fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }
@@ -96,6 +101,15 @@ mod tests {
     /// Takes one by one until nothing more is given. Returns how many it got.
     fn take_all(pool: &Pool) -> usize {
         (1..).take_while(|own| pool.take(1, Some(*own)).is_ok()).count()
+    }
+
+    #[test]
+    fn a_peer_beside_no_others_has_half_or_what_a_little_one_may_have() {
+        for (limit, most) in [(0, 0), (1, 1), (32, 24), (40, 30), (64, 32), (65, 32), (1_000, 500)]
+        {
+            let pool = Pool::new(limit, 32);
+            assert_eq!((take_all(&pool), pool.most_of_one()), (most, most), "of {limit}");
+        }
     }
 
     #[test]

@@ -20,11 +20,12 @@ pub(super) fn print(config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The limits as text. A client alone may have half of what clients share.
+/// The limits as text.
 fn text(config: &Config, memory: AvailableMemory, connections: Option<usize>) -> String {
-    let limits = config.limits.server();
+    let mut limits = config.limits.server();
     let available = usize::try_from(memory.bytes).unwrap_or(usize::MAX);
-    let taken = descriptors::taken(limits.max_connections, connections);
+    limits.max_connections = descriptors::taken(limits.max_connections, connections);
+    let of_one = limits.of_one_peer();
     let files = match connections {
         Some(possible) => format!("{possible} have an open file (`ulimit -n`)"),
         None => "open files have no limit".to_owned(),
@@ -33,11 +34,11 @@ fn text(config: &Config, memory: AvailableMemory, connections: Option<usize>) ->
     [
         row("available memory", &mebibytes(available), &memory.bound.to_string()),
         row("limits.memory", &mebibytes(limits.memory), "held for all clients together"),
-        row("  one client", &mebibytes(limits.memory / 9 * 4), "at most, beside no others"),
-        row("limits.max-connections", &taken, &files),
-        row("  one client", &descriptors::one_client(taken), "at most, beside no others"),
+        row("  one client", &mebibytes(of_one.memory), "at most, beside no others"),
+        row("limits.max-connections", &limits.max_connections, &files),
+        row("  one client", &of_one.connections, "at most, beside no others"),
         row("limits.max-streams", &limits.max_streams, "streams and polls"),
-        row("  one client", &(limits.max_streams / 2).max(1), "at most, beside no others"),
+        row("  one client", &of_one.streams, "at most, beside no others"),
         row(
             "limits.max-big-responses",
             &limits.max_big_responses,

@@ -11,9 +11,6 @@ use crate::admin::MAX_CONNECTIONS;
 /// The number of descriptors that are kept for files, watches, listeners and the admin interface.
 const RESERVE: u64 = 256;
 
-/// The number of connections that the server gives to every client as long as there are any.
-const GIVEN_TO_EACH: usize = 32;
-
 /// Raises the soft limit to the hard limit. It stays as it is where the system does not allow that.
 pub(super) fn raise() {
     let mut limit = getrlimit(Resource::Nofile);
@@ -38,12 +35,6 @@ pub(super) fn taken(wanted: usize, possible: Option<usize>) -> usize {
 /// The number of connections of the admin interface: so few that files find descriptors too.
 pub(super) fn for_admin() -> usize {
     getrlimit(Resource::Nofile).current.map_or(MAX_CONNECTIONS, of_reserve)
-}
-
-/// The number of connections that one client may have of so many: half of them, beside no others,
-/// and a few in any case.
-pub(super) fn one_client(connections: usize) -> usize {
-    (connections / 2).max(GIVEN_TO_EACH.min(connections))
 }
 
 /// A small limit is shared by halves.
@@ -72,10 +63,5 @@ mod tests {
     fn the_admin_interface_leaves_descriptors_for_files() {
         assert_eq!([0, 10, 64, 200, 1_024].map(of_reserve), [1, 1, 8, 25, 64]);
         assert_eq!(of_reserve(u64::MAX), 64);
-    }
-
-    #[test]
-    fn of_few_connections_one_client_may_have_all() {
-        assert_eq!([1, 32, 40, 64, 65, 1_000].map(one_client), [1, 32, 32, 32, 32, 500]);
     }
 }
