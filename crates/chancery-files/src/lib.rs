@@ -5,7 +5,7 @@
 //! them. So whatever is no regular file is refused by its kind, before it is opened and again after
 //! that, because a path may lead elsewhere in between ([`OpenFile::open`]). Whatever reads a file that an
 //! operator named reads it here: the daemon, the client and the commands that ask servers. The load
-//! generator alone does not, which reads its template by itself.
+//! generator alone does not, which reads its template and its earlier runs by itself.
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
@@ -73,6 +73,17 @@ pub fn read_to_string(path: &Path, limit: u64) -> Result<String, ReadError> {
     OpenFile::open(path)?.read_to_string(limit)
 }
 
+#[cfg(target_os = "linux")]
+fn real_path(file: &File, _: &Path) -> io::Result<PathBuf> {
+    use std::os::fd::AsRawFd;
+    fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn real_path(_: &File, path: &Path) -> io::Result<PathBuf> {
+    fs::canonicalize(path)
+}
+
 impl OpenFile {
     /// Opens a regular file.
     ///
@@ -100,21 +111,14 @@ impl OpenFile {
         &self.metadata
     }
 
-    /// The path of the file without symlinks, whichever way led to it; `None` if the system does not
-    /// tell. Whoever may change a directory can make a path lead elsewhere between two looks at it.
-    #[cfg(target_os = "linux")]
-    pub fn real_path(&self) -> Option<PathBuf> {
-        use std::os::fd::AsRawFd;
-        fs::read_link(format!("/proc/self/fd/{}", self.file.as_raw_fd())).ok()
+    /// The path without symlinks of the file, which was opened by `path`; `None` if the system does not
+    /// tell. On Linux it is that of the open file, whichever way led to it: whoever may change a
+    /// directory can make a path lead elsewhere between two looks at it. Elsewhere the path is asked.
+    pub fn real_path(&self, path: &Path) -> Option<PathBuf> {
+        real_path(&self.file, path).ok()
     }
 
-    /// The path of the file without symlinks; `None` if the system does not tell.
-    #[cfg(not(target_os = "linux"))]
-    pub fn real_path(&self) -> Option<PathBuf> {
-        None
-    }
-
-    /// Reads the whole file, if it has `limit` bytes at most. A file that grows meanwhile is read
+    /// Reads the whole file, once, if it has `limit` bytes at most. A file that grows meanwhile is read
     /// no further than that.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! A directory as a source: it is loaded, and committed to a [`Catalog`].
 //!
-//! A load is committed only if nothing changed while it was read. Where the system reports changes,
+//! A load is committed only if nothing changed while it was read, or, if the directory does not come to
+//! rest, without the files that move. Where the system reports changes,
 //! only the changed files are read, and the rest is taken over: [`Directory::attempt`] decides when
 //! that is safe. A layer with a fault is held back.
 //!
@@ -208,7 +209,11 @@ impl Directory {
         let moving = reading.leave_moving(&now, self.last.as_ref(), true, &mut look);
         let mut report = self.take(reading);
         self.record_files(&moving);
-        self.warn_of_unrest("the directory does not come to rest; read as it was", &mut report);
+        match moving.is_empty() {
+            true => self
+                .warn_of_unrest("the directory does not come to rest; read as it was", &mut report),
+            false => self.warn_of_moving(&mut report),
+        }
         (report, !moving.is_empty())
     }
 

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use chancery_files::OpenFile;
@@ -54,8 +54,11 @@ impl Cache {
     ) -> Vec<Arc<Document>> {
         let before = std::mem::take(self);
         let described = AtomicUsize::new(0);
+        let large = Mutex::new(());
         let fresh = workers::map(files, |found| {
             let known = before.files.get(&found.path);
+            let is_large = found.stamp.bytes > options.max_file_bytes / LARGE;
+            let _turn = is_large.then(|| large.lock().unwrap_or_else(PoisonError::into_inner));
             cut_early(fresh(found, known, top, options, schema), &described)
         });
         files.iter().zip(fresh).map(|(found, fresh)| self.keep(found, fresh)).collect()
@@ -124,6 +127,10 @@ fn cut_early(
     Ok(fresh)
 }
 
+/// A file of more than this part of the most that one may have is read beside no other such file: a
+/// file takes many times its size in memory while it is read.
+const LARGE: u64 = 16;
+
 /// The number of faults that are described while files are read, before they are counted in order.
 const MANY_FAULTS: usize = 50 * MAX_FAULTS_OF_LOAD;
 
@@ -133,7 +140,9 @@ fn may_quote(found: &FoundFile, file: &OpenFile, top: Option<&Path>) -> bool {
     let is_in_top = |real: PathBuf| {
         top.is_some_and(|top| is_below(top, &real)) && Format::of_path(&real).is_some()
     };
-    found.is_ours && found.stamp.is_of(file.metadata()) && file.real_path().is_none_or(is_in_top)
+    found.is_ours
+        && found.stamp.is_of(file.metadata())
+        && file.real_path(&found.path).is_some_and(is_in_top)
 }
 
 /// Reads and parses the file, unless it is known not to have changed.

@@ -2,9 +2,7 @@
 //!
 //! Not here: what a change leads to, which the `ChangeApplier` decides (`serve/change_applier.rs`).
 
-use std::path::Path;
-
-use super::load::{self, FILE, InvalidConfig, effective, restart_needed};
+use super::load::{FileContent, InvalidConfig, parsed, restart_needed};
 use super::{Config, ServeFlags};
 
 /// The file, and its content when it was last read.
@@ -16,15 +14,6 @@ pub(crate) struct ConfigFile {
     known: FileContent,
     /// Newer content that may still be incomplete, and the number of looks since it appeared.
     pending: Option<(FileContent, u32)>,
-}
-
-/// The content of the file at one look.
-#[derive(PartialEq, Eq)]
-enum FileContent {
-    Missing,
-    Text(String),
-    /// The reason why it cannot be read.
-    Unreadable(String),
 }
 
 /// The result of reading a changed file.
@@ -42,9 +31,8 @@ pub(crate) enum ConfigChange {
 }
 
 impl ConfigFile {
-    /// The file as it was when the server was started.
-    pub(crate) fn new(flags: ServeFlags, started: Config) -> Self {
-        let known = content_of(&flags.dir.join(FILE));
+    /// The file with the content that the server was started with.
+    pub(crate) fn new(flags: ServeFlags, started: Config, known: FileContent) -> Self {
         Self { flags, started, known, pending: None }
     }
 
@@ -60,9 +48,9 @@ impl ConfigFile {
             Some((pending, looks)) if pending == content => looks + 1,
             _ => 0,
         };
-        let patience = if content == FileContent::Missing { 5 * PATIENCE } else { PATIENCE };
+        let patience = if content.is_missing() { 5 * PATIENCE } else { PATIENCE };
         if looks >= patience {
-            return Some(self.read(content));
+            return Some(self.take(content));
         }
         self.pending = Some((content, looks));
         None
@@ -72,37 +60,31 @@ impl ConfigFile {
     /// at the moment.
     pub(crate) fn look_now(&mut self, whole: bool) -> Option<ConfigChange> {
         let content = self.changed_content(whole)?;
-        Some(self.read(content))
+        Some(self.take(content))
     }
 
     /// The content of the file, if it is not the known content.
     fn changed_content(&mut self, whole: bool) -> Option<FileContent> {
-        let content = content_of(&self.flags.dir.join(FILE));
-        if content == self.known || (content == FileContent::Missing && !whole) {
+        let content = FileContent::read(&self.flags.dir);
+        if content == self.known || (content.is_missing() && !whole) {
             self.pending = None;
             return None;
         }
         Some(content)
     }
 
-    fn read(&mut self, content: FileContent) -> ConfigChange {
+    /// Takes this content, and no other that the file may have by now.
+    fn take(&mut self, content: FileContent) -> ConfigChange {
+        let read = parsed(&self.flags, &content);
         self.known = content;
         self.pending = None;
-        match effective(&self.flags) {
+        match read {
             Ok(config) => {
                 let restart = restart_needed(&self.started, &config);
                 ConfigChange::Usable { config: Box::new(config), restart }
             }
             Err(invalid) => ConfigChange::Unusable(invalid),
         }
-    }
-}
-
-fn content_of(path: &Path) -> FileContent {
-    match load::read(path) {
-        Ok(Some(file)) => FileContent::Text(file.text),
-        Ok(None) => FileContent::Missing,
-        Err(error) => FileContent::Unreadable(error.to_string()),
     }
 }
 
@@ -114,13 +96,16 @@ const PATIENCE: u32 = 2;
 mod tests {
     use std::fs;
 
+    use super::super::Decision;
+    use super::super::load::FILE;
     use super::*;
 
     fn file_in(dir: &tempfile::TempDir, text: &str) -> ConfigFile {
         fs::write(dir.path().join(FILE), text).unwrap();
         let flags = ServeFlags { dir: dir.path().to_owned(), ..ServeFlags::default() };
-        let started = effective(&flags).unwrap();
-        ConfigFile::new(flags, started)
+        let content = FileContent::read(&flags.dir);
+        let started = parsed(&flags, &content).unwrap();
+        ConfigFile::new(flags, started, content)
     }
 
     #[test]
@@ -135,6 +120,23 @@ mod tests {
         assert!(file.look(true).is_none());
         assert!(matches!(file.look(true), Some(ConfigChange::Usable { .. })));
         assert!(file.look(true).is_none());
+    }
+
+    #[test]
+    fn what_was_compared_is_what_is_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = file_in(&dir, "unmatched: refuse\n");
+        fs::write(dir.path().join(FILE), "unmatched: base\n").unwrap();
+        let content = file.changed_content(true).unwrap();
+        // An editor renames the file away before it puts another one in its place.
+        fs::remove_file(dir.path().join(FILE)).unwrap();
+        let ConfigChange::Usable { config, .. } = file.take(content) else { panic!("unusable") };
+        assert_eq!(config.unmatched, Decision::Base);
+        fs::write(dir.path().join(FILE), "unmatched: refuse\n").unwrap();
+        let Some(ConfigChange::Usable { config, .. }) = file.look_now(true) else {
+            panic!("unusable")
+        };
+        assert_eq!(config.unmatched, Decision::Refuse);
     }
 
     #[test]

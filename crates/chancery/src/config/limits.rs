@@ -58,7 +58,7 @@ pub(crate) struct LimitsTable {
     pub(crate) max_request_bytes: Size,
     /// The memory that the server holds for all clients together: requests that arrive,
     /// subscriptions, and responses that wait to be read. A client that holds more than is left for
-    /// others gets no more. Default: a third of the memory that the process may use.
+    /// others gets no more. Default: a quarter of the memory that the process may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) memory: Option<Size>,
     /// The networks of balancers and proxies, each of whose addresses stands for many clients: they
@@ -272,8 +272,8 @@ impl LimitsTable {
     }
 
     /// Writes the limits on reading a directory into `options`.
-    pub(crate) fn apply_to(&self, options: &mut Options) {
-        options.max_file_bytes = self.file_bytes(AvailableMemory::of_this_process());
+    pub(crate) fn apply_to(&self, options: &mut Options, memory: AvailableMemory) {
+        options.max_file_bytes = self.file_bytes(memory);
         options.max_files = self.max_files.get();
         options.settle = self.settle.0;
         options.settle_bound = self.settle_bound.0;
@@ -293,6 +293,8 @@ fn type_url(name: &str) -> TypeUrl {
 
 #[cfg(test)]
 mod tests {
+    use chancery_server::MemoryBound;
+
     use super::*;
 
     #[test]
@@ -302,7 +304,8 @@ mod tests {
         assert_eq!(limits.server(), ServerLimits::default());
         assert_eq!(limits.times(), Times::default());
         let mut options = Options::new("dir");
-        limits.apply_to(&mut options);
+        let plenty = AvailableMemory { bytes: u64::MAX, bound: MemoryBound::Machine };
+        limits.apply_to(&mut options, plenty);
         assert_eq!(options, Options::new("dir"));
     }
 

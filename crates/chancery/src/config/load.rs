@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use chancery_files::{OpenFile, ReadError};
 use chancery_proto::syntax::{self, Fault};
@@ -27,27 +27,63 @@ pub(crate) enum InvalidConfig {
         /// The path of the file.
         path: PathBuf,
         /// The reason.
-        source: ReadError,
+        source: Arc<ReadError>,
     },
     /// The content of the file has a fault.
     #[error("{0}")]
     Broken(Box<Finding>),
 }
 
-/// The content of the file.
-pub(super) struct ConfigText {
-    pub(super) text: String,
-    /// The file that it was read from.
-    id: FileId,
+/// The content of the file at one look.
+#[derive(Clone, Debug)]
+pub(crate) enum FileContent {
+    /// There is no file.
+    Missing,
+    /// The file was read.
+    Text {
+        /// The text.
+        text: String,
+        /// The path without symlinks of the file that was read, if the system tells it.
+        real_path: Option<PathBuf>,
+    },
+    /// The file cannot be read.
+    Unreadable(Arc<ReadError>),
 }
 
-/// A file of this machine, whatever its name is: its device and its inode.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct FileId(u64, u64);
+impl FileContent {
+    /// Looks at the file of this directory. A symlink that leads nowhere is no missing file: without
+    /// the file, everything would have its default.
+    pub(crate) fn read(dir: &Path) -> Self {
+        let path = dir.join(FILE);
+        let read = OpenFile::open(&path).and_then(|file| {
+            let real_path = file.real_path(&path);
+            Ok(Self::Text { text: file.read_to_string(MAX_BYTES)?, real_path })
+        });
+        match read {
+            Ok(text) => text,
+            Err(error) if error.is_not_found() && is_absent(&fs::symlink_metadata(path)) => {
+                Self::Missing
+            }
+            Err(error) => Self::Unreadable(Arc::new(error)),
+        }
+    }
 
-impl FileId {
-    fn of(file: &Metadata) -> Self {
-        Self(file.dev(), file.ino())
+    pub(super) fn is_missing(&self) -> bool {
+        matches!(self, Self::Missing)
+    }
+}
+
+/// The same text is the same content, wherever it was read.
+impl PartialEq for FileContent {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Missing, Self::Missing) => true,
+            (Self::Text { text: one, .. }, Self::Text { text: other, .. }) => one == other,
+            (Self::Unreadable(one), Self::Unreadable(other)) => {
+                one.to_string() == other.to_string()
+            }
+            _ => false,
+        }
     }
 }
 
@@ -56,21 +92,21 @@ impl InvalidConfig {
     pub(crate) fn finding(&self) -> Finding {
         match self {
             Self::Broken(finding) => (**finding).clone(),
-            Self::Unreadable { path, source: ReadError::Io(error) } => {
-                Finding::of_file(path, format!("cannot be read: {error}"))
-            }
-            Self::Unreadable { path, source } => Finding::of_file(path, source.to_string()),
+            Self::Unreadable { path, source } => match &**source {
+                ReadError::Io(error) => Finding::of_file(path, format!("cannot be read: {error}")),
+                other => Finding::of_file(path, other.to_string()),
+            },
         }
     }
 }
 
-/// The configuration in force: defaults, then `chancery.yaml` if there is one, then the
+/// The configuration in force: defaults, then `chancery.yaml` with this content, then the
 /// environment, then the flags (the last two come together, from the command line's definition).
 ///
 /// # Errors
-/// Returns an error if the file cannot be read, or has a fault.
-pub(crate) fn effective(flags: &ServeFlags) -> Result<Config, InvalidConfig> {
-    let mut config = from_file(&flags.dir)?;
+/// Returns an error if the file could not be read, or has a fault.
+pub(crate) fn parsed(flags: &ServeFlags, content: &FileContent) -> Result<Config, InvalidConfig> {
+    let mut config = from_file(&flags.dir, content)?;
     override_by(&mut config, flags);
     Ok(config)
 }
@@ -84,30 +120,24 @@ pub(crate) fn restart_needed(old: &Config, new: &Config) -> Vec<String> {
     differ.filter(|key| !LIVE.contains(&key.as_str())).cloned().collect()
 }
 
-fn from_file(dir: &Path) -> Result<Config, InvalidConfig> {
+fn from_file(dir: &Path, content: &FileContent) -> Result<Config, InvalidConfig> {
     let path = dir.join(FILE);
-    let file = match read(&path) {
-        Ok(Some(file)) => file,
-        Ok(None) => return Ok(Config::default()),
-        Err(source) => return Err(InvalidConfig::Unreadable { path, source }),
+    let (text, real_path) = match content {
+        FileContent::Text { text, real_path } => (text, real_path.as_deref()),
+        FileContent::Missing => return Ok(Config::default()),
+        FileContent::Unreadable(source) => {
+            return Err(InvalidConfig::Unreadable { path, source: Arc::clone(source) });
+        }
     };
-    match syntax::from_yaml::<Config>(&file.text) {
+    match syntax::from_yaml::<Config>(text) {
         Ok(config) => Ok(resolved(config, dir)),
-        Err(fault) => Err(InvalidConfig::Broken(Box::new(finding(dir, &path, &fault, &file)))),
-    }
-}
-
-/// The file; `None` if there is none. A symlink that leads nowhere is no missing file: without the
-/// file, everything would have its default.
-pub(super) fn read(path: &Path) -> Result<Option<ConfigText>, ReadError> {
-    let text = OpenFile::open(path).and_then(|file| {
-        let id = FileId::of(file.metadata());
-        Ok(ConfigText { text: file.read_to_string(MAX_BYTES)?, id })
-    });
-    match text {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.is_not_found() && is_absent(&fs::symlink_metadata(path)) => Ok(None),
-        Err(error) => Err(error),
+        Err(fault) => {
+            let finding = match lies_in(dir, real_path) {
+                true => Finding::of_config(&path, &fault, text),
+                false => foreign(&path, &fault),
+            };
+            Err(InvalidConfig::Broken(Box::new(finding)))
+        }
     }
 }
 
@@ -116,23 +146,19 @@ fn is_absent(found: &io::Result<Metadata>) -> bool {
     found.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// The finding for a fault. Nothing is quoted from a file outside of the directory: a symlink may
-/// lead to one that the operator of the directory cannot read.
-fn finding(dir: &Path, path: &Path, fault: &Fault, file: &ConfigText) -> Finding {
-    if is_inside(dir, path, file.id).is_ok_and(|inside| inside) {
-        return Finding::of_config(path, fault, &file.text);
-    }
+/// The finding for a fault in a file outside of the directory, of which nothing is quoted: a symlink
+/// may lead to one that the operator of the directory cannot read.
+fn foreign(path: &Path, fault: &Fault) -> Finding {
     let message = "is no configuration of the server; it lies outside of the directory, so nothing \
                    of it is shown";
     let place = Fault { position: fault.position, confidential: true, ..Fault::new(message) };
     Finding::of_config(path, &place, "")
 }
 
-/// Returns true if the path leads to this very file, and that lies in the directory. The path alone
-/// says nothing about the file that was read: it may have led elsewhere by then.
-fn is_inside(dir: &Path, path: &Path, id: FileId) -> io::Result<bool> {
-    let (dir, path) = (fs::canonicalize(dir)?, fs::canonicalize(path)?);
-    Ok(path.starts_with(dir) && FileId::of(&fs::symlink_metadata(path)?) == id)
+/// Returns true if the file that was read lies in the directory.
+fn lies_in(dir: &Path, real_path: Option<&Path>) -> bool {
+    let dir = fs::canonicalize(dir);
+    real_path.zip(dir.ok()).is_some_and(|(real, dir)| real.starts_with(dir))
 }
 
 /// Makes relative paths of the file start at the directory of the file, not at the one where the
@@ -203,6 +229,10 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    fn effective(flags: &ServeFlags) -> Result<Config, InvalidConfig> {
+        parsed(flags, &FileContent::read(&flags.dir))
+    }
     use crate::config::{AdminAddress, ListenAddress, LogLevel};
 
     fn dir_with(text: &str) -> (tempfile::TempDir, ServeFlags) {
@@ -282,15 +312,13 @@ mod tests {
         fs::write(&own, "root: own\n").unwrap();
         let link = dir.path().join(FILE);
         symlink(&foreign, &link).unwrap();
-        let read_text = read(&link).unwrap().unwrap();
+        let flags = ServeFlags { dir: dir.path().to_owned(), ..ServeFlags::default() };
+        let content = FileContent::read(dir.path());
         fs::remove_file(&link).unwrap();
         symlink(&own, &link).unwrap();
-        let fault = syntax::from_yaml::<Config>(&read_text.text).unwrap_err();
-        let shown = finding(dir.path(), &link, &fault, &read_text);
+        let shown = parsed(&flags, &content).unwrap_err().finding();
         assert!(!format!("{shown:?}").contains("hash"), "{shown:?}");
-        let own_text = read(&link).unwrap().unwrap();
-        let fault = syntax::from_yaml::<Config>(&own_text.text).unwrap_err();
-        let shown = finding(dir.path(), &link, &fault, &own_text);
+        let shown = effective(&flags).unwrap_err().finding();
         assert!(shown.rendered().contains("root: own"), "{shown:?}");
     }
 
@@ -435,7 +463,8 @@ mod tests {
     #[test]
     fn every_key_is_documented() {
         let text = include_str!("../../../../docs/configuration.md");
-        let derived = serde_json::json!({"memory": "1MiB", "max-big-responses": 1});
+        let derived =
+            serde_json::json!({"memory": "1MiB", "max-big-responses": 1, "max-file-bytes": 1});
         let limits = serde_json::from_value(derived).unwrap();
         let control_plane = Some(String::new());
         let all = Config { tls: None, control_plane, limits, ..Config::default() };

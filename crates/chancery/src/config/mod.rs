@@ -20,6 +20,7 @@ mod version;
 
 use std::path::{Path, PathBuf};
 
+use chancery_server::AvailableMemory;
 use chancery_sources::Options;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -29,7 +30,7 @@ pub(crate) use file::{ConfigChange, ConfigFile};
 pub(crate) use flags::ServeFlags;
 pub(crate) use groups::{Decision, GroupRule};
 pub(crate) use limits::LimitsTable;
-pub(crate) use load::{InvalidConfig, effective};
+pub(crate) use load::{FileContent, InvalidConfig, parsed};
 pub(crate) use socket_mode::SocketMode;
 pub(crate) use units::{Size, Span};
 
@@ -190,7 +191,7 @@ impl Config {
             ChangeDetection::Events => chancery_sources::Watch::Events,
             ChangeDetection::Sweeps => chancery_sources::Watch::Sweeps,
         };
-        self.limits.apply_to(&mut options);
+        self.limits.apply_to(&mut options, AvailableMemory::of_this_process());
         options
     }
 }

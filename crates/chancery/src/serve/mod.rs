@@ -45,7 +45,7 @@ use self::metrics::LoadMetrics;
 use self::reloads::Reloads;
 use self::signals::{OperatorSignal, Signals};
 use crate::admin::{self, Admin, AdminHosts, LoadStatus, Readiness, ReadinessState};
-use crate::config::{self, Config, ConfigFile, ServeFlags};
+use crate::config::{self, Config, ConfigFile, FileContent, ServeFlags};
 use crate::exit::Failure;
 use crate::logging;
 
@@ -56,7 +56,8 @@ const TASKS_BETWEEN_READS: u32 = 1024;
 
 /// Runs the server as the flags say, until a signal stops it.
 pub(crate) fn run(flags: &ServeFlags) -> Result<(), Failure> {
-    let config = config::effective(flags)?;
+    let content = FileContent::read(&flags.dir);
+    let config = config::parsed(flags, &content)?;
     if flags.print_config {
         return first::print(&config);
     }
@@ -76,7 +77,8 @@ pub(crate) fn run(flags: &ServeFlags) -> Result<(), Failure> {
         .enable_all()
         .build();
     let runtime = runtime.context("cannot start the threads of the server")?;
-    let ended = runtime.block_on(serve(flags, config, schema, &dropped));
+    let file = ConfigFile::new(flags.clone(), config.clone(), content);
+    let ended = runtime.block_on(serve(flags, config, file, schema, &dropped));
     // A task that still runs was cut on purpose, or reads a directory that does not answer.
     runtime.shutdown_background();
     ended
@@ -94,11 +96,11 @@ struct Parts {
 async fn serve(
     flags: &ServeFlags,
     config: Config,
+    file: ConfigFile,
     schema: Schema,
     dropped: &Counter,
 ) -> Result<(), Failure> {
     let mut signals = Signals::new().context("cannot listen to signals")?;
-    let file = ConfigFile::new(flags.clone(), config.clone());
     let directory = Directory::new(config.source(&flags.dir), schema.clone());
     let (admin, server_metrics, metrics) = admin(directory.catalog(), &config, dropped);
 
@@ -140,7 +142,7 @@ fn server_config(config: &Config) -> chancery_server::Config {
              files (`ulimit -n`) allows no more"
         );
     }
-    let of_one = descriptors::one_client(taken);
+    let of_one = server.limits.of_one_peer().connections;
     if of_one > taken / 2 {
         warn!(
             connections = taken,
