@@ -40,10 +40,10 @@ pub(crate) struct LoadFindings {
 
 #[derive(Clone, Default)]
 struct LastLoad {
-    /// The number of loads so far.
+    /// Grows with each record.
     number: u64,
     at: Option<SystemTime>,
-    findings: LoadFindings,
+    findings: Arc<LoadFindings>,
 }
 
 #[derive(Serialize)]
@@ -52,7 +52,7 @@ struct StatusDocument<'c> {
     loaded_at: Option<u64>,
     /// The number of all faults.
     fault_count: usize,
-    faults: Vec<Finding>,
+    faults: &'c [Finding],
     /// The numbers of those that are not shown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     more_faults: Vec<MoreFaults>,
@@ -138,7 +138,7 @@ impl LoadStatus {
     pub(crate) fn record(&self, findings: LoadFindings) {
         let at = Some(SystemTime::now());
         let mut last = lock(&self.last);
-        *last = LastLoad { number: last.number + 1, at, findings };
+        *last = LastLoad { number: last.number + 1, at, findings: Arc::new(findings) };
         drop(last);
         self.document.forget();
     }
@@ -182,22 +182,21 @@ impl LoadStatus {
 /// The stamp of the present content, which grows with each load and each change of the catalog.
 fn stamp(catalog: &Catalog, last: &LastLoad) -> Stamp {
     let revision = catalog.revision().map_or(0, |revision| revision.number);
-    Stamp { load: last.number, revision }
+    Stamp { record: last.number, revision }
 }
 
 fn text(catalog: &Catalog, last: LastLoad) -> String {
     let LastLoad { at, findings, .. } = last;
-    let fault_count = findings.fault_count();
-    let LoadFindings { faults, more_faults, warnings, warning_count } = findings;
+    let LoadFindings { faults, more_faults, warnings, warning_count } = &*findings;
     let named = more_faults.files().take(MOST_FILES);
     let named = named.map(|(file, faults)| MoreFaults { file: file.to_owned(), faults });
     let since = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     let shown = StatusDocument {
         loaded_at: since.map(|since| since.as_secs()),
-        fault_count,
+        fault_count: findings.fault_count(),
         faults,
         more_faults: named.collect(),
-        warning_count,
+        warning_count: *warning_count,
         warnings: warnings.iter().map(WarningRow::from).collect(),
         held_back: catalog.held_back().iter().map(ToString::to_string).collect(),
         resources: ResourceRows(catalog),

@@ -121,9 +121,10 @@ mod tests {
 
     use super::*;
 
-    const TIME: Duration = Duration::from_secs(60);
+    pub(super) const TIME: Duration = Duration::from_secs(60);
 
-    fn admin() -> Arc<Admin> {
+    /// An interface of a server that has loaded nothing.
+    pub(super) fn admin() -> Arc<Admin> {
         Arc::new(Admin {
             readiness: Readiness::default(),
             loaded: LoadStatus::new(Catalog::default()),

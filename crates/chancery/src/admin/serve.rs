@@ -19,6 +19,7 @@ use http::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::{AbortHandle, JoinSet};
@@ -39,6 +40,7 @@ pub(crate) fn start(
     stop: CancellationToken,
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;
+    SockRef::from(&listener).listen(BACKLOG)?;
     let (told, started) = mpsc::channel();
     let thread = thread::Builder::new().name("admin".to_owned());
     thread.spawn(move || {
@@ -149,6 +151,10 @@ async fn connection(stream: TcpStream, admin: Arc<Admin>) {
 /// The number of connections at the same time where enough files may be open.
 pub(crate) const MAX_CONNECTIONS: usize = 64;
 
+/// The number of connections that wait to be accepted, which the system bounds too: with the 128 that
+/// a listener has otherwise, a burst makes a probe dial again after a second.
+const BACKLOG: i32 = 65_535;
+
 /// The number of bytes of a request line with its headers.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
@@ -166,27 +172,13 @@ mod tests {
     use std::io::Write;
     use std::net::{Ipv4Addr, TcpStream as Dialled};
 
-    use chancery_catalog::Catalog;
-    use prometheus_client::registry::Registry;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpSocket, TcpStream as Client};
 
     use super::*;
-    use crate::admin::{AdminHosts, LoadStatus, Readiness};
+    use crate::admin::tests::{TIME, admin};
 
-    const TIME: Duration = Duration::from_secs(60);
-
-    const REQUEST: &str =
-        "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-
-    fn admin() -> Arc<Admin> {
-        Arc::new(Admin {
-            readiness: Readiness::default(),
-            loaded: LoadStatus::new(Catalog::default()),
-            registry: Registry::default(),
-            hosts: AdminHosts::default(),
-        })
-    }
+    const REQUEST: &str = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
     /// A connection whose request has arrived before anybody accepts it.
     fn asking(listener: &BoundListener) -> Dialled {

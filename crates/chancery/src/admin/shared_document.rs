@@ -7,36 +7,31 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hyper::body::Bytes;
-use tokio::sync::{AcquireError, Semaphore};
+use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinError;
 
 /// The last text of a document, and the turn to build the next one.
+#[derive(Default)]
 pub(crate) struct SharedDocument {
     last: Arc<Mutex<Option<Built>>>,
     /// The turn belongs to the thread that builds, so that it lasts as long as the work, whether or
     /// not somebody still waits for it.
-    turn: Arc<Semaphore>,
+    turn: Arc<AsyncMutex<()>>,
 }
 
 /// The state of what a document shows; a later state is greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    /// The number of the last load.
-    pub(crate) load: u64,
+    /// The number of the last record of a load.
+    pub(crate) record: u64,
     /// The number of the revision of the catalog.
     pub(crate) revision: u64,
 }
 
-/// The error for a document that could not be built.
+/// The error for a document that could not be built: the builder panicked, or the process ends.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum BuildFailed {
-    /// The builder panicked, or the process ends.
-    #[error("the document was not built")]
-    Builder(#[from] JoinError),
-    /// Nothing is built any more.
-    #[error("no document is built any more")]
-    Closed(#[from] AcquireError),
-}
+#[error("the document was not built")]
+pub(crate) struct BuildFailed(#[from] JoinError);
 
 #[derive(Clone)]
 struct Built {
@@ -45,15 +40,9 @@ struct Built {
     text: Bytes,
 }
 
-impl Default for SharedDocument {
-    fn default() -> Self {
-        Self { last: Arc::default(), turn: Arc::new(Semaphore::new(1)) }
-    }
-}
-
 impl Stamp {
     fn is_at_least(self, other: Self) -> bool {
-        self.load >= other.load && self.revision >= other.revision
+        self.record >= other.record && self.revision >= other.revision
     }
 }
 
@@ -68,7 +57,7 @@ impl SharedDocument {
         if let Some(text) = self.built_since(now) {
             return Ok(text);
         }
-        let turn = Arc::clone(&self.turn).acquire_owned().await?;
+        let turn = Arc::clone(&self.turn).lock_owned().await;
         if let Some(text) = self.built_since(now) {
             return Ok(text);
         }
@@ -108,8 +97,8 @@ mod tests {
 
     const TIME: std::time::Duration = std::time::Duration::from_secs(60);
 
-    fn at(load: u64) -> Stamp {
-        Stamp { load, revision: 0 }
+    fn at(record: u64) -> Stamp {
+        Stamp { record, revision: 0 }
     }
 
     async fn within<T>(future: impl Future<Output = T>) -> T {

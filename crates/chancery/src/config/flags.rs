@@ -136,7 +136,7 @@ Signals:
 
 Exit codes:
   0   done
-  1   the configuration has faults; all of them are printed
+  1   the configuration has faults; the first 20 are printed, the others counted by file
   2   something failed: an address is in use, or a directory or certificate cannot be read
   64  the command line is wrong
 

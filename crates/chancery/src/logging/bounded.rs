@@ -56,7 +56,7 @@ impl<'l> BoundedText<'l> {
     /// Appends this as it is, if there is room for all of it.
     pub(super) fn push_whole(&mut self, text: &str) -> fmt::Result {
         if text.len() > self.room() {
-            return self.is_full();
+            return self.fill();
         }
         self.line.push_str(text);
         Ok(())
@@ -67,7 +67,7 @@ impl<'l> BoundedText<'l> {
     }
 
     /// Takes nothing more from now on, whoever goes on writing.
-    fn is_full(&mut self) -> fmt::Result {
+    fn fill(&mut self) -> fmt::Result {
         self.end = 0;
         Err(fmt::Error)
     }
@@ -79,10 +79,10 @@ impl Write for BoundedText<'_> {
         loop {
             // The part that does not fit is not looked at.
             let fitting = &rest[..rest.floor_char_boundary(self.room())];
-            let kept = fitting.find(|character| !self.notation.keeps(character));
-            let Some(at) = kept else {
+            let escaped = fitting.find(|character| !self.notation.keeps(character));
+            let Some(at) = escaped else {
                 self.line.push_str(fitting);
-                return if fitting.len() == rest.len() { Ok(()) } else { self.is_full() };
+                return if fitting.len() == rest.len() { Ok(()) } else { self.fill() };
             };
             self.line.push_str(&rest[..at]);
             let mut from = rest[at..].chars();

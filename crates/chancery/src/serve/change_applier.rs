@@ -91,13 +91,9 @@ impl ChangeApplier {
 
     /// Takes a changed `chancery.yaml`, as far as it can be used.
     fn configured(&self, state: &mut ApplierState, changed: ConfigChange) {
-        state.config_fault = match &changed {
-            ConfigChange::Usable { .. } => None,
-            ConfigChange::Unusable(invalid) => Some(invalid.finding()),
-        };
-        self.metrics.config(state.config_fault.is_some());
         match changed {
             ConfigChange::Usable { config, restart } => {
+                state.config_fault = None;
                 info!("chancery.yaml changed; its groups are in force");
                 if !restart.is_empty() {
                     warn!(keys = restart.join(", "), "a restart brings these keys into force");
@@ -110,8 +106,10 @@ impl ChangeApplier {
             ConfigChange::Unusable(invalid) => {
                 let finding = invalid.finding();
                 error!("chancery.yaml cannot be used, what was in force stays: {finding}");
+                state.config_fault = Some(finding);
             }
         }
+        self.metrics.config(state.config_fault.is_some());
     }
 
     fn log_report(&self, state: &mut ApplierState, report: &LoadReport) {
@@ -172,7 +170,7 @@ fn log_warnings(warnings: &[Warning]) {
         }
     }
     if let Some(line) = rest.line_of("warning") {
-        warn!("and {line}; `/config` lists them");
+        warn!("and {line}; `/config` lists more");
     }
 }
 
