@@ -168,9 +168,18 @@ impl fmt::Display for TestProgress {
 
 /// Runs some seconds of mutations: more than the tests make by default, and far from all there are.
 fn fuzz(root: &Path) -> Result<()> {
-    let words = ["test", "--workspace", "--all-features", "--quiet", "--test", "fuzz"];
-    run(cargo(root, &words).env("CHANCERY_FUZZ_RUNS", "10000"))
+    let own = ["test", "--workspace", "--all-features", "--quiet", "--test", "fuzz"];
+    // The configuration of the daemon is a part of a program, whose tests are with its code.
+    let of_daemon =
+        ["test", "--package", "chancery", "--all-features", "--quiet", "--bins", MUTATIONS];
+    for words in [&own[..], &of_daemon[..]] {
+        run(cargo(root, words).env("CHANCERY_FUZZ_RUNS", "10000"))?;
+    }
+    Ok(())
 }
+
+/// The word in the names of tests that make mutations.
+const MUTATIONS: &str = "mutations";
 
 #[cfg(test)]
 mod tests {
