@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use bytes::Bytes;
 use tokio::time::{sleep, timeout};
 
 use super::memory::half;
@@ -172,6 +173,32 @@ async fn stall_half_sent(stage: &Stage) -> Result<String> {
     Ok(format!("{end}; the poll: 408"))
 }
 
+/// A client that has had its first answer, and then says nothing on its connection.
+struct Quiet {
+    request: Sotw,
+    answer: Bytes,
+    call: Call,
+    _connection: Http2,
+}
+
+impl Quiet {
+    async fn start(stage: &Stage) -> Result<Self> {
+        let connection = stage.http2(READS).await?;
+        let request = Sotw::first("attacker", CDS, ["innocent"]);
+        let mut call = connection.sotw(&request).await?;
+        let answer = call.message_within(PATIENCE).await?;
+        Ok(Self { request, answer, call, _connection: connection })
+    }
+
+    /// Asks for another resource, and is answered.
+    async fn stays_served(mut self) -> Result<()> {
+        let names = vec!["edited".to_owned()];
+        let again = Sotw { names, ..self.request.answer(&self.answer, None) };
+        self.call.send(&again.encode())?;
+        self.call.message_within(PATIENCE).await.map(drop)
+    }
+}
+
 fn idle_setup(setup: &mut Setup) {
     setup.limit("idle-timeout: 1s");
     // A peer that does not leave when it is told to is cut after that.
@@ -179,10 +206,7 @@ fn idle_setup(setup: &mut Setup) {
 }
 
 async fn idle(stage: &Stage) -> Result<String> {
-    let connection = stage.http2(READS).await?;
-    let request = Sotw::first("attacker", CDS, ["innocent"]);
-    let mut quiet = connection.sotw(&request).await?;
-    let answer = quiet.message_within(PATIENCE).await?;
+    let quiet = Quiet::start(stage).await?;
     let mut idle = Vec::new();
     for _ in 0..100 {
         idle.push(Raw::http2(stage.xds(), 65_535).await?);
@@ -195,9 +219,7 @@ async fn idle(stage: &Stage) -> Result<String> {
     }
     // More than twice the time has passed for this one when it is answered again.
     sleep(Duration::from_secs(1)).await;
-    let again = Sotw { names: vec!["edited".to_owned()], ..request.answer(&answer, None) };
-    quiet.send(&again.encode())?;
-    quiet.message_within(PATIENCE).await.context("a connection with a stream")?;
+    quiet.stays_served().await.context("a connection with a stream")?;
     Ok(format!("100 are closed, {left} with GOAWAY; the one with a stream is served"))
 }
 
@@ -238,15 +260,12 @@ fn keepalive_setup(setup: &mut Setup) {
 }
 
 async fn keepalive(stage: &Stage) -> Result<String> {
-    let connection = stage.http2(READS).await?;
-    let request = Sotw::first("attacker", CDS, ["innocent"]);
-    let mut quiet = connection.sotw(&request).await?;
-    let answer = quiet.message_within(PATIENCE).await?;
+    let quiet = Quiet::start(stage).await?;
     let mut deaf = Vec::new();
     for _ in 0..100 {
         let mut raw = Raw::http2(stage.xds(), 65_535).await?;
         raw.write(&frame(HEADERS, END_HEADERS, 1, &request_block(ADS_SOTW))).await;
-        raw.write(&frame(DATA, 0, 1, &framed(&request.encode()))).await;
+        raw.write(&frame(DATA, 0, 1, &framed(&quiet.request.encode()))).await;
         deaf.push(raw);
     }
     for raw in &mut deaf {
@@ -254,9 +273,7 @@ async fn keepalive(stage: &Stage) -> Result<String> {
     }
     // By now the other one has answered several pings.
     sleep(Duration::from_secs(3)).await;
-    let again = Sotw { names: vec!["edited".to_owned()], ..request.answer(&answer, None) };
-    quiet.send(&again.encode())?;
-    quiet.message_within(PATIENCE).await.context("a peer that answers")?;
+    quiet.stays_served().await.context("a peer that answers")?;
     Ok("100 peers that answer no ping are gone; the one that does is served".to_owned())
 }
 
