@@ -226,7 +226,7 @@ impl StreamBody {
                         self.leave(work, Line::End);
                         return Ok(true);
                     }
-                    // What small ones lead to is counted when all of them were taken.
+                    // The memory of small ones is counted when all of them were taken.
                     if message.len() > SMALL_REQUEST {
                         self.check_memory(0)?;
                     }
