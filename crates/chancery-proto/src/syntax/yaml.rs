@@ -12,8 +12,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, Tag};
 
+use super::counted::{CountedInput, TokenCount};
 use super::flow;
 use super::path::{FieldPath, PathStep};
 use super::scalar;
@@ -35,11 +36,6 @@ pub(crate) struct Documents<'a> {
 /// Reads all documents of a text.
 pub(crate) fn read(text: &str) -> Documents<'_> {
     if let Some(documents) = flow::read_as_json(text) {
-        return documents;
-    }
-    if let Some(fault) = flow::too_large(text) {
-        let mut documents = Documents::default();
-        documents.faults.push(|| fault);
         return documents;
     }
     let mut reader = YamlReader { size: TreeSize::of(text), ..YamlReader::default() };
@@ -95,12 +91,16 @@ struct Anchored<'a> {
 
 impl<'a> YamlReader<'a> {
     fn run(&mut self, text: &'a str) -> YamlResult {
-        let mut parser = Parser::<StrInput<'a>>::new_from_str(text);
+        let tokens = TokenCount::of_at_most(flow::MOST_TOKENS);
+        let mut parser = Parser::new(CountedInput::new(text, &tokens));
         while let Some(event) = parser.next_event() {
+            if tokens.is_exceeded() {
+                let mark = event.map_or_else(|error| *error.marker(), |(_, span)| span.start);
+                return Err(Box::new(flow::too_large(position(&mark))));
+            }
+            tokens.start_again();
             let (event, span) = event.map_err(|error| {
-                let mark = error.marker();
-                let position = Position::new(mark.line(), mark.col() + 1);
-                self.fault(format!("no YAML: {}", error.info()), position)
+                self.fault(format!("no YAML: {}", error.info()), position(error.marker()))
             })?;
             self.take_event(event, &span)?;
         }
@@ -108,7 +108,7 @@ impl<'a> YamlReader<'a> {
     }
 
     fn take_event(&mut self, event: Event<'a>, span: &Span) -> YamlResult {
-        let position = Position::new(span.start.line(), span.start.col() + 1);
+        let position = position(&span.start);
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 self.scalar(text, style, anchor, tag.as_deref(), position)
@@ -311,6 +311,10 @@ impl Frame<'_> {
             _ => None,
         }
     }
+}
+
+fn position(mark: &Marker) -> Position {
+    Position::new(mark.line(), mark.col() + 1)
 }
 
 /// The path to what is being read.
