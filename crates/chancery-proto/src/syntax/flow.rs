@@ -13,23 +13,37 @@ const SMALL: usize = 256 * 1024;
 /// The most tokens that the scanner may keep: words, texts, commas, colons and brackets.
 pub(super) const MOST_TOKENS: usize = 500_000;
 
-/// Reads a large text that is JSON; `None` if it is none.
-pub(super) fn read_as_json(text: &str) -> Option<Documents<'_>> {
+/// Reads a large text that is JSON. The error is the fault of one that begins like JSON and is none.
+pub(super) fn read_as_json(text: &str) -> Result<Documents<'_>, Option<Fault>> {
     if text.len() <= SMALL || !is_flow(text) {
-        return None;
+        return Err(None);
     }
-    Some(json::read(text)).filter(|documents| documents.faults.is_empty())
+    let documents = json::read(text);
+    // A key that is given twice is a fault too, but leaves the text JSON.
+    if documents.roots.is_empty() { Err(documents.faults.into_first()) } else { Ok(documents) }
 }
 
-/// The fault of a text with a flow collection that is too large.
-pub(super) fn too_large(position: Position) -> Fault {
-    Fault::new("a flow collection (`[…]` or `{…}`) is too large")
-        .at(position)
-        .hint("write it in lines that begin with `- ` or a key, or write the file as JSON")
+/// The fault of a text with a flow collection that is too large and begins here.
+///
+/// The author may have meant to write JSON, so the fault is that for which the collection is none.
+pub(super) fn too_large(position: Position, no_json: Option<Fault>) -> Fault {
+    let Some(fault) = no_json.filter(|fault| fault.position >= Some(position)) else {
+        return Fault::new("a flow collection (`[…]` or `{…}`) is too large")
+            .at(position)
+            .hint("write it in lines that begin with `- ` or a key, or write the file as JSON");
+    };
+    if fault.hint.is_some() {
+        return fault;
+    }
+    fault.hint(
+        "a flow collection (`[…]` or `{…}`) as large as this one is read only from a file that is \
+         JSON; if it is YAML, write it in lines that begin with `- ` or a key",
+    )
 }
 
 /// Returns true if the text as a whole is a flow collection.
 fn is_flow(text: &str) -> bool {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     text.trim_start().starts_with(['[', '{'])
 }
 
@@ -44,7 +58,8 @@ mod tests {
     }
 
     fn is_too_large(text: &str) -> bool {
-        fault(text).is_some_and(|fault| fault.message.contains("flow collection"))
+        let told = fault(text).map(|fault| [fault.message, fault.hint.unwrap_or_default()]);
+        told.is_some_and(|told| told.concat().contains("flow collection"))
     }
 
     fn is_read(text: &str) -> bool {
@@ -99,6 +114,7 @@ mod tests {
         let zeros = many("0, ", 2);
         for text in [
             format!("[{}1]", many("{\"a\": [1, 2, 3]},\n ", 14)),
+            format!("\u{feff}[{}1]", many("{\"a\": [1, 2, 3]},\n ", 14)),
             many("- a: 'a text with an open [bracket'\n  b: {c: [1, 2]}\n", 8),
             // A file that is indented as a whole, with brackets that nothing closes.
             format!("resources:\n{}", many("  - a: x [\n    # {\n    b: {c: '['}\n", 8)),
@@ -108,5 +124,29 @@ mod tests {
         ] {
             assert!(is_read(&text), "{}: {:?}", &text[..40], fault(&text));
         }
+    }
+
+    #[test]
+    fn a_large_text_that_is_nearly_json_is_told_why_it_is_none() {
+        let numbers = many("{\"a\": 12345678},\n", 6);
+        let fault = fault(&format!("[{numbers}{{\"a\": 1,}}]")).unwrap();
+        assert_eq!(fault.message, "no JSON: expected a key in double quotes, found `}`");
+        assert_eq!(fault.position.unwrap().line as usize, MOST_TOKENS / 6 + 2);
+        assert!(fault.hint.unwrap().contains("only from a file that is JSON"));
+    }
+
+    #[test]
+    fn a_large_collection_behind_another_document_is_told_by_its_own_place() {
+        for begin in ["[", "[["] {
+            let fault = fault(&format!("{{}}\n---\n{begin}{}", many("0,", 2))).unwrap();
+            assert!(fault.message.contains("flow collection"), "{fault}");
+            assert!((2..=3).contains(&fault.position.unwrap().line), "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_large_text_of_json_with_a_key_given_twice_is_told_so() {
+        let fault = fault(&format!("[{}{{\"b\": 1, \"b\": 2}}]", many("{\"a\": 12345678},\n", 6)));
+        assert!(fault.unwrap().message.contains("the key `b` is given twice"));
     }
 }

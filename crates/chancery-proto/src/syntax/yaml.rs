@@ -35,11 +35,12 @@ pub(crate) struct Documents<'a> {
 
 /// Reads all documents of a text.
 pub(crate) fn read(text: &str) -> Documents<'_> {
-    if let Some(documents) = flow::read_as_json(text) {
-        return documents;
-    }
+    let no_json = match flow::read_as_json(text) {
+        Ok(documents) => return documents,
+        Err(fault) => fault,
+    };
     let mut reader = YamlReader { size: TreeSize::of(text), ..YamlReader::default() };
-    if let Err(fault) = reader.run(text) {
+    if let Err(fault) = reader.run(text, no_json) {
         reader.done.faults.push(|| *fault);
     }
     reader.done
@@ -90,18 +91,22 @@ struct Anchored<'a> {
 }
 
 impl<'a> YamlReader<'a> {
-    fn run(&mut self, text: &'a str) -> YamlResult {
+    /// Reads the text. `no_json` is the reason why it is no JSON, if it looks like that.
+    fn run(&mut self, text: &'a str, no_json: Option<Fault>) -> YamlResult {
         let tokens = TokenCount::of_at_most(flow::MOST_TOKENS);
         let mut parser = Parser::new(CountedInput::new(text, &tokens));
+        let mut behind = Marker::new(0, 1, 0);
         while let Some(event) = parser.next_event() {
             if tokens.is_exceeded() {
-                let mark = event.map_or_else(|error| *error.marker(), |(_, span)| span.start);
-                return Err(Box::new(flow::too_large(position(&mark))));
+                // The text may have ended within a token, which is an error of its own.
+                let start = event.map_or(behind, |(_, span)| span.start);
+                return Err(Box::new(flow::too_large(position(&start), no_json)));
             }
             tokens.start_again();
             let (event, span) = event.map_err(|error| {
                 self.fault(format!("no YAML: {}", error.info()), position(error.marker()))
             })?;
+            behind = span.end;
             self.take_event(event, &span)?;
         }
         Ok(())
