@@ -122,7 +122,7 @@ impl Parsing<'_> {
         let known = before.map_or(&[][..], |before| &before.parts);
         let is_yaml = self.found.format == Format::Yaml;
         let text = is_yaml.then(|| str::from_utf8(bytes).ok()).flatten();
-        let pieces = text.and_then(|text| document::pieces(Format::Yaml, text));
+        let pieces = text.and_then(document::pieces);
         match pieces.and_then(|pieces| self.together(&pieces, known)) {
             Some(document) => Ok(document),
             None => self.parse_caught(bytes),
