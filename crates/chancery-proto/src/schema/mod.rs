@@ -105,8 +105,7 @@ impl Schema {
 
     /// The message of a type URL. The prefix of the URL may be anything or missing.
     pub fn message(&self, type_url: &str) -> Option<MessageDescriptor> {
-        let name = type_url.rsplit_once('/').map_or(type_url, |(_, name)| name);
-        self.pool.get_message_by_name(name)
+        self.pool.get_message_by_name(TypeUrl::message_name_in(type_url))
     }
 
     /// The pool of all descriptors.

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use chancery_core::TypeUrl;
 use prost_reflect::{
     DynamicMessage, ExtensionDescriptor, FieldDescriptor, MapKey, MessageDescriptor,
     ReflectMessage, Value,
@@ -246,7 +247,7 @@ fn is_source_in(value: &DynamicMessage) -> bool {
 fn is_closed_secret(any: &DynamicMessage) -> bool {
     let Some(value) = any.get_field_by_number(any::VALUE) else { return false };
     let url = any::type_url(any).unwrap_or_default();
-    let known = any.descriptor().parent_pool().get_message_by_name(any::message_name(&url));
+    let known = any.descriptor().parent_pool().get_message_by_name(TypeUrl::message_name_in(&url));
     known.is_some() && has_content(&value)
 }
 

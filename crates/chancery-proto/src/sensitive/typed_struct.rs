@@ -6,13 +6,13 @@
 //! A content that is not of its known type may hold any secret of that type. Not here: the names of
 //! entries, which count in every `Struct` (`names`).
 
+use chancery_core::TypeUrl;
 use prost_reflect::{
     DeserializeOptions, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage,
 };
 use serde_json::Value as Json;
 
 use super::{fields, is_secret, values, withheld_path};
-use crate::any::message_name;
 use crate::json::{tidy_numbers, to_value};
 use crate::walk::text_in;
 
@@ -67,7 +67,7 @@ pub(super) fn typed_form(
     if !is_typed_struct(descriptor) || !matches!(field.kind(), Kind::Message(_)) {
         return None;
     }
-    let name = message_name(text_in(message, "type_url"));
+    let name = TypeUrl::message_name_in(text_in(message, "type_url"));
     let known = descriptor.parent_pool().get_message_by_name(name)?;
     let content = message.get_field(field);
     match typed(known, content.as_message()?) {
@@ -89,7 +89,7 @@ fn typed(known: MessageDescriptor, content: &DynamicMessage) -> Option<DynamicMe
 fn remove_unknown(json: &mut Json, is_known: &dyn Fn(&str) -> bool) {
     let stays = |part: &mut Json| {
         let url = part.get("@type").and_then(Json::as_str);
-        let unknown = url.is_some_and(|url| !is_known(message_name(url)));
+        let unknown = url.is_some_and(|url| !is_known(TypeUrl::message_name_in(url)));
         if !unknown {
             remove_unknown(part, is_known);
         }
