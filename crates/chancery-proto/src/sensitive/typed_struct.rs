@@ -24,37 +24,29 @@ pub(super) enum TypedForm {
     Unreadable,
 }
 
+impl TypedForm {
+    /// Returns true for a content that is withheld in the form of its type.
+    pub(super) fn is_withheld(&self) -> bool {
+        self.holds(|typed| is_secret(&typed.descriptor()) || withheld_path(typed).is_some())
+    }
+
+    /// Returns true for a content that has hidden values in the form of its type.
+    pub(super) fn hides(&self) -> bool {
+        self.holds(|typed| !values::of(typed).is_empty())
+    }
+
+    /// Returns true if the message holds such values. Texts that cannot be read may hold any.
+    fn holds(&self, has_values: impl Fn(&DynamicMessage) -> bool) -> bool {
+        match self {
+            Self::Message(typed) => has_values(typed),
+            Self::Unreadable => true,
+        }
+    }
+}
+
 /// Returns true for the two messages of this form.
 pub(super) fn is_typed_struct(descriptor: &MessageDescriptor) -> bool {
     matches!(descriptor.full_name(), "xds.type.v3.TypedStruct" | "udpa.type.v1.TypedStruct")
-}
-
-/// Returns true for the content of a `TypedStruct` that is withheld in the form of its type.
-pub(super) fn is_withheld(
-    message: &DynamicMessage,
-    descriptor: &MessageDescriptor,
-    field: &FieldDescriptor,
-) -> bool {
-    match typed_form(message, descriptor, field) {
-        Some(TypedForm::Message(typed)) => {
-            is_secret(&typed.descriptor()) || withheld_path(&typed).is_some()
-        }
-        Some(TypedForm::Unreadable) => true,
-        None => false,
-    }
-}
-
-/// Returns true for the content of a `TypedStruct` that has hidden values in the form of its type.
-pub(super) fn hides(
-    message: &DynamicMessage,
-    descriptor: &MessageDescriptor,
-    field: &FieldDescriptor,
-) -> bool {
-    match typed_form(message, descriptor, field) {
-        Some(TypedForm::Message(typed)) => !values::of(&typed).is_empty(),
-        Some(TypedForm::Unreadable) => true,
-        None => false,
-    }
 }
 
 /// The form of a field of a message. The result is `None` for all but the content of a
