@@ -78,7 +78,11 @@ impl TypeUrl {
 
     /// The full name of the message, without the prefix.
     pub fn message_name(&self) -> &str {
-        let url = self.as_str();
+        Self::message_name_in(self.as_str())
+    }
+
+    /// The full name of the message in a URL. The prefix may be anything or missing.
+    pub fn message_name_in(url: &str) -> &str {
         url.rsplit_once('/').map_or(url, |(_, name)| name)
     }
 

@@ -4,6 +4,7 @@
 //! kilobytes can nest thousands of them. Code that opens one `Any` after another counts the levels
 //! and stops at [`MAX_DEPTH`].
 
+use chancery_core::TypeUrl;
 use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage};
 
 /// The number of levels of `Any` that are opened. The depth of one decoder (100) comes on top.
@@ -19,16 +20,11 @@ pub(crate) fn type_url(any: &DynamicMessage) -> Option<String> {
     Some(any.get_field_by_number(TYPE_URL)?.as_str()?.to_owned())
 }
 
-/// The name of the message in a type URL. The prefix may be missing.
-pub(crate) fn message_name(type_url: &str) -> &str {
-    type_url.rsplit_once('/').map_or(type_url, |(_, name)| name)
-}
-
 /// Decodes the message in an `Any`. The result is `None` if the type is unknown or the bytes are
 /// not of that type.
 pub(crate) fn open(any: &DynamicMessage) -> Option<DynamicMessage> {
     let url = any.get_field_by_number(TYPE_URL)?;
-    let name = message_name(url.as_str()?);
+    let name = TypeUrl::message_name_in(url.as_str()?);
     let descriptor = any.descriptor().parent_pool().get_message_by_name(name)?;
     let value = any.get_field_by_number(VALUE)?;
     DynamicMessage::decode(descriptor, value.as_bytes()?.clone()).ok()

@@ -12,6 +12,7 @@ const BLOCK: usize = 64 * 1024;
 /// Bytes that are gathered until there are enough of them.
 #[derive(Debug, Default)]
 pub struct Gathered {
+    /// Blocks of [`BLOCK`] bytes, which take as much memory.
     full: Vec<BytesMut>,
     open: BytesMut,
 }
@@ -42,7 +43,7 @@ impl Gathered {
 
     /// The number of bytes.
     pub fn len(&self) -> usize {
-        self.full.iter().map(BytesMut::len).sum::<usize>() + self.open.len()
+        self.full.len() * BLOCK + self.open.len()
     }
 
     /// Returns true if there are no bytes.
@@ -52,7 +53,7 @@ impl Gathered {
 
     /// The number of bytes of memory.
     pub fn held_bytes(&self) -> usize {
-        self.full.iter().map(BytesMut::capacity).sum::<usize>() + self.open.capacity()
+        self.full.len() * BLOCK + self.open.capacity()
     }
 
     /// The bytes at the beginning: all of them, if they are few.
@@ -62,11 +63,11 @@ impl Gathered {
 
     /// Takes all bytes.
     pub fn take(&mut self) -> Bytes {
+        let size = self.len();
         let (full, open) = (std::mem::take(&mut self.full), std::mem::take(&mut self.open));
         if full.is_empty() {
             return open.freeze();
         }
-        let size = full.iter().map(BytesMut::len).sum::<usize>() + open.len();
         let mut all = BytesMut::with_capacity(size);
         // Each block is given back when it is copied.
         full.into_iter().for_each(|block| all.extend_from_slice(&block));
@@ -82,9 +83,12 @@ mod tests {
     #[test]
     fn the_bytes_are_those_that_were_added_however_they_came() {
         let bytes: Vec<u8> = (0..3 * BLOCK + 7).map(|at| (at % 251) as u8).collect();
-        for part in [1_000, BLOCK, BLOCK + 1, bytes.len()] {
+        for part in [1, 1_000, 12_345, BLOCK / 2, BLOCK / 2 + 1, BLOCK, BLOCK + 1, bytes.len()] {
             let mut gathered = Gathered::default();
             bytes.chunks(part).for_each(|part| gathered.push(part));
+            for block in &gathered.full {
+                assert_eq!((block.len(), block.capacity()), (BLOCK, BLOCK), "in parts of {part}");
+            }
             assert_eq!(gathered.len(), bytes.len());
             assert!(gathered.held_bytes() < bytes.len() + 2 * BLOCK, "in parts of {part}");
             assert_eq!(&gathered.beginning()[..100], &bytes[..100]);

@@ -116,7 +116,9 @@ fn documents(target: &str, format: Format, corpus: &[&str]) {
             let shown = viewer.show(Notation::Yaml, &found.type_url, found.resource.body());
             assert!(!shown.contains(SECRET), "{shown}");
         }
-        if let Some(pieces) = pieces(format, &text) {
+        if format == Format::Yaml
+            && let Some(pieces) = pieces(&text)
+        {
             assert!(pieces.len() <= input.len());
         }
     });

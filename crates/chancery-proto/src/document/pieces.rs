@@ -1,12 +1,10 @@
-//! The parts of a text that can be read independently of each other.
+//! The parts of a text in YAML that can be read independently of each other.
 //!
 //! Every YAML document of a stream stands alone. A line that starts with `---` begins one, wherever
 //! it stands, even in a block scalar or a quoted text. Some things tie documents together or change
 //! how lines are counted: directives, anchors (aliases count against one budget for the whole text)
 //! and line breaks of other systems. A text with any of these stays in one piece, and so does one
 //! of very many documents that are next to empty.
-
-use super::Format;
 
 /// A part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,13 +15,14 @@ pub struct Piece<'a> {
     pub text: &'a str,
 }
 
-/// Splits a text into its documents. The result is `None` if the text has to be read as a whole.
+/// Splits a text in YAML into its documents. The result is `None` if the text has to be read as a
+/// whole.
 ///
 /// If each document is without faults and no two define the same name, the documents together give
 /// the same resources as the whole text, with lines counted from the start of the piece.
-pub fn pieces(format: Format, text: &str) -> Option<Vec<Piece<'_>>> {
+pub fn pieces(text: &str) -> Option<Vec<Piece<'_>>> {
     let depends = |line: &str| line.starts_with('%') || line.starts_with("...");
-    if format != Format::Yaml || text.contains(['&', '\r']) || !text.contains("\n---") {
+    if text.contains(['&', '\r']) || !text.contains("\n---") {
         return None;
     }
     // A piece costs some hundred bytes, and a resource has more than this.
@@ -65,13 +64,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::document::{Parsed, parse};
+    use crate::document::{Format, Parsed, parse};
     use crate::schema::Schema;
 
     #[test]
     fn a_piece_begins_where_a_document_does() {
         let text = "# first\na: 1\n---\nb: |\n  ---\n--- c\n----\n---";
-        let found = pieces(Format::Yaml, text).unwrap();
+        let found = pieces(text).unwrap();
         let wanted =
             [(0, "# first\na: 1\n"), (2, "---\nb: |\n  ---\n"), (5, "--- c\n----\n"), (7, "---")];
         assert_eq!(found, wanted.map(|(lines, text)| Piece { lines, text }));
@@ -82,14 +81,13 @@ mod tests {
             "%YAML 1.2\n---\n---\n",
             "a\n...\n---\n",
         ] {
-            assert_eq!(pieces(Format::Yaml, whole), None, "{whole}");
+            assert_eq!(pieces(whole), None, "{whole}");
         }
-        assert_eq!(pieces(Format::Json, "a: 1\n---\n"), None);
     }
 
     #[test]
     fn documents_that_are_next_to_empty_are_no_pieces() {
-        let count = |text: &str| pieces(Format::Yaml, text).map(|pieces| pieces.len());
+        let count = |text: &str| pieces(text).map(|pieces| pieces.len());
         assert_eq!(count(&"---\n".repeat(1000)), Some(1000));
         assert_eq!(count(&"---\n".repeat(2000)), None);
         let cluster = "---\n\"@type\": t/envoy.config.cluster.v3.Cluster\nname: a\n";
@@ -133,7 +131,7 @@ mod tests {
         #[test]
         fn good_pieces_are_what_the_whole_is(lines in vec(line(), 0..16)) {
             let (schema, text) = (Schema::bundled(), lines.join("\n"));
-            if let Some(pieces) = pieces(Format::Yaml, &text) {
+            if let Some(pieces) = pieces(&text) {
                 let read = |piece: &Piece<'_>| parse(&schema, Format::Yaml, piece.text.as_bytes());
                 let parts: Vec<_> = pieces.iter().map(read).collect();
                 let parted: Summary = pieces

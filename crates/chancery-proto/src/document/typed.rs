@@ -2,6 +2,7 @@
 //!
 //! The type is in the key `@type`, or, in protobuf text, in the brackets of an expanded `Any`.
 
+use chancery_core::TypeUrl;
 use prost_reflect::prost::Message;
 use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage, Value as Field};
 
@@ -135,7 +136,7 @@ fn packed(descriptor: &MessageDescriptor, url: &str, payload: &DynamicMessage) -
 }
 
 fn type_hint(schema: &Schema, url: &str) -> String {
-    let name = url.rsplit_once('/').map_or(url, |(_, name)| name);
+    let name = TypeUrl::message_name_in(url);
     let messages: Vec<_> = schema.pool().all_messages().collect();
     match closest(name, messages.iter().map(|message| message.full_name())) {
         Some(closest) => {

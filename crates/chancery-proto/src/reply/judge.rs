@@ -140,7 +140,7 @@ impl<'r> Judge<'r> {
 
     /// Checks C-064: all resources are of the type of the response.
     fn check_type(&self, body: &RawBody<'_>) -> Result<(), String> {
-        let name = body.type_url.rsplit_once('/').map_or(body.type_url, |(_, name)| name);
+        let name = TypeUrl::message_name_in(body.type_url);
         if name == self.type_url.message_name() {
             Ok(())
         } else if is_wrapper(name) {

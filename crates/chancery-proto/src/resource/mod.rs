@@ -206,7 +206,7 @@ pub(crate) fn own_name(
 
 /// Returns true for the type of a wrapper, with any prefix.
 pub(crate) fn is_wrapper(type_url: &str) -> bool {
-    let name = type_url.rsplit_once('/').map_or(type_url, |(_, name)| name);
+    let name = TypeUrl::message_name_in(type_url);
     matches!(name, "envoy.service.discovery.v3.Resource" | "envoy.api.v2.Resource")
 }
 

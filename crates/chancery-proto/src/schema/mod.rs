@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use chancery_core::TypeUrl;
 use prost::Message;
@@ -24,6 +24,9 @@ use prost_reflect::{
 #[derive(Clone)]
 pub struct Schema {
     pool: DescriptorPool,
+    /// The words by which a text is known to hold secrets of messages that a user added, once
+    /// somebody has asked.
+    secret_words: Arc<OnceLock<BTreeSet<String>>>,
 }
 
 /// A discovery service: one that answers `DiscoveryRequest`s.
@@ -80,7 +83,7 @@ impl Schema {
         static BUNDLED: LazyLock<Schema> = LazyLock::new(|| {
             let bytes: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
             let pool = DescriptorPool::decode(bytes).expect("build.rs decoded the same bytes");
-            Schema { pool }
+            Schema::of(pool)
         });
         BUNDLED.clone()
     }
@@ -93,18 +96,29 @@ impl Schema {
     pub fn with_descriptor_set(&self, bytes: &[u8]) -> Result<Self, SchemaError> {
         let mut pool = self.pool.clone();
         pool.decode_file_descriptor_set(bytes).map_err(SchemaError::Descriptors)?;
-        Ok(Self { pool })
+        Ok(Self::of(pool))
+    }
+
+    fn of(pool: DescriptorPool) -> Self {
+        Self { pool, secret_words: Arc::default() }
     }
 
     /// The message of a type URL. The prefix of the URL may be anything or missing.
     pub fn message(&self, type_url: &str) -> Option<MessageDescriptor> {
-        let name = type_url.rsplit_once('/').map_or(type_url, |(_, name)| name);
-        self.pool.get_message_by_name(name)
+        self.pool.get_message_by_name(TypeUrl::message_name_in(type_url))
     }
 
     /// The pool of all descriptors.
     pub fn pool(&self) -> &DescriptorPool {
         &self.pool
+    }
+
+    /// The words of `sensitive` for the messages that a user added, which are worked out once.
+    pub(crate) fn secret_words(
+        &self,
+        find: impl FnOnce() -> BTreeSet<String>,
+    ) -> &BTreeSet<String> {
+        self.secret_words.get_or_init(find)
     }
 
     /// The discovery services in the order of their names, without those of v2 unless `v2` is true.

@@ -9,13 +9,15 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use chancery_core::TypeUrl;
 use prost_reflect::{
     DynamicMessage, ExtensionDescriptor, FieldDescriptor, MapKey, MessageDescriptor,
     ReflectMessage, Value,
 };
 
 use super::private_keys::{is_private_key, is_private_map_key};
-use super::{content, names, typed_struct};
+use super::typed_struct::{TypedForm, is_typed_struct, typed_form};
+use super::{content, names};
 use crate::any;
 use crate::schema::Schema;
 use crate::walk::{message_in, text_in, value_in};
@@ -175,10 +177,20 @@ impl<'m> HiddenFields<'m> {
 
     /// Returns true if the value of this field is left out.
     pub(crate) fn contain(&self, field: &FieldDescriptor, value: &Value) -> bool {
+        self.contain_as_it_is(field, value)
+            || self.typed_form(field).is_some_and(|typed| typed.hides())
+    }
+
+    /// The same for the value as it is, and not in the form of its type.
+    pub(super) fn contain_as_it_is(&self, field: &FieldDescriptor, value: &Value) -> bool {
         rule_of(&self.rules, field).is_some()
             || self.named.contains(&field.name())
             || is_private_key(value)
-            || typed_struct::hides(self.message, &self.descriptor, field)
+    }
+
+    /// The value of this field in the form of its type, if it is the content of a `TypedStruct`.
+    pub(super) fn typed_form(&self, field: &FieldDescriptor) -> Option<TypedForm> {
+        typed_form(self.message, &self.descriptor, field)
     }
 }
 
@@ -207,12 +219,15 @@ pub(super) fn withheld(message: &DynamicMessage) -> Option<String> {
         return is_closed_secret(message).then(String::new);
     }
     let is_struct = descriptor.full_name() == "google.protobuf.Struct";
-    let is_typed_struct = typed_struct::is_typed_struct(&descriptor);
+    let is_typed_struct = is_typed_struct(&descriptor);
     let rules = rules_of(&descriptor);
     message.fields().find_map(|(field, value)| {
         let is_withheld = match rule_of(&rules, &field) {
             Some(Rule::Withheld) => has_value(value, 0),
-            _ => is_typed_struct && typed_struct::is_withheld(message, &descriptor, &field),
+            _ if is_typed_struct => {
+                typed_form(message, &descriptor, &field).is_some_and(|typed| typed.is_withheld())
+            }
+            _ => false,
         };
         if is_withheld {
             return Some(field.name().to_owned());
@@ -246,7 +261,7 @@ fn is_source_in(value: &DynamicMessage) -> bool {
 fn is_closed_secret(any: &DynamicMessage) -> bool {
     let Some(value) = any.get_field_by_number(any::VALUE) else { return false };
     let url = any::type_url(any).unwrap_or_default();
-    let known = any.descriptor().parent_pool().get_message_by_name(any::message_name(&url));
+    let known = any.descriptor().parent_pool().get_message_by_name(TypeUrl::message_name_in(&url));
     known.is_some() && has_content(&value)
 }
 

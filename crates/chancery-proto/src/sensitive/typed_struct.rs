@@ -6,13 +6,13 @@
 //! A content that is not of its known type may hold any secret of that type. Not here: the names of
 //! entries, which count in every `Struct` (`names`).
 
+use chancery_core::TypeUrl;
 use prost_reflect::{
     DeserializeOptions, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage,
 };
 use serde_json::Value as Json;
 
 use super::{fields, is_secret, values, withheld_path};
-use crate::any::message_name;
 use crate::json::{tidy_numbers, to_value};
 use crate::walk::text_in;
 
@@ -24,37 +24,29 @@ pub(super) enum TypedForm {
     Unreadable,
 }
 
+impl TypedForm {
+    /// Returns true for a content that is withheld in the form of its type.
+    pub(super) fn is_withheld(&self) -> bool {
+        self.holds(|typed| is_secret(&typed.descriptor()) || withheld_path(typed).is_some())
+    }
+
+    /// Returns true for a content that has hidden values in the form of its type.
+    pub(super) fn hides(&self) -> bool {
+        self.holds(|typed| !values::of(typed).is_empty())
+    }
+
+    /// Returns true if the message holds such values. Texts that cannot be read may hold any.
+    fn holds(&self, has_values: impl Fn(&DynamicMessage) -> bool) -> bool {
+        match self {
+            Self::Message(typed) => has_values(typed),
+            Self::Unreadable => true,
+        }
+    }
+}
+
 /// Returns true for the two messages of this form.
 pub(super) fn is_typed_struct(descriptor: &MessageDescriptor) -> bool {
     matches!(descriptor.full_name(), "xds.type.v3.TypedStruct" | "udpa.type.v1.TypedStruct")
-}
-
-/// Returns true for the content of a `TypedStruct` that is withheld in the form of its type.
-pub(super) fn is_withheld(
-    message: &DynamicMessage,
-    descriptor: &MessageDescriptor,
-    field: &FieldDescriptor,
-) -> bool {
-    match typed_form(message, descriptor, field) {
-        Some(TypedForm::Message(typed)) => {
-            is_secret(&typed.descriptor()) || withheld_path(&typed).is_some()
-        }
-        Some(TypedForm::Unreadable) => true,
-        None => false,
-    }
-}
-
-/// Returns true for the content of a `TypedStruct` that has hidden values in the form of its type.
-pub(super) fn hides(
-    message: &DynamicMessage,
-    descriptor: &MessageDescriptor,
-    field: &FieldDescriptor,
-) -> bool {
-    match typed_form(message, descriptor, field) {
-        Some(TypedForm::Message(typed)) => !values::of(&typed).is_empty(),
-        Some(TypedForm::Unreadable) => true,
-        None => false,
-    }
 }
 
 /// The form of a field of a message. The result is `None` for all but the content of a
@@ -67,7 +59,7 @@ pub(super) fn typed_form(
     if !is_typed_struct(descriptor) || !matches!(field.kind(), Kind::Message(_)) {
         return None;
     }
-    let name = message_name(text_in(message, "type_url"));
+    let name = TypeUrl::message_name_in(text_in(message, "type_url"));
     let known = descriptor.parent_pool().get_message_by_name(name)?;
     let content = message.get_field(field);
     match typed(known, content.as_message()?) {
@@ -89,7 +81,7 @@ fn typed(known: MessageDescriptor, content: &DynamicMessage) -> Option<DynamicMe
 fn remove_unknown(json: &mut Json, is_known: &dyn Fn(&str) -> bool) {
     let stays = |part: &mut Json| {
         let url = part.get("@type").and_then(Json::as_str);
-        let unknown = url.is_some_and(|url| !is_known(message_name(url)));
+        let unknown = url.is_some_and(|url| !is_known(TypeUrl::message_name_in(url)));
         if !unknown {
             remove_unknown(part, is_known);
         }

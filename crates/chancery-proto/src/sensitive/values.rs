@@ -7,7 +7,7 @@ use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
 
 use super::fields::{self, HiddenFields};
 use super::private_keys::{field_with_key, is_private_map_key, unknown_keys};
-use super::typed_struct::{TypedForm, typed_form};
+use super::typed_struct::TypedForm;
 use crate::any;
 use crate::walk::walk;
 
@@ -34,12 +34,12 @@ fn add(message: &DynamicMessage, found: &mut BTreeSet<Bytes>) {
         let keys = value.as_map().into_iter().flat_map(HashMap::keys);
         let keys = keys.filter(|key| is_private_map_key(key)).filter_map(MapKey::as_str);
         found.extend(keys.map(|key| Bytes::copy_from_slice(key.as_bytes())));
-        if let Some(typed) = typed_form(message, &message.descriptor(), &field) {
+        if let Some(typed) = hidden.typed_form(&field) {
             match typed {
                 TypedForm::Message(typed) => found.extend(of(&typed)),
                 TypedForm::Unreadable => add_all(value, 0, found),
             }
-        } else if hidden.contain(&field, value) {
+        } else if hidden.contain_as_it_is(&field, value) {
             add_all(value, 0, found);
         } else if let Value::Map(entries) = value {
             let hidden = entries.iter().filter(|(key, value)| fields::hides_entry(key, value));

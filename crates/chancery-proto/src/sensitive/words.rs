@@ -42,14 +42,17 @@ pub(crate) fn may_hold_secrets(schema: &Schema, text: &str) -> bool {
         })
 }
 
-/// The words for the messages that a user added.
-fn words_of_user(schema: &Schema) -> BTreeSet<String> {
-    if schema.pool() == Schema::bundled().pool() {
-        return BTreeSet::new();
-    }
-    let all: Vec<_> = schema.pool().all_messages().collect();
-    let own: Vec<_> = all.iter().filter(|message| !is_bundled(message)).cloned().collect();
-    words_for(&all, &own)
+/// The words for the messages that a user added. There are as many texts with faults as somebody
+/// writes, so the messages are not looked through for each.
+fn words_of_user(schema: &Schema) -> &BTreeSet<String> {
+    schema.secret_words(|| {
+        if schema.pool() == Schema::bundled().pool() {
+            return BTreeSet::new();
+        }
+        let all: Vec<_> = schema.pool().all_messages().collect();
+        let own: Vec<_> = all.iter().filter(|message| !is_bundled(message)).cloned().collect();
+        words_for(&all, &own)
+    })
 }
 
 /// The words for these messages, which may contain some of `all`.
@@ -87,6 +90,15 @@ mod tests {
 
     fn holds(text: &str) -> bool {
         may_hold_secrets(&Schema::bundled(), text)
+    }
+
+    #[test]
+    fn the_words_of_a_schema_are_worked_out_once() {
+        let bundled = Schema::bundled();
+        let wider = bundled.with_descriptor_set(b"").unwrap();
+        let words = words_of_user(&wider);
+        assert!(std::ptr::eq(words, words_of_user(&wider.clone())));
+        assert!(!std::ptr::eq(words, words_of_user(&bundled)), "another schema has its own");
     }
 
     #[test]

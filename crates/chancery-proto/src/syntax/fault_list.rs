@@ -16,11 +16,6 @@ pub(crate) struct FaultList {
 }
 
 impl FaultList {
-    /// Returns true if there are none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     /// The number of faults.
     pub(crate) fn count(&self) -> usize {
         self.count

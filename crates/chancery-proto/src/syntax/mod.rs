@@ -10,6 +10,7 @@
 //! The possible fields of a resource are not known here; [`crate::document`] knows them.
 
 mod closest;
+mod counted;
 mod cursor;
 mod de;
 mod fault;

@@ -3,8 +3,8 @@
 //! Two bytes of a text (`0,`) are a value of forty bytes in the tree, and four (`[0],`) two of them
 //! and a list. Configuration has a value in some twelve bytes of text. So a text with far more
 //! values than that is refused while it is read, before its tree has filled the memory. Not here:
-//! what aliases repeat (`yaml`), and the memory of the scanner of YAML, which keeps the words of a
-//! whole flow collection.
+//! what aliases repeat (`yaml`), and the memory of the scanner of YAML, which keeps the tokens of a
+//! whole flow collection (`counted`).
 
 use super::{Fault, Position};
 

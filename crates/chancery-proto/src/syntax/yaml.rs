@@ -12,8 +12,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput, Tag};
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, Tag};
 
+use super::counted::{CountedInput, TokenCount};
 use super::flow;
 use super::path::{FieldPath, PathStep};
 use super::scalar;
@@ -34,16 +35,12 @@ pub(crate) struct Documents<'a> {
 
 /// Reads all documents of a text.
 pub(crate) fn read(text: &str) -> Documents<'_> {
-    if let Some(documents) = flow::read_as_json(text) {
-        return documents;
-    }
-    if let Some(fault) = flow::too_large(text) {
-        let mut documents = Documents::default();
-        documents.faults.push(|| fault);
-        return documents;
-    }
+    let no_json = match flow::read_as_json(text) {
+        Ok(documents) => return documents,
+        Err(fault) => fault,
+    };
     let mut reader = YamlReader { size: TreeSize::of(text), ..YamlReader::default() };
-    if let Err(fault) = reader.run(text) {
+    if let Err(fault) = reader.run(text, no_json) {
         reader.done.faults.push(|| *fault);
     }
     reader.done
@@ -94,21 +91,29 @@ struct Anchored<'a> {
 }
 
 impl<'a> YamlReader<'a> {
-    fn run(&mut self, text: &'a str) -> YamlResult {
-        let mut parser = Parser::<StrInput<'a>>::new_from_str(text);
+    /// Reads the text. `no_json` is the reason why it is no JSON, if it looks like that.
+    fn run(&mut self, text: &'a str, no_json: Option<Fault>) -> YamlResult {
+        let tokens = TokenCount::of_at_most(flow::MOST_TOKENS);
+        let mut parser = Parser::new(CountedInput::new(text, &tokens));
+        let mut behind = Marker::new(0, 1, 0);
         while let Some(event) = parser.next_event() {
+            if tokens.is_exceeded() {
+                // The text may have ended within a token, which is an error of its own.
+                let start = event.map_or(behind, |(_, span)| span.start);
+                return Err(Box::new(flow::too_large(position(&start), no_json)));
+            }
+            tokens.start_again();
             let (event, span) = event.map_err(|error| {
-                let mark = error.marker();
-                let position = Position::new(mark.line(), mark.col() + 1);
-                self.fault(format!("no YAML: {}", error.info()), position)
+                self.fault(format!("no YAML: {}", error.info()), position(error.marker()))
             })?;
+            behind = span.end;
             self.take_event(event, &span)?;
         }
         Ok(())
     }
 
     fn take_event(&mut self, event: Event<'a>, span: &Span) -> YamlResult {
-        let position = Position::new(span.start.line(), span.start.col() + 1);
+        let position = position(&span.start);
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 self.scalar(text, style, anchor, tag.as_deref(), position)
@@ -311,6 +316,10 @@ impl Frame<'_> {
             _ => None,
         }
     }
+}
+
+fn position(mark: &Marker) -> Position {
+    Position::new(mark.line(), mark.col() + 1)
 }
 
 /// The path to what is being read.

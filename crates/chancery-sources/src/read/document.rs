@@ -8,6 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use std::path::Path;
 
@@ -122,7 +123,7 @@ impl Parsing<'_> {
         let known = before.map_or(&[][..], |before| &before.parts);
         let is_yaml = self.found.format == Format::Yaml;
         let text = is_yaml.then(|| str::from_utf8(bytes).ok()).flatten();
-        let pieces = text.and_then(|text| document::pieces(Format::Yaml, text));
+        let pieces = text.and_then(document::pieces);
         match pieces.and_then(|pieces| self.together(&pieces, known)) {
             Some(document) => Ok(document),
             None => self.parse_caught(bytes),
@@ -196,7 +197,8 @@ impl Parsing<'_> {
         names.into_iter().all(|name| seen.insert(name)).then_some(document)
     }
 
-    /// The documents of all pieces, parsed before or now. Returns `None` if one has a fault.
+    /// The documents of all pieces, parsed before or now. Returns `None` if one has a fault, and
+    /// leaves the others then: the text is parsed as a whole.
     fn parts(self, pieces: &[Piece<'_>], known: &[DocumentPart]) -> Option<Vec<DocumentPart>> {
         let hashes: Vec<u128> =
             pieces.iter().map(|piece| xxh3_128(piece.text.as_bytes())).collect();
@@ -205,23 +207,36 @@ impl Parsing<'_> {
             known[start..].iter().map(|part| (part.hash, part)).collect();
         let mut parts = known[..start].to_vec();
         let rest: Vec<_> = pieces.iter().zip(hashes).skip(start).collect();
-        let read = workers::map(&rest, |(piece, hash)| match moved.get(hash) {
-            Some(part) => Some((*part).clone()),
-            None => {
-                let document = self.parse_caught(piece.text.as_bytes()).ok()?;
-                let part = DocumentPart { hash: *hash, document: Arc::new(document) };
-                part.document.faults.is_empty().then_some(part)
+        let has_fault = AtomicBool::new(false);
+        let read = workers::map(&rest, |(piece, hash)| {
+            if let Some(part) = moved.get(hash) {
+                return Some((*part).clone());
             }
+            if has_fault.load(Ordering::Relaxed) {
+                return None;
+            }
+            let part = self.part(piece, *hash);
+            has_fault.fetch_or(part.is_none(), Ordering::Relaxed);
+            part
         });
         for part in read {
             parts.push(part?);
         }
         Some(parts)
     }
+
+    /// Parses a piece. Returns `None` if it has a fault.
+    fn part(self, piece: &Piece<'_>, hash: u128) -> Option<DocumentPart> {
+        let document = self.parse_caught(piece.text.as_bytes()).ok()?;
+        let part = DocumentPart { hash, document: Arc::new(document) };
+        part.document.faults.is_empty().then_some(part)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -285,6 +300,18 @@ mod tests {
                 before = Some(document);
             }
         }
+    }
+
+    #[test]
+    fn no_piece_is_read_after_one_with_a_fault() {
+        let (found, schema, faulty) = (found(), Schema::bundled(), AtomicUsize::new(0));
+        // Each text with a fault asks whether it may be quoted.
+        let quotes = || faulty.fetch_add(1, Ordering::Relaxed) > 0;
+        let parsing = Parsing { found: &found, quotes: &quotes, v2: false, schema: &schema };
+        // They are too few for several threads.
+        let document = parsing.document("nonsense: 1\n---\n".repeat(20).as_bytes(), None).unwrap();
+        assert_eq!(document.faults.len() + document.more_faults, 20);
+        assert_eq!(faulty.into_inner(), 2, "the first piece, and the whole");
     }
 
     #[test]
