@@ -141,3 +141,25 @@ fn what_a_client_holds_is_not_removed_while_it_is_pending() {
          ~ 1m",
     );
 }
+
+#[test]
+fn the_wait_for_a_name_ends_with_its_subscription() {
+    delta(
+        "% source_wait=5s
+         = eds ?a
+         > eds +a
+         > eds -a
+         ~ 1m
+         = eds a@1",
+    );
+    sotw(
+        "% source_wait=5s
+         = cds ?a,b
+         > cds a
+         ~ 4s
+         > cds b
+         ~ 4s
+         = cds b@1
+         < cds v=1 n=1 b@1",
+    );
+}

@@ -90,6 +90,8 @@ impl Subscription {
         if *pending == Pending::Nothing && self.source_waits.is_idle() {
             return false;
         }
+        // A name may have been unsubscribed since the last poll.
+        self.source_waits.retain(|name| self.ledger.owes(name));
         if self.interest.has_members()
             && self.source_waits.waits_for_members(now, pending, settings)
         {
