@@ -47,13 +47,13 @@ impl<V> KeyMap<V> {
         keys.entries.insert(key, entry);
     }
 
-    /// Takes a key out, and returns its value.
-    pub(super) fn remove(&mut self, key: &str) -> Option<V> {
+    /// Takes a key out, and returns its text and value.
+    pub(super) fn remove(&mut self, key: &str) -> Option<(Spelling, V)> {
         let keys = self.0.as_mut()?;
-        let entry = keys.entries.remove(key)?;
-        keys.texts -= entry.text(key);
+        let (key, entry) = keys.entries.remove_entry(key)?;
+        keys.texts -= entry.text(&key);
         self.forget_if_empty();
-        Some(entry.value)
+        Some((key, entry.value))
     }
 
     /// Drops the keys for which `keep` is false.
@@ -146,7 +146,8 @@ mod tests {
         keys.insert("other".into(), 4, true);
         keys.retain(|key| key != "client");
         assert_eq!(keys.text_bytes(), held_bytes::text("other".len()));
-        assert_eq!((keys.remove("other"), keys.remove("operator")), (Some(4), Some(3)));
+        assert_eq!(keys.remove("other"), Some(("other".into(), 4)));
+        assert_eq!(keys.remove("operator"), Some(("operator".into(), 3)));
         assert_eq!((keys.text_bytes(), keys.held_bytes()), (0, 0));
     }
 }

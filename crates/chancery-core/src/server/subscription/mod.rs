@@ -45,7 +45,6 @@ mod respond;
 mod shared_response;
 mod sotw;
 mod status;
-mod unsubscribed;
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Included, Unbounded};
