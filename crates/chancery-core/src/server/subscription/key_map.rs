@@ -116,9 +116,13 @@ impl<V> KeyMap<V> {
         held_bytes::tree(self.len(), entry) + self.text_bytes()
     }
 
-    /// All keys.
-    pub(super) fn into_keys(self) -> impl Iterator<Item = Spelling> {
-        self.0.into_iter().flat_map(|keys| keys.entries.into_keys())
+    /// All keys, each with the bytes of its text if nobody else keeps that.
+    pub(super) fn into_keys(self) -> impl Iterator<Item = (Spelling, usize)> {
+        let entries = self.0.into_iter().flat_map(|keys| keys.entries);
+        entries.map(|(key, entry)| {
+            let text = entry.text(&key);
+            (key, text)
+        })
     }
 }
 

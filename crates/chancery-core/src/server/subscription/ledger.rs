@@ -340,8 +340,8 @@ impl Ledger {
     }
 
     /// Owes the client a key that it was told before.
-    pub(crate) fn owe_again(&mut self, key: &Spelling) {
-        self.owed.insert_again(key);
+    pub(crate) fn owe_again(&mut self, key: Spelling) {
+        self.owed.insert_again(key, 0);
     }
 
     /// Drops a key that the client has unsubscribed.
@@ -406,9 +406,8 @@ impl Ledger {
         let newer = newer.mentioned();
         for mention in wanted().filter(|one| !newer.contains(&one.key)) {
             if outdated {
-                let is_owed = self.owes(&mention.key);
-                self.owe_again(&mention.key);
-                self.owed.add_texts(if is_owed { 0 } else { mention.own_text_bytes() });
+                let text = mention.own_text_bytes();
+                self.owed.insert_again(mention.key, text);
             } else {
                 let has_own_text = mention.has_own_text();
                 self.refused.insert(mention.key, mention.is_new, has_own_text);
@@ -501,12 +500,9 @@ impl Ledger {
 
     fn retry_refused(&mut self) {
         self.fault_may_be_unsubscribed = false;
-        let refused = std::mem::take(&mut self.refused);
-        let texts = refused.text_bytes();
-        for key in refused.into_keys() {
-            self.owe_again(&key);
+        for (key, text) in std::mem::take(&mut self.refused).into_keys() {
+            self.owed.insert_again(key, text);
         }
-        self.owed.add_texts(texts);
     }
 
     /// The keys in the interest under which `sent` and the target differ.

@@ -5,6 +5,7 @@
 //! which the interest shares those of resources. Not here: why a key is owed (`ledger`).
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -73,11 +74,19 @@ impl OwedKeys {
         }
     }
 
-    /// Adds a key that the client was told before.
-    pub(super) fn insert_again(&mut self, key: &Spelling) {
-        let held = self.keys.entry(Arc::clone(key)).or_insert(ClientCopy::Doubtful);
-        if let ClientCopy::Has(_) = held {
-            *held = ClientCopy::Doubtful;
+    /// Adds a key that the client was told before, and these bytes of its text if the key was not
+    /// there: nobody else keeps them.
+    pub(super) fn insert_again(&mut self, key: Spelling, text: usize) {
+        match self.keys.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert(ClientCopy::Doubtful);
+                self.own_texts += text;
+            }
+            Entry::Occupied(mut held) => {
+                if let ClientCopy::Has(_) = held.get() {
+                    held.insert(ClientCopy::Doubtful);
+                }
+            }
         }
     }
 
@@ -204,5 +213,17 @@ mod tests {
         assert_eq!(owed.unsubscribed_sizes(), (1, 5));
         owed.put_back(std::iter::empty());
         assert_eq!((owed.unsubscribed_sizes(), owed.held_bytes()), ((0, 0), 0));
+    }
+
+    #[test]
+    fn the_text_of_a_key_that_is_owed_already_does_not_count_again() {
+        let mut owed = OwedKeys::default();
+        owed.insert("first".into(), ClientCopy::Unknown);
+        let held = owed.held_bytes();
+        let text = held_bytes::text("first".len());
+        owed.insert_again("first".into(), text);
+        assert_eq!((owed.held_bytes(), owed.get("first")), (held, Some(&ClientCopy::Unknown)));
+        owed.insert_again("other".into(), text);
+        assert_eq!((owed.own_texts, owed.get("other")), (text, Some(&ClientCopy::Doubtful)));
     }
 }
