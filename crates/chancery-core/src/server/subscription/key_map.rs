@@ -58,14 +58,25 @@ impl<V> KeyMap<V> {
 
     /// Drops the keys for which `keep` is false.
     pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
-        let Some(keys) = &mut self.0 else { return };
-        let texts = &mut keys.texts;
-        keys.entries.retain(|key, entry| {
-            let keeps = keep(key);
-            *texts -= if keeps { 0 } else { entry.text(key) };
-            keeps
+        self.take_if(|key, _| !keep(key));
+    }
+
+    /// Takes out the keys for which `is_gone` is true. Returns their values, and the bytes of each text
+    /// if nobody else keeps it.
+    pub(super) fn take_if(
+        &mut self,
+        is_gone: impl Fn(&str, &V) -> bool,
+    ) -> Vec<(Spelling, V, usize)> {
+        let Some(keys) = &mut self.0 else { return Vec::new() };
+        let gone = keys.entries.extract_if(.., |key, entry| is_gone(key, &entry.value));
+        let gone = gone.map(|(key, entry)| {
+            let text = entry.text(&key);
+            (key, entry.value, text)
         });
+        let gone: Vec<_> = gone.collect();
+        keys.texts -= gone.iter().map(|(_, _, text)| text).sum::<usize>();
         self.forget_if_empty();
+        gone
     }
 
     fn forget_if_empty(&mut self) {
@@ -83,9 +94,15 @@ impl<V> KeyMap<V> {
         self.entries()?.get(key).map(|entry| &entry.value)
     }
 
+    /// The keys and their values, in order.
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (&Spelling, &V)> {
+        let entries = self.entries().map(BTreeMap::iter).unwrap_or_default();
+        entries.map(|(key, entry)| (key, &entry.value))
+    }
+
     /// The keys, in order.
     pub(super) fn keys(&self) -> impl Iterator<Item = &Spelling> {
-        self.entries().into_iter().flat_map(BTreeMap::keys)
+        self.iter().map(|(key, _)| key)
     }
 
     /// The keys that do not sort before `start`, in order.

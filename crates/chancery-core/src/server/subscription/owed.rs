@@ -62,9 +62,17 @@ impl OwedKeys {
         }
     }
 
-    /// Adds a key that is not there.
+    /// Adds a key if it is not there.
     pub(super) fn insert_new(&mut self, key: Spelling, copy: ClientCopy) {
         self.keys.entry(key).or_insert(copy);
+    }
+
+    /// Adds a key if it is not there, and these bytes of its text: nobody else keeps them.
+    pub(super) fn insert_new_own(&mut self, key: Spelling, copy: ClientCopy, text: usize) {
+        if let Entry::Vacant(place) = self.keys.entry(key) {
+            place.insert(copy);
+            self.own_texts += text;
+        }
     }
 
     /// Adds a key whose text nobody else keeps, as far as these bytes of it.
