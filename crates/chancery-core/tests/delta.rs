@@ -860,6 +860,30 @@ fn overlapping_globs_share_their_members() {
 }
 
 #[test]
+fn a_glob_that_is_unsubscribed_before_the_response_is_not_in_it() {
+    // S-117, S-081: neither beside a wildcard nor beside another spelling of the glob
+    let glob = "xdstp://x/envoy.config.cluster.v3.Cluster/e/*";
+    delta(&format!(
+        "> cds +* +{glob} -{glob}
+           = cds a@1
+           < cds n=1 a@1",
+    ));
+    delta(&format!(
+        "= cds xdstp://x/envoy.config.cluster.v3.Cluster/e/a@1
+           > cds +*
+           < cds n=1 xdstp://x/envoy.config.cluster.v3.Cluster/e/a@1
+           > cds ack
+           > cds +{glob} -{glob}
+           < cds n=2 xdstp://x/envoy.config.cluster.v3.Cluster/e/a@1",
+    ));
+    delta(&format!(
+        "= cds a@1
+           > cds +{glob}?k=1&l=2 +{glob}?l=2&k=1 -{glob}?k=1&l=2
+           < cds n=1 -{glob}?l=2&k=1 !{glob}?l=2&k=1=NOT_FOUND",
+    ));
+}
+
+#[test]
 fn a_glob_reconnects_with_the_versions_of_its_members() {
     // S-117, S-076
     delta(

@@ -142,6 +142,16 @@ fn compare_names_that_were_left(comparison: &mut Comparison) {
         tell(&mut machine, changes(all().chain(long()), long()));
         machine
     });
+    comparison.compare("names and globs that are unsubscribed beside a wildcard", || {
+        let mut machine = machine(Variant::Delta);
+        let prefix = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment";
+        for round in 0..30 {
+            let globs = (0..50).map(|at| format!("{prefix}/{round}/{at:04000}/*"));
+            let long = (0..100).map(|at| format!("{round}/{at:04000}")).chain(globs);
+            tell(&mut machine, changes(all().chain(long.clone()), long));
+        }
+        machine
+    });
     comparison.compare("names that are replaced beside a wildcard", || {
         let mut machine = machine(Variant::Sotw);
         for round in 0..10 {

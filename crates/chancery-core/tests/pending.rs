@@ -141,3 +141,50 @@ fn what_a_client_holds_is_not_removed_while_it_is_pending() {
          ~ 1m",
     );
 }
+
+#[test]
+fn the_wait_for_a_name_ends_with_its_subscription() {
+    delta(
+        "% source_wait=5s
+         = eds ?a
+         > eds +a
+         > eds -a
+         ~ 1m
+         = eds a@1",
+    );
+    sotw(
+        "% source_wait=5s
+         = cds ?a,b
+         > cds a
+         ~ 4s
+         > cds b
+         ~ 4s
+         = cds b@1
+         < cds v=1 n=1 b@1",
+    );
+}
+
+#[test]
+fn a_wait_that_is_over_has_no_deadline_while_another_goes_on() {
+    sotw(
+        "% source_wait=5s
+         = cds ?a,b
+         > cds a
+         ~ 4s
+         > cds a b
+         ~ 4s
+         ~ 1s
+         < cds v=1 n=1 !a=NOT_FOUND !b=NOT_FOUND",
+    );
+    let glob = "xdstp://x/envoy.config.cluster.v3.Cluster/e/*";
+    delta(&format!(
+        "% source_wait=5s
+         = cds ?*
+         > cds +a
+         ~ 4s
+         > cds +{glob}
+         ~ 4s
+         ~ 1s
+         < cds n=1 -a -{glob} !a=NOT_FOUND !{glob}=NOT_FOUND",
+    ));
+}

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use chancery_core::server::{Input, Machine, Rejection, Settings, WaitReason};
 use chancery_core::{
-    DeltaRequest, ErrorDetail, Facts, Link, Pending, Request, Resource, Scope, Snapshot, Time,
-    Variant,
+    DeltaRequest, ErrorDetail, Facts, Link, Pending, Request, Resource, Scope, Snapshot,
+    SotwRequest, Time, Variant,
 };
 use chancery_testkit::script::type_url;
 
@@ -141,6 +141,24 @@ fn a_stream_tells_what_it_waits_for_and_until_when() {
     assert_eq!(stream.waits("cds"), [wait(WaitReason::Removals(1), settings.removal_wait)]);
     assert_eq!(stream.waits("eds"), [wait(WaitReason::Source(1), settings.source_wait)]);
     assert_eq!(stream.waits("rds"), [wait(WaitReason::Clusters, settings.warm_wait)]);
+}
+
+#[test]
+fn a_stream_does_not_wait_for_names_that_were_replaced() {
+    let (cds, now) = (type_url("cds"), Time::default());
+    let mut machine = Machine::new(Variant::Sotw, Scope::Aggregated, Arc::new(Settings::default()));
+    let mut snapshot = Snapshot::new();
+    snapshot.set_pending(&cds, Pending::Everything);
+    machine.handle(now, Input::Snapshot(Arc::new(snapshot))).unwrap();
+    for name in ["a", "b", "c"] {
+        let (type_url, names) = (cds.as_str().into(), [name].iter().collect());
+        let request = SotwRequest { type_url, names, ..SotwRequest::default() };
+        machine.handle(now, Input::Request(Request::Sotw(request))).unwrap();
+        assert!(machine.poll(now).is_none());
+    }
+    let status = machine.status().next().unwrap();
+    let waits: Vec<_> = status.waits.iter().map(|wait| wait.reason).collect();
+    assert_eq!(waits, [WaitReason::Source(1)]);
 }
 
 #[test]

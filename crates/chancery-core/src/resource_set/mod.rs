@@ -99,12 +99,7 @@ impl ResourceSet {
 
     /// The resource that a further key leads to.
     fn get_by_key(&self, key: &str) -> Option<&Arc<Resource>> {
-        self.name_by_key(key).and_then(|name| self.get(name.as_str()))
-    }
-
-    /// The name that a further key leads to.
-    fn name_by_key(&self, key: &str) -> Option<&ResourceName> {
-        self.least_by_key(key, &|_| false)
+        self.least_by_key(key, &|_| false).and_then(|name| self.get(name.as_str()))
     }
 
     /// The least of the names that state a further key, but for those that are hidden. So the name does

@@ -195,6 +195,8 @@ impl Subscription {
         let glob = self.interest.globs().get(name).cloned();
         self.interest.remove(name);
         if let Some(glob) = glob {
+            // Its members are owed under their own names, and nothing is told about the glob itself.
+            self.ledger.unsubscribe(name);
             ended.push(Ended::Glob(glob));
         } else if self.interest.wildcard() {
             // Beside a wildcard the client cannot know whether the resource stays, so it is told

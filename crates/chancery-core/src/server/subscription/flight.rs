@@ -285,16 +285,16 @@ impl OwnContents {
         }
         let (mut new, mut known, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for mention in mentions {
+            let has_own_text = mention.has_own_text();
             match mention.resource {
-                Some(resource) if *resource.name().as_str() == *mention.key => {
+                Some(resource) if !has_own_text => {
                     let list = if mention.is_new { &mut new } else { &mut known };
                     list.push(resource);
                 }
                 _ => others.push(mention),
             }
         }
-        let texts = others.iter().map(|mention: &Mention| held_bytes::text(mention.key.len()));
-        let texts = texts.sum();
+        let texts = others.iter().map(Mention::own_text_bytes).sum();
         Self { new: new.into(), known: known.into(), others: others.into(), texts }
     }
 

@@ -97,8 +97,13 @@ impl Interest {
 
     /// The text of a name that is kept anyway, if the client is subscribed to the name.
     pub(crate) fn known(&self, name: Spelling) -> Spelling {
-        let glob = || self.globs().get_key_value(&name).map(|(glob, _)| glob);
-        self.names.get(&name).or_else(glob).cloned().unwrap_or(name)
+        self.kept_text(&name).cloned().unwrap_or(name)
+    }
+
+    /// The text that is kept of this very name or glob, if the client is subscribed to it.
+    fn kept_text(&self, name: &str) -> Option<&Spelling> {
+        let glob = || self.globs().get_key_value(name).map(|(glob, _)| glob);
+        self.names.get(name).or_else(glob)
     }
 
     /// Replaces the names by equal texts, some of which are kept elsewhere anyway: `shared` are the
@@ -134,8 +139,7 @@ impl Interest {
 
     /// The spelling under which the client is subscribed to a name, if it is (S-114).
     pub(crate) fn spelling_of(&self, name: &str) -> Option<Spelling> {
-        let known = || self.globs().get_key_value(name).map(|(glob, _)| glob);
-        if let Some(spelling) = self.names.get(name).or_else(known) {
+        if let Some(spelling) = self.kept_text(name) {
             return Some(Arc::clone(spelling));
         }
         if ResourceName::is_opaque(name) {

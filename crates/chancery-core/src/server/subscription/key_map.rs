@@ -47,25 +47,36 @@ impl<V> KeyMap<V> {
         keys.entries.insert(key, entry);
     }
 
-    /// Takes a key out, and returns its value.
-    pub(super) fn remove(&mut self, key: &str) -> Option<V> {
+    /// Takes a key out, and returns its text and value.
+    pub(super) fn remove(&mut self, key: &str) -> Option<(Spelling, V)> {
         let keys = self.0.as_mut()?;
-        let entry = keys.entries.remove(key)?;
-        keys.texts -= entry.text(key);
+        let (key, entry) = keys.entries.remove_entry(key)?;
+        keys.texts -= entry.text(&key);
         self.forget_if_empty();
-        Some(entry.value)
+        Some((key, entry.value))
     }
 
     /// Drops the keys for which `keep` is false.
     pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
-        let Some(keys) = &mut self.0 else { return };
-        let texts = &mut keys.texts;
-        keys.entries.retain(|key, entry| {
-            let keeps = keep(key);
-            *texts -= if keeps { 0 } else { entry.text(key) };
-            keeps
+        self.take_if(|key, _| !keep(key));
+    }
+
+    /// Takes out the keys for which `is_gone` is true. Returns their values, and the bytes of each text
+    /// if nobody else keeps it.
+    pub(super) fn take_if(
+        &mut self,
+        is_gone: impl Fn(&str, &V) -> bool,
+    ) -> Vec<(Spelling, V, usize)> {
+        let Some(keys) = &mut self.0 else { return Vec::new() };
+        let gone = keys.entries.extract_if(.., |key, entry| is_gone(key, &entry.value));
+        let gone = gone.map(|(key, entry)| {
+            let text = entry.text(&key);
+            (key, entry.value, text)
         });
+        let gone: Vec<_> = gone.collect();
+        keys.texts -= gone.iter().map(|(_, _, text)| text).sum::<usize>();
         self.forget_if_empty();
+        gone
     }
 
     fn forget_if_empty(&mut self) {
@@ -83,9 +94,15 @@ impl<V> KeyMap<V> {
         self.entries()?.get(key).map(|entry| &entry.value)
     }
 
+    /// The keys and their values, in order.
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (&Spelling, &V)> {
+        let entries = self.entries().map(BTreeMap::iter).unwrap_or_default();
+        entries.map(|(key, entry)| (key, &entry.value))
+    }
+
     /// The keys, in order.
     pub(super) fn keys(&self) -> impl Iterator<Item = &Spelling> {
-        self.entries().into_iter().flat_map(BTreeMap::keys)
+        self.iter().map(|(key, _)| key)
     }
 
     /// The keys that do not sort before `start`, in order.
@@ -116,9 +133,13 @@ impl<V> KeyMap<V> {
         held_bytes::tree(self.len(), entry) + self.text_bytes()
     }
 
-    /// All keys.
-    pub(super) fn into_keys(self) -> impl Iterator<Item = Spelling> {
-        self.0.into_iter().flat_map(|keys| keys.entries.into_keys())
+    /// All keys, each with the bytes of its text if nobody else keeps that.
+    pub(super) fn into_keys(self) -> impl Iterator<Item = (Spelling, usize)> {
+        let entries = self.0.into_iter().flat_map(|keys| keys.entries);
+        entries.map(|(key, entry)| {
+            let text = entry.text(&key);
+            (key, text)
+        })
     }
 }
 
@@ -146,7 +167,8 @@ mod tests {
         keys.insert("other".into(), 4, true);
         keys.retain(|key| key != "client");
         assert_eq!(keys.text_bytes(), held_bytes::text("other".len()));
-        assert_eq!((keys.remove("other"), keys.remove("operator")), (Some(4), Some(3)));
+        assert_eq!(keys.remove("other"), Some(("other".into(), 4)));
+        assert_eq!(keys.remove("operator"), Some(("operator".into(), 3)));
         assert_eq!((keys.text_bytes(), keys.held_bytes()), (0, 0));
     }
 }

@@ -16,7 +16,6 @@
 //! [when to send an update]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#when-to-send-an-update
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 use std::sync::Arc;
 
 use super::flight::{Contents, Flight, Mention};
@@ -39,7 +38,7 @@ pub(crate) struct Ledger {
     owed: OwedKeys,
     /// Resources that are gone from the target, and that the client keeps until nothing uses them
     /// (S-098).
-    kept: BTreeMap<Spelling, Kept>,
+    kept: KeyMap<Kept>,
     /// The keys of rejected responses. They are not sent again, and the client may hold the new
     /// resource or the old one (S-035, [gRFC
     /// A46](https://github.com/grpc/proposal/blob/master/A46-xds-nack-semantics-improvement.md)).
@@ -84,7 +83,7 @@ impl Default for Ledger {
             target: Arc::clone(ResourceSet::empty()),
             sent: Arc::clone(ResourceSet::empty()),
             owed: OwedKeys::default(),
-            kept: BTreeMap::new(),
+            kept: KeyMap::default(),
             refused: KeyMap::default(),
             fault_may_be_unsubscribed: false,
             verdict_unknown: KeyMap::default(),
@@ -108,7 +107,7 @@ impl Ledger {
     /// was superseded ([`may_supersede_secret`](Self::may_supersede_secret)).
     pub(crate) fn may_have_sent(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let sets = [&self.sent, &self.target].into_iter().filter(|set| set.may_be_sensitive());
-        sets.flat_map(|set| set.iter()).chain(self.kept.values().map(|kept| &kept.resource))
+        sets.flat_map(|set| set.iter()).chain(self.kept().map(|(_, resource)| resource))
     }
 
     /// Returns true if a response that the client has not answered may have a secret that is not
@@ -186,9 +185,8 @@ impl Ledger {
     /// The bytes that are kept for the client, about. The texts of most keys are those of the interest,
     /// or of resources.
     pub(crate) fn held_bytes(&self) -> usize {
-        const KEY: usize = size_of::<Spelling>();
         self.owed.held_bytes()
-            + held_bytes::tree(self.kept.len(), KEY + size_of::<Kept>())
+            + self.kept.held_bytes()
             + self.refused.held_bytes()
             + self.verdict_unknown.held_bytes()
     }
@@ -315,7 +313,7 @@ impl Ledger {
 
     /// The time since when the resource is kept that is kept longest.
     pub(crate) fn kept_since(&self) -> Option<Time> {
-        self.kept.values().map(|kept| kept.since).min()
+        self.kept.iter().map(|(_, kept)| kept.since).min()
     }
 
     /// The resources with a TTL that the client holds under their own names: those it was brought
@@ -340,15 +338,15 @@ impl Ledger {
     }
 
     /// Owes the client a key that it was told before.
-    pub(crate) fn owe_again(&mut self, key: &Spelling) {
-        self.owed.insert_again(key);
+    pub(crate) fn owe_again(&mut self, key: Spelling) {
+        self.owed.insert_again(key, 0);
     }
 
     /// Drops a key that the client has unsubscribed.
     pub(crate) fn unsubscribe(&mut self, key: &str) {
         self.owed.remove(key);
         let kept = self.kept.remove(key);
-        self.supersedes_secret |= kept.is_some_and(|kept| kept.is_sensitive());
+        self.supersedes_secret |= kept.is_some_and(|(_, kept)| kept.is_sensitive());
         let refused = self.refused.remove(key).is_some();
         self.part_unsubscribed(refused);
         self.verdict_unknown.remove(key);
@@ -357,9 +355,8 @@ impl Ledger {
     /// Drops all keys that the subscription no longer covers.
     pub(crate) fn retain_covered(&mut self, interest: &Interest) {
         self.owed.retain(|key| interest.covers(key));
-        let gone = self.kept.extract_if(.., |key, _| !interest.covers(key));
-        let sensitive = gone.filter(|(_, kept)| kept.is_sensitive()).count();
-        self.supersedes_secret |= sensitive > 0;
+        let gone = self.kept.take_if(|key, _| !interest.covers(key));
+        self.supersedes_secret |= gone.iter().any(|(_, kept, _)| kept.is_sensitive());
         let refused = self.refused.len();
         self.refused.retain(|key| interest.covers(key));
         self.part_unsubscribed(self.refused.len() < refused);
@@ -369,14 +366,13 @@ impl Ledger {
     /// Drops those keys with a prefix that the subscription no longer covers.
     pub(crate) fn retain_covered_below(&mut self, prefix: &str, interest: &Interest) {
         let is_gone = |key: &Spelling| key.starts_with(prefix) && !interest.covers(key);
-        let below = || (Bound::Included(prefix), Bound::Unbounded);
         let mut gone = BTreeSet::new();
         let mut add = |keys: &mut dyn Iterator<Item = &Spelling>| {
             let keys = keys.take_while(|key| key.starts_with(prefix));
             gone.extend(keys.filter(|key| is_gone(key)).cloned());
         };
         add(&mut self.owed.keys_from(prefix));
-        add(&mut self.kept.range::<str, _>(below()).map(|(key, _)| key));
+        add(&mut self.kept.keys_from(prefix));
         add(&mut self.refused.keys_from(prefix));
         add(&mut self.verdict_unknown.keys_from(prefix));
         gone.iter().for_each(|key| self.unsubscribe(key));
@@ -385,11 +381,10 @@ impl Ledger {
     /// Ends the wait of removals: the client is owed those that `is_over` is true for, given the
     /// time since when they wait.
     pub(crate) fn owe_removals(&mut self, is_over: impl Fn(Time) -> bool) {
-        let gone: Vec<_> = self.kept.extract_if(.., |_, kept| is_over(kept.since)).collect();
-        for (key, kept) in gone {
+        for (key, kept, text) in self.kept.take_if(|_, kept| is_over(kept.since)) {
             self.supersedes_secret |= kept.is_sensitive();
             self.retry_if_refused(&key);
-            self.owed.insert_new(key, ClientCopy::Has(kept.resource));
+            self.owed.insert_new_own(key, ClientCopy::Has(kept.resource), text);
         }
     }
 
@@ -406,9 +401,8 @@ impl Ledger {
         let newer = newer.mentioned();
         for mention in wanted().filter(|one| !newer.contains(&one.key)) {
             if outdated {
-                let is_owed = self.owes(&mention.key);
-                self.owe_again(&mention.key);
-                self.owed.add_texts(if is_owed { 0 } else { mention.own_text_bytes() });
+                let text = mention.own_text_bytes();
+                self.owed.insert_again(mention.key, text);
             } else {
                 let has_own_text = mention.has_own_text();
                 self.refused.insert(mention.key, mention.is_new, has_own_text);
@@ -457,7 +451,7 @@ impl Ledger {
     fn apply_change(&mut self, now: Time, change: KeyChange) {
         let KeyChange { key, old, new } = change;
         let never_accepted = self.retry_if_refused(&key);
-        let kept = self.kept.remove(&key);
+        let kept = self.kept.remove(&key).map(|(_, kept)| kept);
         self.supersedes_secret |= kept.as_ref().is_some_and(Kept::is_sensitive);
         let kept = kept.map(|kept| kept.resource);
         let Some(held) = kept.or(old) else {
@@ -469,10 +463,19 @@ impl Ledger {
         let not_given = self.owed.get(&key).is_some_and(ClientCopy::is_new);
         if new.is_none() && !not_given && !never_accepted {
             let resource = self.held_before(&key).unwrap_or(held);
-            self.kept.insert(key, Kept { resource, since: now });
+            self.keep(key, Kept { resource, since: now });
         } else {
             self.owed.insert_new(key, ClientCopy::Has(held));
         }
+    }
+
+    /// Keeps a resource for a while. A key that is the name of the resource shares the text of that
+    /// name from then on.
+    fn keep(&mut self, key: Spelling, kept: Kept) {
+        let name = kept.resource.name();
+        let has_own_text = *key != *name.as_str();
+        let key = if has_own_text { key } else { name.shared() };
+        self.kept.insert(key, kept, has_own_text);
     }
 
     /// Takes a key out of what is owed and returns the resource that the client holds under it, if
@@ -501,12 +504,9 @@ impl Ledger {
 
     fn retry_refused(&mut self) {
         self.fault_may_be_unsubscribed = false;
-        let refused = std::mem::take(&mut self.refused);
-        let texts = refused.text_bytes();
-        for key in refused.into_keys() {
-            self.owe_again(&key);
+        for (key, text) in std::mem::take(&mut self.refused).into_keys() {
+            self.owed.insert_again(key, text);
         }
-        self.owed.add_texts(texts);
     }
 
     /// The keys in the interest under which `sent` and the target differ.
@@ -555,5 +555,37 @@ impl KeyChange {
     fn of(change: StepChange<'_>) -> Self {
         let StepChange { name, old, new } = change;
         Self { key: name.shared(), old: old.cloned(), new: new.cloned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TypeUrl;
+    use crate::server::subscription::interest::Lookup;
+
+    #[test]
+    fn the_text_of_a_key_that_is_kept_counts_if_it_is_not_the_name_of_the_resource() {
+        let type_url = TypeUrl::new("envoy.config.endpoint.v3.ClusterLoadAssignment");
+        let spelled = |query: &str| format!("xdstp://x/{}/a?{query}", type_url.message_name());
+        let name = spelled("k=1&l=2").parse().unwrap();
+        let mut set = ResourceSet::default();
+        set.insert(Arc::new(Resource::new(name, bytes::Bytes::new())));
+        let set = Arc::new(set);
+        let held = |query: &str| {
+            let mut interest = Interest::new(Lookup::ByName);
+            interest.extend(vec![spelled(query).into()], &type_url);
+            let mut ledger = Ledger::default();
+            ledger.set_target(&set);
+            ledger.trust_client_at_target();
+            ledger.set_target(ResourceSet::empty());
+            ledger.advance(Time::default(), &interest);
+            let kept = ledger.held_bytes();
+            ledger.owe_removals(|_| true);
+            (kept, ledger.held_bytes())
+        };
+        let (text, same, other) = (spelled("k=1&l=2").len(), held("k=1&l=2"), held("l=2&k=1"));
+        assert_eq!(other.0, same.0 + held_bytes::text(text), "as long as it is kept");
+        assert_eq!(other.1, same.1 + held_bytes::text(text), "and while it is owed");
     }
 }

@@ -45,7 +45,6 @@ mod respond;
 mod shared_response;
 mod sotw;
 mod status;
-mod unsubscribed;
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Included, Unbounded};
@@ -259,7 +258,7 @@ impl Subscription {
         let named = self.interest.spelling_of(name.as_str());
         let spanned = || self.interest.includes_member(name).then(|| name.shared());
         if let Some(key) = named.or_else(spanned) {
-            self.ledger.owe_again(&key);
+            self.ledger.owe_again(key);
         }
     }
 
@@ -267,7 +266,7 @@ impl Subscription {
     pub(crate) fn resend_below(&mut self, prefix: &str) {
         let names = self.interest.names().range::<str, _>((Included(prefix), Unbounded));
         for key in names.take_while(|key| key.starts_with(prefix)) {
-            self.ledger.owe_again(key);
+            self.ledger.owe_again(Arc::clone(key));
         }
     }
 

@@ -5,11 +5,12 @@
 //! which the interest shares those of resources. Not here: why a key is owed (`ledger`).
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use super::interest::Spelling;
-use super::unsubscribed::UnsubscribedKeys;
+use super::key_map::KeyMap;
 use crate::Resource;
 use crate::server::held_bytes;
 
@@ -17,8 +18,10 @@ use crate::server::held_bytes;
 #[derive(Debug, Default)]
 pub(super) struct OwedKeys {
     keys: BTreeMap<Spelling, ClientCopy>,
-    /// Those of the keys that the client has unsubscribed.
-    unsubscribed: UnsubscribedKeys,
+    /// Those of the keys that the client has unsubscribed, and that it is subscribed to as members of
+    /// a wildcard or glob. They count among its names until it is told about them: otherwise it could
+    /// have any number of names kept by unsubscribing them.
+    unsubscribed: KeyMap<()>,
     /// The bytes of the texts of other keys that nobody else keeps, at most.
     own_texts: usize,
 }
@@ -59,9 +62,17 @@ impl OwedKeys {
         }
     }
 
-    /// Adds a key that is not there.
+    /// Adds a key if it is not there.
     pub(super) fn insert_new(&mut self, key: Spelling, copy: ClientCopy) {
         self.keys.entry(key).or_insert(copy);
+    }
+
+    /// Adds a key if it is not there, and these bytes of its text: nobody else keeps them.
+    pub(super) fn insert_new_own(&mut self, key: Spelling, copy: ClientCopy, text: usize) {
+        if let Entry::Vacant(place) = self.keys.entry(key) {
+            place.insert(copy);
+            self.own_texts += text;
+        }
     }
 
     /// Adds a key whose text nobody else keeps, as far as these bytes of it.
@@ -71,11 +82,19 @@ impl OwedKeys {
         }
     }
 
-    /// Adds a key that the client was told before.
-    pub(super) fn insert_again(&mut self, key: &Spelling) {
-        let held = self.keys.entry(Arc::clone(key)).or_insert(ClientCopy::Doubtful);
-        if let ClientCopy::Has(_) = held {
-            *held = ClientCopy::Doubtful;
+    /// Adds a key that the client was told before, and these bytes of its text if the key was not
+    /// there: nobody else keeps them.
+    pub(super) fn insert_again(&mut self, key: Spelling, text: usize) {
+        match self.keys.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert(ClientCopy::Doubtful);
+                self.own_texts += text;
+            }
+            Entry::Occupied(mut held) => {
+                if let ClientCopy::Has(_) = held.get() {
+                    held.insert(ClientCopy::Doubtful);
+                }
+            }
         }
     }
 
@@ -89,14 +108,14 @@ impl OwedKeys {
     /// Takes in that the client has unsubscribed a key, if it is there.
     pub(super) fn keep_unsubscribed(&mut self, key: &Spelling) {
         if self.keys.contains_key(key) {
-            self.unsubscribed.insert(Arc::clone(key));
+            self.unsubscribed.insert(Arc::clone(key), (), true);
         }
     }
 
     /// Takes in that the client subscribes a name. Returns the text of it that is kept, if the client
     /// had unsubscribed it.
     pub(super) fn resubscribe(&mut self, name: Spelling) -> Spelling {
-        self.unsubscribed.take(&name).unwrap_or(name)
+        self.unsubscribed.remove(&name).map_or(name, |(kept, ())| kept)
     }
 
     /// Takes out all keys, to be looked at one by one.
@@ -115,7 +134,7 @@ impl OwedKeys {
     /// Takes a key out.
     pub(super) fn remove(&mut self, key: &str) {
         self.keys.remove(key);
-        self.unsubscribed.take(key);
+        self.unsubscribed.remove(key);
         if self.keys.is_empty() {
             self.own_texts = 0;
         }
@@ -170,7 +189,8 @@ impl OwedKeys {
 
     /// The number of keys that the client has unsubscribed, and the bytes of their texts.
     pub(super) fn unsubscribed_sizes(&self) -> (usize, usize) {
-        self.unsubscribed.sizes()
+        let count = self.unsubscribed.len();
+        (count, self.unsubscribed.text_bytes() - count * held_bytes::text(0))
     }
 
     /// The bytes that are kept for the client, about.
@@ -178,5 +198,40 @@ impl OwedKeys {
         held_bytes::tree(self.keys.len(), size_of::<Spelling>() + size_of::<ClientCopy>())
             + self.own_texts
             + self.unsubscribed.held_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unsubscribed_key_counts_once_and_keeps_its_text() {
+        let mut owed = OwedKeys::default();
+        let first = Spelling::from("first");
+        for key in [first.clone(), "first".into(), "other".into(), "third".into()] {
+            owed.insert(Arc::clone(&key), ClientCopy::Unknown);
+            owed.keep_unsubscribed(&key);
+        }
+        assert_eq!(owed.unsubscribed_sizes(), (3, 15));
+        assert!(Spelling::ptr_eq(&owed.resubscribe("first".into()), &first));
+        let again = Spelling::from("first");
+        assert!(Spelling::ptr_eq(&owed.resubscribe(again.clone()), &again), "it was taken out");
+        owed.retain(|key| key == "other");
+        assert_eq!(owed.unsubscribed_sizes(), (1, 5));
+        owed.put_back(std::iter::empty());
+        assert_eq!((owed.unsubscribed_sizes(), owed.held_bytes()), ((0, 0), 0));
+    }
+
+    #[test]
+    fn the_text_of_a_key_that_is_owed_already_does_not_count_again() {
+        let mut owed = OwedKeys::default();
+        owed.insert("first".into(), ClientCopy::Unknown);
+        let held = owed.held_bytes();
+        let text = held_bytes::text("first".len());
+        owed.insert_again("first".into(), text);
+        assert_eq!((owed.held_bytes(), owed.get("first")), (held, Some(&ClientCopy::Unknown)));
+        owed.insert_again("other".into(), text);
+        assert_eq!((owed.own_texts, owed.get("other")), (text, Some(&ClientCopy::Doubtful)));
     }
 }

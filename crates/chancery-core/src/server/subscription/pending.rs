@@ -15,8 +15,8 @@ use crate::{Pending, Time};
 /// The waits of one subscription.
 #[derive(Debug, Default)]
 pub(super) struct SourceWaits {
-    /// The names that wait, and since when.
-    names: BTreeMap<Spelling, Time>,
+    /// The names that wait, and since when; `None` if the client has waited long enough.
+    names: BTreeMap<Spelling, Option<Time>>,
     members: MembersWait,
 }
 
@@ -35,8 +35,17 @@ enum MembersWait {
 impl SourceWaits {
     /// Returns true if the client still waits for a pending name.
     pub(super) fn waits_for(&mut self, now: Time, key: &Spelling, settings: &Settings) -> bool {
-        let since = *self.names.entry(key.clone()).or_insert(now);
-        now < since + settings.source_wait
+        let since = *self.names.entry(key.clone()).or_insert(Some(now));
+        since.is_some_and(|since| now < since + settings.source_wait)
+    }
+
+    /// Drops the names that are not owed any more, and gives up those that were waited for long
+    /// enough. They may have to wait for others, and have no deadline then.
+    fn refresh(&mut self, now: Time, settings: &Settings, owes: impl Fn(&str) -> bool) {
+        self.names.retain(|name, since| {
+            *since = since.filter(|since| now < *since + settings.source_wait);
+            owes(name)
+        });
     }
 
     /// Drops the names that are not waited for any more.
@@ -50,7 +59,8 @@ impl SourceWaits {
             MembersWait::Since(since) => Some(since),
             MembersWait::Known | MembersWait::GivenUp => None,
         };
-        self.names.values().copied().chain(members).min().map(|since| since + settings.source_wait)
+        let waiting = self.names.values().copied().flatten().chain(members);
+        waiting.min().map(|since| since + settings.source_wait)
     }
 
     /// Returns true if the client waits for nothing.
@@ -60,7 +70,7 @@ impl SourceWaits {
 
     /// The bytes that are kept for the client, about.
     pub(super) fn held_bytes(&self) -> usize {
-        held_bytes::tree(self.names.len(), size_of::<Spelling>() + size_of::<Time>())
+        held_bytes::tree(self.names.len(), size_of::<Spelling>() + size_of::<Option<Time>>())
     }
 
     /// The number of names that wait.
@@ -90,6 +100,8 @@ impl Subscription {
         if *pending == Pending::Nothing && self.source_waits.is_idle() {
             return false;
         }
+        // A name may have been unsubscribed since the last poll.
+        self.source_waits.refresh(now, settings, |name| self.ledger.owes(name));
         if self.interest.has_members()
             && self.source_waits.waits_for_members(now, pending, settings)
         {
