@@ -15,7 +15,7 @@ use hyper::body::Bytes;
 use serde::{Serialize, Serializer};
 
 use super::shared_document::{BuildFailed, SharedDocument, Stamp};
-use crate::fault_summary::FaultCounts;
+use crate::counts_by_file::CountsByFile;
 use crate::finding::Finding;
 
 /// The resources of the directory, and its faults and warnings, as an operator may see them.
@@ -31,7 +31,7 @@ pub(crate) struct LoadFindings {
     /// The first of the faults.
     pub(crate) faults: Vec<Finding>,
     /// The numbers of the others, by file.
-    pub(crate) more_faults: FaultCounts,
+    pub(crate) more_faults: CountsByFile,
     /// The first of the warnings.
     pub(crate) warnings: Arc<Vec<Warning>>,
     /// The number of all warnings.

@@ -17,7 +17,7 @@ use super::grouping::Grouping;
 use super::metrics::LoadMetrics;
 use crate::admin::{Admin, LoadFindings};
 use crate::config::{ConfigChange, ConfigFile};
-use crate::fault_summary::{FaultCounts, MOST_TOLD};
+use crate::counts_by_file::{CountsByFile, MOST_TOLD};
 use crate::finding::Finding;
 
 /// Applies changes of the directory and of `chancery.yaml`, and logs them.
@@ -33,7 +33,7 @@ struct ApplierState {
     /// The faults that were logged last, so that each is logged once.
     faults: BTreeSet<Finding>,
     /// The numbers of those that the report had no place for.
-    more_faults: FaultCounts,
+    more_faults: CountsByFile,
     /// The first of the present warnings, and the number of them all.
     warnings: (Arc<Vec<Warning>>, usize),
     config_fault: Option<Finding>,
@@ -53,7 +53,7 @@ impl ChangeApplier {
         let state = ApplierState {
             file,
             faults: BTreeSet::new(),
-            more_faults: FaultCounts::default(),
+            more_faults: CountsByFile::default(),
             warnings: (Arc::default(), 0),
             config_fault: None,
             without_files: BTreeSet::new(),
@@ -114,7 +114,7 @@ impl ChangeApplier {
 
     fn log_report(&self, state: &mut ApplierState, report: &LoadReport) {
         let faults: BTreeSet<Finding> = report.faults.iter().map(Finding::from).collect();
-        let more: FaultCounts = report.more_faults.iter().collect();
+        let more: CountsByFile = report.more_faults.iter().collect();
         let same = faults == state.faults && more == state.more_faults;
         if same && report.layers().is_empty() && report.warnings.is_empty() {
             return;
@@ -161,7 +161,7 @@ impl ChangeApplier {
 
 /// Logs the first warnings, and the numbers of the others by file.
 fn log_warnings(warnings: &[Warning]) {
-    let mut rest = FaultCounts::default();
+    let mut rest = CountsByFile::default();
     for (index, warning) in warnings.iter().enumerate() {
         match &warning.file {
             _ if index < MOST_TOLD => warn!("{warning}"),
@@ -169,13 +169,13 @@ fn log_warnings(warnings: &[Warning]) {
             None => rest.add("no file", 1),
         }
     }
-    if let Some(line) = rest.line_of("warning") {
+    if let Some(line) = rest.line("warning") {
         warn!("and {line}; `/config` lists more");
     }
 }
 
 /// Logs the first of these faults, and the numbers of the others together with `more`.
-fn log_faults<'a>(faults: impl Iterator<Item = &'a Finding>, more: Option<&FaultCounts>) {
+fn log_faults<'a>(faults: impl Iterator<Item = &'a Finding>, more: Option<&CountsByFile>) {
     let mut rest = more.cloned().unwrap_or_default();
     for (index, fault) in faults.enumerate() {
         match fault.hint() {
@@ -184,7 +184,7 @@ fn log_faults<'a>(faults: impl Iterator<Item = &'a Finding>, more: Option<&Fault
             None => error!("{fault}"),
         }
     }
-    if let Some(line) = rest.line() {
+    if let Some(line) = rest.line("fault") {
         error!("and {line}");
     }
 }

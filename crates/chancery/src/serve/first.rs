@@ -11,8 +11,8 @@ use chancery_sources::{Directory, LoadReport};
 
 use super::signals::Signals;
 use crate::config::Config;
+use crate::counts_by_file::{CountsByFile, MOST_TOLD};
 use crate::exit::Failure;
-use crate::fault_summary::{FaultCounts, MOST_TOLD};
 
 /// Prints the configuration as JSON, which is YAML too, so that it can be kept as `chancery.yaml`.
 pub(crate) fn print(config: &Config) -> Result<(), Failure> {
@@ -80,11 +80,11 @@ fn refuse_faults(report: &LoadReport, partial: bool) -> Result<(), Failure> {
         details += &fault.render();
         details += "\n";
     }
-    let mut more: FaultCounts = report.more_faults.iter().collect();
+    let mut more: CountsByFile = report.more_faults.iter().collect();
     for fault in report.faults.iter().skip(MOST_TOLD) {
         more.add(&fault.file.display().to_string(), 1);
     }
-    if let Some(line) = more.line() {
+    if let Some(line) = more.line("fault") {
         details += &format!("and {line}\n\n");
     }
     let faults = match report.fault_count() {
