@@ -26,6 +26,9 @@ use crate::wire::{ATTACKER, INNOCENT};
 /// Far more than anything that is waited for takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Far more than whatever is set to a second or two takes, and less than the defaults of a minute.
+pub(crate) const SOON: Duration = Duration::from_secs(30);
+
 /// The pause between two looks at something that is waited for.
 pub(crate) const PAUSE: Duration = Duration::from_millis(10);
 

@@ -12,7 +12,7 @@ use crate::stage::{PATIENCE, PAUSE, Stage, until};
 use crate::wire::frame::{DATA, END_HEADERS, HEADERS, RST_STREAM, frame, frames, request_block};
 use crate::wire::grpc::{Http2, READS};
 use crate::wire::http1::poll;
-use crate::wire::message::{Delta, Fields, Sotw, fields, framed, node, text};
+use crate::wire::message::{Delta, Fields, Sotw, fields, framed, node};
 use crate::wire::raw::Raw;
 use crate::wire::{ADS_SOTW, CDS};
 
@@ -228,8 +228,7 @@ async fn responses(stage: &Stage) -> Result<String> {
         );
         clusters += resources;
         sizes.push(response.len());
-        let nonce = text(&response, 5);
-        call.send(&Delta { type_url: CDS.to_owned(), nonce, ..Delta::default() }.encode())?;
+        call.send(&Delta::ack(&response).encode())?;
     }
     ensure!(sizes.iter().any(|size| *size > 100_000), "the large one is missing: {sizes:?}");
     Ok(format!("{} responses for {clusters} clusters", sizes.len()))

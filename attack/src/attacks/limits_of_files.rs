@@ -1,16 +1,15 @@
 //! The limits of files: their size and their number, at the limit and one past it.
 
 use std::fs;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
 use crate::attack::Attack;
 use crate::setup::{Setup, cluster};
-use crate::stage::{PATIENCE, Stage, until};
+use crate::stage::{PATIENCE, SOON, Stage, until};
 use crate::wire::CDS;
 use crate::wire::grpc::{Call, Http2, READS};
-use crate::wire::message::{Delta, Fields, fields, text};
+use crate::wire::message::{Delta, fields, node_of, text};
 
 /// The attacks of this file.
 pub(super) const ATTACKS: &[Attack] = &[
@@ -32,9 +31,6 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
 ];
 
-/// Far more than a change of a file takes.
-const SOON: Duration = Duration::from_secs(30);
-
 /// A client of the group `other` that is told of every change of its clusters.
 struct Watcher {
     call: Call,
@@ -44,11 +40,8 @@ struct Watcher {
 impl Watcher {
     async fn start(stage: &Stage) -> Result<Self> {
         let connection = stage.http2(READS).await?;
-        let node = Fields::of(|node| {
-            node.text(1, "attacker");
-            node.text(2, "other");
-        });
-        let request = Delta { node: Some(node), ..Delta::first("", CDS, [""; 0]) };
+        let node = Some(node_of("other"));
+        let request = Delta { node, ..Delta::first("", CDS, [""; 0]) };
         let call = connection.delta(&request).await?;
         Ok(Self { call, _connection: connection })
     }
@@ -58,9 +51,7 @@ impl Watcher {
         loop {
             let response = self.call.message_within(SOON).await?;
             ensure!(fields(&response, 6).is_empty(), "a cluster was removed from the client");
-            let nonce = text(&response, 5);
-            let ack = Delta { type_url: CDS.to_owned(), nonce, ..Delta::default() };
-            self.call.send(&ack.encode())?;
+            self.call.send(&Delta::ack(&response).encode())?;
             if fields(&response, 2).iter().any(|resource| text(resource, 3) == name) {
                 return Ok(());
             }

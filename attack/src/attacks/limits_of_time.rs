@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use super::memory::half;
 use crate::attack::Attack;
 use crate::setup::Setup;
-use crate::stage::{PATIENCE, Stage, until};
+use crate::stage::{PATIENCE, SOON, Stage, until};
 use crate::wire::frame::{
     DATA, END_HEADERS, HEADERS, PREFACE, WINDOW_UPDATE, frame, request_block, setting,
 };
@@ -97,9 +97,6 @@ pub(super) const ATTACKS: &[Attack] = &[
         in_ci: true,
     },
 ];
-
-/// Far more than the times that are set.
-const SOON: Duration = Duration::from_secs(30);
 
 fn stall_setup(setup: &mut Setup) {
     setup.clusters(1_000, 10_000);
@@ -347,8 +344,7 @@ async fn until_sent(call: &mut Call, is_wanted: impl Fn(&[u8]) -> bool) -> Resul
     loop {
         let response = call.message_within(SOON).await?;
         if text(&response, 4) == CDS {
-            let nonce = text(&response, 5);
-            call.send(&Delta { type_url: CDS.to_owned(), nonce, ..Delta::default() }.encode())?;
+            call.send(&Delta::ack(&response).encode())?;
         }
         if is_wanted(&response) {
             return Ok(());

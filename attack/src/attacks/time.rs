@@ -137,8 +137,7 @@ async fn is_answered(call: &mut Call, type_url: &str) -> Result<String> {
         if fields(&response, 2).iter().any(|resource| text(resource, 3) == "innocent") {
             return Ok("handled".to_owned());
         }
-        let nonce = text(&response, 5);
-        call.send(&Delta { type_url: type_url.to_owned(), nonce, ..Delta::default() }.encode())?;
+        call.send(&Delta::ack(&response).encode())?;
     }
     Err(anyhow!("no answer in {PATIENCE:?}"))
 }

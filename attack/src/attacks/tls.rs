@@ -12,7 +12,7 @@ use super::files::make_fifo;
 use super::secrets::{asks, tls};
 use crate::attack::Attack;
 use crate::setup::Setup;
-use crate::stage::{PAUSE, Stage, until};
+use crate::stage::{PAUSE, SOON, Stage, until};
 use crate::wire::raw::{Raw, Write};
 use crate::wire::tls::{LONG, authority};
 
@@ -153,8 +153,6 @@ async fn half_hello(stage: &Stage) -> Result<String> {
 /// The revocation list, and the serial number of the certificate that it comes to revoke.
 const LIST: &str = ".tls/list.pem";
 const REVOKED: u64 = 7;
-/// Far more than a change of the list takes.
-const SOON: Duration = Duration::from_secs(20);
 
 fn crl(setup: &mut Setup) {
     tls(setup);
