@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -187,6 +188,14 @@ impl Stage {
     /// The larger number, or the smaller one where it is enough to see a bound.
     pub(crate) const fn scale(&self, whole: usize, bounded: usize) -> usize {
         if self.circumstances.is_bounded { bounded } else { whole }
+    }
+
+    /// Fails if something came before a time, or, where times are judged, not before another one.
+    pub(crate) fn came(&self, took: Duration, within: Range<Duration>) -> Result<()> {
+        ensure!(took >= within.start, "it came after {took:?}, and not after {:?}", within.start);
+        let is_early = self.circumstances.is_bounded || took < within.end;
+        ensure!(is_early, "it came after {took:?}, and not before {:?}", within.end);
+        Ok(())
     }
 
     pub(crate) fn rss(&self) -> u64 {

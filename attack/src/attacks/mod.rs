@@ -17,6 +17,7 @@ mod time;
 mod tls;
 mod tree;
 mod turns;
+mod waits;
 
 use crate::attack::Attack;
 
@@ -30,6 +31,7 @@ pub(crate) fn all() -> impl Iterator<Item = Attack> {
         admin::ATTACKS,
         limits::ATTACKS,
         limits_of_time::ATTACKS,
+        waits::ATTACKS,
         limits_of_files::ATTACKS,
         logs::ATTACKS,
         secrets::ATTACKS,
