@@ -3,6 +3,7 @@
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
+use tokio::time::sleep;
 
 use crate::attack::Attack;
 use crate::setup::{Setup, cluster};
@@ -23,7 +24,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "limit-files",
-        about: "the directory has as many files as it may have, and then one more",
+        about: "the directory has as many files as it may have, then one more, and then 200",
         setup: files_setup,
         run: |stage| Box::pin(files(stage)),
         growth: 100,
@@ -108,10 +109,14 @@ async fn files(stage: &Stage) -> Result<String> {
     watcher.is_sent("innocent").await?;
     stage.write("tenth.json", cluster("tenth", 1, 0))?;
     watcher.is_sent("tenth").await.context("as many files as there may be")?;
+    stage.write("groups/more/eleventh.json", cluster("more", 1, 0))?;
+    stage.metric_reaches("chancery_faults", 1.0, SOON).await.context("one file more")?;
     for at in 0..200 {
         stage.write(&format!("groups/more/{at}.json"), cluster("more", 1, 0))?;
     }
-    stage.metric_reaches("chancery_faults", 1.0, SOON).await?;
+    // The server looks at all of them meanwhile.
+    sleep(stage.seconds()).await;
+    ensure!(stage.metric("chancery_faults").await? >= 1.0, "200 files more are no fault");
     fs::remove_dir_all(stage.dir().join("groups"))?;
     let repaired = async || Ok(stage.metric("chancery_faults").await? < 1.0);
     until(PATIENCE, "the fault is repaired", repaired).await?;
