@@ -3,6 +3,7 @@
 mod admin;
 mod crowd;
 mod files;
+mod floods;
 mod held;
 mod http;
 mod limits;
@@ -38,6 +39,7 @@ pub(crate) fn all() -> impl Iterator<Item = Attack> {
         crowd::ATTACKS,
         files::ATTACKS,
         tree::ATTACKS,
+        floods::ATTACKS,
         held::ATTACKS,
         http::ATTACKS,
         tls::ATTACKS,
