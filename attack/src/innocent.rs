@@ -21,7 +21,7 @@ use tokio_rustls::TlsConnector;
 use crate::setup::{EDITED, INNOCENT as CLUSTER, cluster};
 use crate::wire::grpc::{Call, Http2, READS};
 use crate::wire::http1::exchange;
-use crate::wire::message::{Delta, Sotw, fields, text};
+use crate::wire::message::{Delta, Sotw, fields};
 use crate::wire::tls::connect;
 use crate::wire::{CDS, INNOCENT};
 
@@ -346,6 +346,5 @@ impl Subscriber {
 /// Takes the next response and accepts it.
 async fn answered(call: &mut Call) -> Result<()> {
     let response = call.message().await?;
-    let nonce = text(&response, 5);
-    call.send(&Delta { type_url: CDS.to_owned(), nonce, ..Delta::default() }.encode())
+    call.send(&Delta::ack(&response).encode())
 }

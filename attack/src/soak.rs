@@ -208,8 +208,7 @@ async fn delta(
     while let Ok(response) = timeout(left(deadline), call.message()).await {
         let response = response?;
         counts.responses.fetch_add(1, Ordering::Relaxed);
-        let nonce = text(&response, 5);
-        call.send(&Delta { type_url: CDS.to_owned(), nonce, ..Delta::default() }.encode())?;
+        call.send(&Delta::ack(&response).encode())?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,6 +26,9 @@ use crate::wire::{ATTACKER, INNOCENT};
 
 /// Far more than anything that is waited for takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Far more than whatever is set to a second or two takes, and less than the defaults of a minute.
+pub(crate) const SOON: Duration = Duration::from_secs(30);
 
 /// The pause between two looks at something that is waited for.
 pub(crate) const PAUSE: Duration = Duration::from_millis(10);
@@ -184,6 +188,14 @@ impl Stage {
     /// The larger number, or the smaller one where it is enough to see a bound.
     pub(crate) const fn scale(&self, whole: usize, bounded: usize) -> usize {
         if self.circumstances.is_bounded { bounded } else { whole }
+    }
+
+    /// Fails if something came before a time, or, where times are judged, not before another one.
+    pub(crate) fn came(&self, took: Duration, within: Range<Duration>) -> Result<()> {
+        ensure!(took >= within.start, "it came after {took:?}, and not after {:?}", within.start);
+        let is_early = self.circumstances.is_bounded || took < within.end;
+        ensure!(is_early, "it came after {took:?}, and not before {:?}", within.end);
+        Ok(())
     }
 
     pub(crate) fn rss(&self) -> u64 {

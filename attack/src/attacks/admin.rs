@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::attack::Attack;
-use crate::stage::Stage;
+use crate::stage::{SOON, Stage};
 use crate::wire::http1::exchange;
 use crate::wire::raw::{Raw, Write};
 use crate::wire::{ATTACKER, dial};
@@ -85,9 +85,6 @@ async fn config_flood(stage: &Stage) -> Result<String> {
     stage.serves_others().await?;
     Ok(format!("{asked} pages"))
 }
-
-/// Far more than a page takes.
-const SOON: Duration = Duration::from_secs(20);
 
 async fn burst(stage: &Stage) -> Result<String> {
     let to = stage.admin();

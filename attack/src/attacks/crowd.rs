@@ -179,5 +179,6 @@ async fn few_descriptors(stage: &Stage) -> Result<String> {
     sleep(stage.seconds()).await;
     stage.serves_others().await?;
     let served = open.iter().filter(|raw| raw.waiting() > 0).count();
+    ensure!(served > 0 && served < open.len(), "{served} of {} are served", open.len());
     Ok(format!("{served} of {} are served", open.len()))
 }

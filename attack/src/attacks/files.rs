@@ -18,7 +18,7 @@ use crate::setup::{Setup, cluster};
 use crate::stage::{PATIENCE, PAUSE, Stage, until};
 use crate::wire::CDS;
 use crate::wire::grpc::READS;
-use crate::wire::message::{Delta, Fields, Sotw, fields, text};
+use crate::wire::message::{Delta, Fields, Sotw, fields, node_of};
 
 /// The attacks of this file.
 pub(super) const ATTACKS: &[Attack] = &[
@@ -104,14 +104,6 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
 ];
 
-/// A member of the group `edge`.
-fn member() -> Vec<u8> {
-    Fields::of(|node| {
-        node.text(1, "member");
-        node.text(2, "edge");
-    })
-}
-
 /// A file of each format for the group `edge`, with a cluster each.
 fn every_format(setup: &mut Setup) {
     let yaml = format!("\"@type\": {CDS}\nname: yaml\n");
@@ -130,7 +122,7 @@ fn every_format(setup: &mut Setup) {
 
 async fn zero_bytes(stage: &Stage) -> Result<String> {
     let connection = stage.http2(READS).await?;
-    let first = Delta { node: Some(member()), ..Delta::first("", CDS, [""; 0]) };
+    let first = Delta { node: Some(node_of("edge")), ..Delta::first("", CDS, [""; 0]) };
     let mut call = connection.delta(&first).await?;
     let response = call.message_within(PATIENCE).await?;
     // The four files, and the two clusters of the innocent clients.
@@ -140,9 +132,7 @@ async fn zero_bytes(stage: &Stage) -> Result<String> {
         let removed = async {
             loop {
                 let response = call.message().await?;
-                let nonce = text(&response, 5);
-                let ack = Delta { type_url: CDS.to_owned(), nonce, ..Delta::default() };
-                call.send(&ack.encode())?;
+                call.send(&Delta::ack(&response).encode())?;
                 if !fields(&response, 6).is_empty() {
                     return anyhow::Ok(());
                 }

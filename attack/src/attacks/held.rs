@@ -1,11 +1,13 @@
 //! Attacks on the protocols below the discovery service, and on the process as a whole.
 //!
-//! They are old and known, and stay here so that they go on being held.
+//! They are old and known, and stay here so that they go on being held. Not here: frames without end
+//! (`floods`).
 
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -13,11 +15,8 @@ use tokio::time::sleep;
 use crate::attack::Attack;
 use crate::numbers::Numbers;
 use crate::setup::Setup;
-use crate::stage::{PATIENCE, Stage};
-use crate::wire::frame::{
-    CONTINUATION, DATA, END_HEADERS, HEADERS, PING, RST_STREAM, SETTINGS, WINDOW_UPDATE, field,
-    frame, indexed_field, repeated_index, request_block, with_length,
-};
+use crate::stage::{PATIENCE, SOON, Stage};
+use crate::wire::frame::{END_HEADERS, HEADERS, frame, request_block, with_length};
 use crate::wire::grpc::{Http2, READS};
 use crate::wire::http1::poll;
 use crate::wire::message::{Fields, Sotw, framed, text};
@@ -26,54 +25,6 @@ use crate::wire::{ADS_SOTW, ATTACKER, CDS, POLL};
 
 /// The attacks of this file.
 pub(super) const ATTACKS: &[Attack] = &[
-    Attack {
-        name: "rapid-reset",
-        about: "streams are opened and reset at once, without end",
-        setup: |_| {},
-        run: |stage| Box::pin(rapid_reset(stage)),
-        growth: 100,
-        in_ci: true,
-    },
-    Attack {
-        name: "continuation-flood",
-        about: "a block of headers goes on without end",
-        setup: |_| {},
-        run: |stage| Box::pin(continuation_flood(stage)),
-        growth: 100,
-        in_ci: true,
-    },
-    Attack {
-        name: "ping-flood",
-        about: "pings are sent without end, and their answers are not read",
-        setup: |_| {},
-        run: |stage| Box::pin(flood(stage, frame(PING, 0, 0, &[7; 8]))),
-        growth: 100,
-        in_ci: true,
-    },
-    Attack {
-        name: "settings-flood",
-        about: "settings are sent without end, and their acknowledgements are not read",
-        setup: |_| {},
-        run: |stage| Box::pin(flood(stage, frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0]))),
-        growth: 100,
-        in_ci: true,
-    },
-    Attack {
-        name: "empty-frames",
-        about: "frames of data without data, and updates of windows by one, without end",
-        setup: |_| {},
-        run: |stage| Box::pin(empty_frames(stage)),
-        growth: 100,
-        in_ci: true,
-    },
-    Attack {
-        name: "header-bomb",
-        about: "a field of 4 kB in the table of HPACK is named 4,000 times by one byte each",
-        setup: |_| {},
-        run: |stage| Box::pin(header_bomb(stage)),
-        growth: 100,
-        in_ci: true,
-    },
     Attack {
         name: "smuggling",
         about: "requests over HTTP/1.1 state two lengths, so that a part is another request",
@@ -148,86 +99,6 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
 ];
 
-/// Writes bytes again and again until the server closes or takes no more, or the time is over.
-async fn repeat(stage: &Stage, raw: &mut Raw, bytes: &[u8]) -> Result<String> {
-    let (begin, mut end) = (Instant::now(), Write::Taken);
-    let most = stage.scale(1 << 30, 16 << 20) as u64;
-    while begin.elapsed() < stage.seconds() && raw.written < most {
-        end = raw.write(bytes).await;
-        if end != Write::Taken {
-            break;
-        }
-    }
-    let taken = raw.written >> 10;
-    ensure!(taken > 0, "nothing was taken: {end:?}");
-    Ok(match end {
-        Write::Taken => format!("{taken} KB were taken"),
-        Write::Stalled => format!("it reads no more after {taken} KB"),
-        Write::Closed => format!("closed after {taken} KB"),
-    })
-}
-
-async fn flood(stage: &Stage, one: Vec<u8>) -> Result<String> {
-    let mut raw = Raw::http2(stage.xds(), 65_535).await?;
-    repeat(stage, &mut raw, &one.repeat(1_000)).await
-}
-
-async fn empty_frames(stage: &Stage) -> Result<String> {
-    let mut raw = Raw::http2(stage.xds(), 65_535).await?;
-    raw.write(&frame(HEADERS, END_HEADERS, 1, &request_block(ADS_SOTW))).await;
-    let update = frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1]);
-    let both = [frame(DATA, 0, 1, &[]), update].concat();
-    repeat(stage, &mut raw, &both.repeat(1_000)).await
-}
-
-async fn rapid_reset(stage: &Stage) -> Result<String> {
-    let mut raw = Raw::http2(stage.xds(), 65_535).await?;
-    let begin = Instant::now();
-    let block = request_block(ADS_SOTW);
-    let most = u32::try_from(stage.scale(10_000_000, 100_000))?;
-    let mut id = 1;
-    while begin.elapsed() < stage.seconds() && id < most {
-        let mut bytes = Vec::new();
-        for _ in 0..100 {
-            bytes.extend(frame(HEADERS, END_HEADERS, id, &block));
-            bytes.extend(frame(RST_STREAM, 0, id, &[0, 0, 0, 8]));
-            id += 2;
-        }
-        if raw.write(&bytes).await != Write::Taken {
-            break;
-        }
-    }
-    let answer = raw.read_to_end(Duration::from_secs(1)).await;
-    ensure!(id > 200, "{} streams were opened", id / 2);
-    Ok(format!("{} streams, GOAWAY {:?}, closed: {}", id / 2, answer.goaway(), answer.closed))
-}
-
-async fn continuation_flood(stage: &Stage) -> Result<String> {
-    let mut raw = Raw::http2(stage.xds(), 65_535).await?;
-    raw.write(&frame(HEADERS, 0, 1, &request_block(ADS_SOTW))).await;
-    let more = frame(CONTINUATION, 0, 1, &field("x-filler", &"y".repeat(8_000)));
-    repeat(stage, &mut raw, &more).await
-}
-
-async fn header_bomb(stage: &Stage) -> Result<String> {
-    let mut raw = Raw::http2(stage.xds(), 65_535).await?;
-    let big = indexed_field("x-big", &"y".repeat(4_000));
-    let first = [request_block(ADS_SOTW), big].concat();
-    raw.write(&frame(HEADERS, END_HEADERS, 1, &first)).await;
-    let bomb = [request_block(ADS_SOTW), repeated_index(4_000)].concat();
-    let mut id = 3;
-    let begin = Instant::now();
-    while begin.elapsed() < stage.seconds() && id < 2_000 {
-        if raw.write(&frame(HEADERS, END_HEADERS, id, &bomb)).await != Write::Taken {
-            break;
-        }
-        id += 2;
-    }
-    let answer = raw.read_to_end(Duration::from_secs(1)).await;
-    ensure!(id > 3, "no bomb was sent");
-    Ok(format!("{} bombs, GOAWAY {:?}, closed: {}", id / 2, answer.goaway(), answer.closed))
-}
-
 /// Heads that state the length of a body in two ways.
 const LENGTHS: [&str; 6] = [
     "content-length: 2\r\ntransfer-encoding: chunked",
@@ -259,15 +130,17 @@ async fn smuggling(stage: &Stage) -> Result<String> {
     Ok(format!("answered {}", told.join(", ")))
 }
 
+/// The time of a handshake that is set, and one that is less than the default.
+const HANDSHAKE: Range<Duration> = Duration::from_secs(2)..Duration::from_secs(8);
+
 async fn slowloris(stage: &Stage) -> Result<String> {
     let texts = ["POST /v3/discovery:clusters HTTP/1.1\r\nhost: x\r\n", "PRI * HTTP/2.0\r\n\r\nSM"];
-    let mut open = Vec::new();
+    let (mut open, mut closed, begin) = (Vec::new(), 0, Instant::now());
     for at in 0..400 {
         open.push((stage.raw().await?, texts[at % 2].as_bytes()));
     }
-    let (mut closed, begin) = (0, Instant::now());
     for step in 0.. {
-        if begin.elapsed() > Duration::from_secs(30) || closed == open.len() {
+        if begin.elapsed() > PATIENCE || closed == open.len() {
             break;
         }
         closed = 0;
@@ -279,8 +152,10 @@ async fn slowloris(stage: &Stage) -> Result<String> {
         }
         sleep(Duration::from_millis(500)).await;
     }
-    ensure!(closed == open.len(), "{} of {} are open after 30 s", open.len() - closed, open.len());
-    Ok(format!("all are closed after {:.0} s", begin.elapsed().as_secs_f64()))
+    let took = begin.elapsed();
+    ensure!(closed == open.len(), "{} are open after {took:?}", open.len() - closed);
+    stage.came(took, HANDSHAKE).context("the last one is closed")?;
+    Ok(format!("all are closed after {:.0} s", took.as_secs_f64()))
 }
 
 async fn nonsense(stage: &Stage) -> Result<String> {
@@ -317,21 +192,22 @@ async fn grpc_lies(stage: &Stage) -> Result<String> {
     compressed[0] = 1;
     let mut flag = good.to_vec();
     flag[0] = 0xff;
-    let lies: [(&str, Vec<u8>); 6] = [
-        ("a compressed message", compressed),
-        ("an unknown flag", flag),
-        ("4 GB", vec![0, 0xff, 0xff, 0xff, 0xff, 1]),
-        ("65 MB", [&[0, 4, 0x10, 0, 0][..], &[1; 10]].concat()),
-        ("a length that ends in the field", vec![0, 0, 0, 0, 3, 0x0a, 0x7f, 1]),
-        ("no protobuf", framed(&[0xff; 40]).to_vec()),
+    let lies = [
+        ("a compressed message", compressed, "UNIMPLEMENTED"),
+        ("an unknown flag", flag, "UNIMPLEMENTED"),
+        ("4 GB", vec![0, 0xff, 0xff, 0xff, 0xff, 1], "RESOURCE_EXHAUSTED"),
+        ("65 MB", [&[0, 4, 0x10, 0, 0][..], &[1; 10]].concat(), "RESOURCE_EXHAUSTED"),
+        ("a length past the end", vec![0, 0, 0, 0, 3, 0x0a, 0x7f, 1], "INVALID_ARGUMENT"),
+        ("no protobuf", framed(&[0xff; 40]).to_vec(), "INVALID_ARGUMENT"),
     ];
     let mut told = Vec::new();
-    for (what, bytes) in lies {
+    for (what, bytes, expected) in lies {
         let connection = stage.http2(READS).await?;
         let mut call = connection.asks(ADS_SOTW, Bytes::from(bytes)).await?;
-        let end = call.end(Duration::from_secs(5)).await;
-        ensure!(end != "open", "{what} leaves the stream open");
-        told.push(end.split(':').next().unwrap_or_default().to_owned());
+        let end = call.end(SOON).await;
+        let status = end.split(':').next().unwrap_or_default();
+        ensure!(status == expected, "the stream of {what} ends with {end}");
+        told.push(status.to_owned());
     }
     told.dedup();
     Ok(told.join(", "))

@@ -4,6 +4,7 @@
 //! times and of files, and those that many clients share (`turns`, `products`).
 
 use anyhow::{Context, Result, ensure};
+use tokio::time::timeout;
 
 use super::streams::{Ends, Held, peer_address};
 use crate::attack::Attack;
@@ -11,10 +12,10 @@ use crate::setup::{Setup, cluster};
 use crate::stage::{PATIENCE, PAUSE, Stage, until};
 use crate::wire::frame::{DATA, END_HEADERS, HEADERS, RST_STREAM, frame, frames, request_block};
 use crate::wire::grpc::{Http2, READS};
-use crate::wire::http1::poll;
-use crate::wire::message::{Delta, Fields, Sotw, fields, framed, node, text};
+use crate::wire::http1::{POLL_BODY, poll};
+use crate::wire::message::{Delta, Fields, Sotw, fields, framed, node};
 use crate::wire::raw::Raw;
-use crate::wire::{ADS_SOTW, CDS};
+use crate::wire::{ADS_SOTW, CDS, POLL};
 
 /// The attacks of this file.
 pub(super) const ATTACKS: &[Attack] = &[
@@ -111,8 +112,14 @@ async fn requests(stage: &Stage) -> Result<String> {
         let past = past.with_context(|| format!("more {name} than allowed are answered"))?;
         ensure!(past.starts_with("RESOURCE_EXHAUSTED"), "more {name} than allowed: {past}");
     }
+    polls(stage).await?;
+    Ok("answered at each limit, RESOURCE_EXHAUSTED or 413 past it".to_owned())
+}
+
+async fn polls(stage: &Stage) -> Result<()> {
     for (name, at, past) in [
         ("names", names_json(5, 8), names_json(6, 8)),
+        ("bytes", wide_json(4_096), wide_json(4_097)),
         ("bytes of a name", names_json(1, 100), names_json(1, 101)),
         ("bytes of all names", names_json(4, 100), names_json(5, 81)),
         ("bytes of a node", node_json(100), node_json(300)),
@@ -122,7 +129,14 @@ async fn requests(stage: &Stage) -> Result<String> {
         let past = poll(stage.xds(), &past, PATIENCE).await?.status;
         ensure!(past == 413, "a poll with more {name} than allowed is answered {past}");
     }
-    Ok("answered at each limit, RESOURCE_EXHAUSTED or 413 past it".to_owned())
+    // Over HTTP/2 these do not announce how many bytes they have.
+    for (bytes, expected) in [(4_096, 200), (4_097, 413)] {
+        let connection = stage.http2(READS).await?;
+        let mut call = connection.poll(POLL, wide_json(bytes).into()).await?;
+        let (status, _) = timeout(PATIENCE, call.whole()).await??;
+        ensure!(status == expected, "a poll of {bytes} bytes is answered {status}");
+    }
+    Ok(())
 }
 
 /// Asks on a new stream, and takes the first response.
@@ -142,6 +156,12 @@ async fn answer(stage: &Stage, requests: Vec<Vec<u8>>) -> Result<()> {
 fn names_json(count: usize, bytes: usize) -> String {
     let names: Vec<_> = (0..count).map(|at| format!("\"{at:0bytes$}\"")).collect();
     format!("{{\"node\": {{\"id\": \"attacker\"}}, \"resource_names\": [{}]}}", names.join(","))
+}
+
+/// A poll of so many bytes.
+fn wide_json(bytes: usize) -> String {
+    let rest = &POLL_BODY[1..];
+    format!("{{{}{rest}", " ".repeat(bytes - 1 - rest.len()))
 }
 
 /// A poll by a node whose id has so many bytes.
@@ -228,8 +248,7 @@ async fn responses(stage: &Stage) -> Result<String> {
         );
         clusters += resources;
         sizes.push(response.len());
-        let nonce = text(&response, 5);
-        call.send(&Delta { type_url: CDS.to_owned(), nonce, ..Delta::default() }.encode())?;
+        call.send(&Delta::ack(&response).encode())?;
     }
     ensure!(sizes.iter().any(|size| *size > 100_000), "the large one is missing: {sizes:?}");
     Ok(format!("{} responses for {clusters} clusters", sizes.len()))

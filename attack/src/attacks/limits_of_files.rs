@@ -1,16 +1,16 @@
 //! The limits of files: their size and their number, at the limit and one past it.
 
 use std::fs;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use tokio::time::sleep;
 
 use crate::attack::Attack;
 use crate::setup::{Setup, cluster};
-use crate::stage::{PATIENCE, Stage, until};
+use crate::stage::{PATIENCE, SOON, Stage, until};
 use crate::wire::CDS;
 use crate::wire::grpc::{Call, Http2, READS};
-use crate::wire::message::{Delta, Fields, fields, text};
+use crate::wire::message::{Delta, fields, node_of, text};
 
 /// The attacks of this file.
 pub(super) const ATTACKS: &[Attack] = &[
@@ -24,16 +24,13 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "limit-files",
-        about: "the directory has as many files as it may have, and then one more",
+        about: "the directory has as many files as it may have, then one more, and then 200",
         setup: files_setup,
         run: |stage| Box::pin(files(stage)),
         growth: 100,
         in_ci: true,
     },
 ];
-
-/// Far more than a change of a file takes.
-const SOON: Duration = Duration::from_secs(30);
 
 /// A client of the group `other` that is told of every change of its clusters.
 struct Watcher {
@@ -44,11 +41,8 @@ struct Watcher {
 impl Watcher {
     async fn start(stage: &Stage) -> Result<Self> {
         let connection = stage.http2(READS).await?;
-        let node = Fields::of(|node| {
-            node.text(1, "attacker");
-            node.text(2, "other");
-        });
-        let request = Delta { node: Some(node), ..Delta::first("", CDS, [""; 0]) };
+        let node = Some(node_of("other"));
+        let request = Delta { node, ..Delta::first("", CDS, [""; 0]) };
         let call = connection.delta(&request).await?;
         Ok(Self { call, _connection: connection })
     }
@@ -58,9 +52,7 @@ impl Watcher {
         loop {
             let response = self.call.message_within(SOON).await?;
             ensure!(fields(&response, 6).is_empty(), "a cluster was removed from the client");
-            let nonce = text(&response, 5);
-            let ack = Delta { type_url: CDS.to_owned(), nonce, ..Delta::default() };
-            self.call.send(&ack.encode())?;
+            self.call.send(&Delta::ack(&response).encode())?;
             if fields(&response, 2).iter().any(|resource| text(resource, 3) == name) {
                 return Ok(());
             }
@@ -117,10 +109,14 @@ async fn files(stage: &Stage) -> Result<String> {
     watcher.is_sent("innocent").await?;
     stage.write("tenth.json", cluster("tenth", 1, 0))?;
     watcher.is_sent("tenth").await.context("as many files as there may be")?;
+    stage.write("groups/more/eleventh.json", cluster("more", 1, 0))?;
+    stage.metric_reaches("chancery_faults", 1.0, SOON).await.context("one file more")?;
     for at in 0..200 {
         stage.write(&format!("groups/more/{at}.json"), cluster("more", 1, 0))?;
     }
-    stage.metric_reaches("chancery_faults", 1.0, SOON).await?;
+    // The server looks at all of them meanwhile.
+    sleep(stage.seconds()).await;
+    ensure!(stage.metric("chancery_faults").await? >= 1.0, "200 files more are no fault");
     fs::remove_dir_all(stage.dir().join("groups"))?;
     let repaired = async || Ok(stage.metric("chancery_faults").await? < 1.0);
     until(PATIENCE, "the fault is repaired", repaired).await?;

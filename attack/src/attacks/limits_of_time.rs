@@ -1,26 +1,28 @@
-//! The limits of time, each with a peer that stays just inside and one that does not.
+//! The limits of the time that a peer may take, each with a peer that keeps to it and one that does
+//! not.
 //!
-//! The times are set to a second or two; an attack waits for what the server does about them. Not
-//! here: the time of a handshake (`held`, `tls`).
+//! The times are set to a second or two, and an attack waits for what the server does about the one,
+//! while the other is served. Not here: the time of a handshake (`held`, `tls`), and the times for
+//! which the server waits before it sends something (`waits`).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::memory::half;
 use crate::attack::Attack;
 use crate::setup::Setup;
-use crate::stage::{PATIENCE, Stage, until};
+use crate::stage::{PATIENCE, SOON, Stage, until};
 use crate::wire::frame::{
     DATA, END_HEADERS, HEADERS, PREFACE, WINDOW_UPDATE, frame, request_block, setting,
 };
 use crate::wire::grpc::{Call, Http2, READS, STALLS};
-use crate::wire::http1::{poll, poll_head};
-use crate::wire::message::{Delta, Sotw, fields, framed, text};
+use crate::wire::http1::poll_head;
+use crate::wire::message::{Sotw, fields, framed};
 use crate::wire::raw::Raw;
-use crate::wire::{ADS_SOTW, ATTACKER, CDS, EDS, RDS};
+use crate::wire::{ADS_SOTW, ATTACKER, CDS};
 
 /// The attacks of this file.
 pub(super) const ATTACKS: &[Attack] = &[
@@ -64,42 +66,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         growth: 100,
         in_ci: true,
     },
-    Attack {
-        name: "limit-rest-hold",
-        about: "300 polls ask for what is new, and nothing is",
-        setup: |setup| setup.limit("rest-hold: 500ms"),
-        run: |stage| Box::pin(rest_hold(stage)),
-        growth: 100,
-        in_ci: true,
-    },
-    Attack {
-        name: "limit-ack-wait",
-        about: "a client never answers the response before, beside one that does",
-        setup: |setup| setup.limit("ack-wait: 1s"),
-        run: |stage| Box::pin(ack_wait(stage)),
-        growth: 100,
-        in_ci: true,
-    },
-    Attack {
-        name: "limit-warm-wait",
-        about: "a client asks for routes, and never for the endpoints of their clusters",
-        setup: warm_setup,
-        run: |stage| Box::pin(warm_wait(stage)),
-        growth: 100,
-        in_ci: true,
-    },
-    Attack {
-        name: "limit-removal-wait",
-        about: "a client never acknowledges the routes without a cluster that is removed",
-        setup: warm_setup,
-        run: |stage| Box::pin(removal_wait(stage)),
-        growth: 100,
-        in_ci: true,
-    },
 ];
-
-/// Far more than the times that are set.
-const SOON: Duration = Duration::from_secs(30);
 
 fn stall_setup(setup: &mut Setup) {
     setup.clusters(1_000, 10_000);
@@ -143,12 +110,16 @@ async fn takes_nothing(stage: &Stage, request: &Sotw) -> Result<Raw> {
     Ok(raw)
 }
 
+/// The time that the rest of a request has.
+const STALL: Duration = Duration::from_secs(2);
+
 fn half_setup(setup: &mut Setup) {
     setup.limit("stall-timeout: 2s");
     setup.limit("handshake-timeout: 2s");
 }
 
 async fn stall_half_sent(stage: &Stage) -> Result<String> {
+    let begin = Instant::now();
     let connection = stage.http2(READS).await?;
     let mut halved = connection.asks(ADS_SOTW, half(1_000, 900)).await?;
     let mut rest = stage.raw().await?;
@@ -161,11 +132,14 @@ async fn stall_half_sent(stage: &Stage) -> Result<String> {
     sleep(Duration::from_millis(500)).await;
     pausing.send_bytes(request)?;
     let answer = pausing.message_within(PATIENCE).await.context("the one that pauses")?;
-    let end = halved.end(SOON).await;
+    let ended = async { (halved.end(SOON).await, begin.elapsed()) };
+    let polled = async { (rest.read_to_end(SOON).await, begin.elapsed()) };
+    let ((end, of_end), (poll, of_poll)) = tokio::join!(ended, polled);
     ensure!(end.starts_with("DEADLINE_EXCEEDED"), "half a request over gRPC ends with {end}");
-    let poll = rest.read_to_end(SOON).await;
+    stage.came(of_end, STALL..Duration::from_secs(60)).context("half a request")?;
     let statuses = poll.statuses();
     ensure!(poll.closed && statuses == ["408"], "half a poll is answered {statuses:?}");
+    stage.came(of_poll, STALL..Duration::from_secs(10)).context("half a poll")?;
     // A stream between two requests has no time at all.
     let again = Sotw::first("attacker", CDS, ["innocent", "edited"]).answer(&answer, None);
     pausing.send(&again.encode())?;
@@ -231,9 +205,12 @@ fn age_setup(setup: &mut Setup) {
     }
 }
 
+/// The age at which a connection is old.
+const AGE: Duration = Duration::from_secs(2);
+
 async fn age(stage: &Stage) -> Result<String> {
     stage.is_ready().await?;
-    let all = Sotw::first("attacker", CDS, [""; 0]);
+    let (all, begin) = (Sotw::first("attacker", CDS, [""; 0]), Instant::now());
     let mut deaf = takes_nothing(stage, &all).await?;
     let owed = stage.http2(READS).await?;
     let mut owed = (owed.asks(ADS_SOTW, half(1_000, 900)).await?, owed);
@@ -242,6 +219,7 @@ async fn age(stage: &Stage) -> Result<String> {
     honest.0.message_within(PATIENCE).await?;
     let end = honest.0.end(SOON).await;
     ensure!(end.starts_with("UNAVAILABLE"), "an old stream ends with {end}");
+    stage.came(begin.elapsed(), AGE..Duration::from_secs(3_600)).context("an old stream")?;
     let half = owed.0.end(SOON).await;
     ensure!(half != "open", "a stream without a request is open after the grace");
     // Whoever reads nothing is cut, so the connections are gone before it reads.
@@ -275,114 +253,4 @@ async fn keepalive(stage: &Stage) -> Result<String> {
     sleep(Duration::from_secs(3)).await;
     quiet.stays_served().await.context("a peer that answers")?;
     Ok("100 peers that answer no ping are gone; the one that does is served".to_owned())
-}
-
-async fn rest_hold(stage: &Stage) -> Result<String> {
-    let body = "{\"node\": {\"id\": \"attacker\"}, \"resource_names\": [\"innocent\"]}";
-    let first: serde_json::Value =
-        serde_json::from_str(&poll(stage.xds(), body, PATIENCE).await?.body)?;
-    let version = first["versionInfo"].as_str().context("no version in the answer")?;
-    let again = format!("{{\"version_info\": \"{version}\", {}", &body[1..]);
-    let mut polls = tokio::task::JoinSet::new();
-    for _ in 0..300 {
-        let (to, again) = (stage.xds(), again.clone());
-        polls.spawn(async move { poll(to, &again, PATIENCE).await });
-    }
-    let mut held = 0;
-    while let Some(answer) = timeout(PATIENCE, polls.join_next()).await? {
-        let status = answer??.status;
-        ensure!(status == 304, "a poll when nothing is new is answered {status}");
-        held += 1;
-    }
-    stage.serves_others().await?;
-    Ok(format!("{held} polls are answered 304"))
-}
-
-async fn ack_wait(stage: &Stage) -> Result<String> {
-    // Innocent editors change this cluster meanwhile.
-    let request = Sotw::first("attacker", CDS, ["edited"]);
-    let connection = stage.http2(READS).await?;
-    let mut silent = connection.sotw(&request).await?;
-    let mut versions = Vec::new();
-    for _ in 0..4 {
-        let response = silent.message_within(SOON).await.context("a client that never answers")?;
-        versions.push(text(&response, 1));
-    }
-    versions.dedup();
-    ensure!(versions.len() == 4, "it is sent the same again: {versions:?}");
-    stage.serves_others().await?;
-    Ok("a client that never answers is sent what is new after the wait".to_owned())
-}
-
-/// A cluster whose endpoints come by EDS, its endpoints, and routes to it.
-fn warm_setup(setup: &mut Setup) {
-    setup.limit("warm-wait: 1s");
-    setup.limit("removal-wait: 1s");
-    let ads = "{\"edsConfig\": {\"ads\": {}, \"resourceApiVersion\": \"V3\"}}";
-    setup.file(
-        WARM,
-        format!(
-            "{{\"@type\": \"{CDS}\", \"name\": \"warm\", \"type\": \"EDS\", \"edsClusterConfig\": {ads}}}"
-        ),
-    );
-    setup.file("endpoints.json", format!("{{\"@type\": \"{EDS}\", \"clusterName\": \"warm\"}}"));
-    setup.file(ROUTES, routes("warm"));
-}
-
-/// The files of the cluster and of the routes to it.
-const WARM: &str = "warm.json";
-const ROUTES: &str = "routes.json";
-
-/// Routes to a cluster.
-fn routes(cluster: &str) -> String {
-    format!(
-        "{{\"@type\": \"{RDS}\", \"name\": \"routes\", \"virtualHosts\": [{{\"name\": \"all\", \
-         \"domains\": [\"*\"], \"routes\": [{{\"match\": {{\"prefix\": \"/\"}}, \"route\": \
-         {{\"cluster\": \"{cluster}\"}}}}]}}]}}"
-    )
-}
-
-/// Takes responses and accepts those of clusters, until one is as wanted.
-async fn until_sent(call: &mut Call, is_wanted: impl Fn(&[u8]) -> bool) -> Result<()> {
-    loop {
-        let response = call.message_within(SOON).await?;
-        if text(&response, 4) == CDS {
-            let nonce = text(&response, 5);
-            call.send(&Delta { type_url: CDS.to_owned(), nonce, ..Delta::default() }.encode())?;
-        }
-        if is_wanted(&response) {
-            return Ok(());
-        }
-    }
-}
-
-/// A stream that is subscribed to all clusters and to the routes, and was sent both.
-async fn with_routes(stage: &Stage) -> Result<(Call, Http2)> {
-    let connection = stage.http2(READS).await?;
-    let mut call = connection.delta(&Delta::first("attacker", CDS, [""; 0])).await?;
-    let ask = Delta { node: None, ..Delta::first("", RDS, ["routes"]) };
-    call.send(&ask.encode())?;
-    let sent = until_sent(&mut call, |response| {
-        text(response, 4) == RDS && fields(response, 2).len() == 1
-    });
-    sent.await.context("the routes")?;
-    Ok((call, connection))
-}
-
-async fn warm_wait(stage: &Stage) -> Result<String> {
-    let _open = with_routes(stage).await?;
-    stage.serves_others().await?;
-    Ok("the routes are sent after the wait".to_owned())
-}
-
-async fn removal_wait(stage: &Stage) -> Result<String> {
-    let (mut call, _connection) = with_routes(stage).await?;
-    stage.write(ROUTES, routes("innocent"))?;
-    std::fs::remove_file(stage.dir().join(WARM))?;
-    let is_removal = |response: &[u8]| {
-        fields(response, 6).iter().any(|name| *name == b"warm") && text(response, 4) == CDS
-    };
-    until_sent(&mut call, is_removal).await.context("the removal")?;
-    stage.serves_others().await?;
-    Ok("the removal is sent after the wait".to_owned())
 }

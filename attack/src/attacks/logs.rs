@@ -15,8 +15,8 @@ use crate::wire::{ADS_DELTA, CDS};
 pub(super) const ATTACKS: &[Attack] = &[
     Attack {
         name: "log-unread",
-        about: "2,000 short streams while nobody reads the log",
-        setup: |setup| setup.is_log_unread = true,
+        about: "2,000 short streams while nobody reads the log, which has 64 KiB",
+        setup: log_unread_setup,
         run: |stage| Box::pin(log_unread(stage)),
         growth: 100,
         in_ci: true,
@@ -100,17 +100,30 @@ impl Answered {
     }
 }
 
+fn log_unread_setup(setup: &mut Setup) {
+    setup.is_log_unread = true;
+    setup.config = "log: {buffer: 64KiB}\n".to_owned();
+}
+
 async fn log_unread(stage: &Stage) -> Result<String> {
     let streams = stage.scale(2_000, 800);
-    let connection = stage.http2(READS).await?;
-    for _ in 0..streams {
-        let request = Sotw::first("attacker", CDS, ["innocent"]);
+    // A long name, so that the lines fill the pipe and the buffer behind it.
+    let request = Sotw::first(&format!("attacker-{}", "x".repeat(200)), CDS, ["innocent"]);
+    let mut connection = stage.http2(READS).await?;
+    for at in 1..=streams {
+        // No connection has used up the lines that it may write at once.
+        if at % 200 == 0 {
+            connection = stage.http2(READS).await?;
+        }
         let mut call = connection.sotw(&request).await?;
         let response = call.message_within(Duration::from_secs(15)).await?;
         call.send(&request.answer(&response, Some("no")).encode())?;
         call.reset();
     }
-    Ok(format!("{streams} streams were answered"))
+    stage.metric_reaches("chancery_log_lines_dropped_total", 1.0, PATIENCE).await?;
+    stage.serves_others().await?;
+    let dropped = stage.metric("chancery_log_lines_dropped_total").await?;
+    Ok(format!("{streams} streams were answered, and {dropped} lines dropped"))
 }
 
 /// The longest line of a log, whatever a peer says.

@@ -3,6 +3,7 @@
 mod admin;
 mod crowd;
 mod files;
+mod floods;
 mod held;
 mod http;
 mod limits;
@@ -17,6 +18,7 @@ mod time;
 mod tls;
 mod tree;
 mod turns;
+mod waits;
 
 use crate::attack::Attack;
 
@@ -30,12 +32,14 @@ pub(crate) fn all() -> impl Iterator<Item = Attack> {
         admin::ATTACKS,
         limits::ATTACKS,
         limits_of_time::ATTACKS,
+        waits::ATTACKS,
         limits_of_files::ATTACKS,
         logs::ATTACKS,
         secrets::ATTACKS,
         crowd::ATTACKS,
         files::ATTACKS,
         tree::ATTACKS,
+        floods::ATTACKS,
         held::ATTACKS,
         http::ATTACKS,
         tls::ATTACKS,

@@ -3,15 +3,16 @@
 //! A refusal here is because of all that a peer holds, or all peers together. The
 //! attackers of one attack may come from many addresses, so that no share of a peer is large.
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
+use tokio::time::timeout;
 
-use super::memory::{half, many_clusters};
+use super::memory::{half, is_exhausted, many_clusters};
 use super::streams::Held;
 use crate::attack::Attack;
-use crate::stage::Stage;
+use crate::stage::{PATIENCE, Stage};
 use crate::wire::grpc::{READS, STALLS};
 use crate::wire::message::{Delta, Fields, Sotw, framed, node_with_metadata};
-use crate::wire::{ADS_DELTA, ADS_SOTW, CDS};
+use crate::wire::{ADS_DELTA, ADS_SOTW, CDS, POLL};
 
 /// The attacks of this file.
 pub(super) const ATTACKS: &[Attack] = &[
@@ -61,6 +62,14 @@ pub(super) const ATTACKS: &[Attack] = &[
         setup: |setup| setup.clusters(40_000, 400),
         run: |stage| Box::pin(zero_window(stage)),
         growth: 400,
+        in_ci: true,
+    },
+    Attack {
+        name: "limit-memory",
+        about: "one peer needs more than its part of the 8 MiB that all may hold together",
+        setup: |setup| setup.limit("memory: 8MiB"),
+        run: |stage| Box::pin(limited_memory(stage)),
+        growth: 100,
         in_ci: true,
     },
 ];
@@ -115,4 +124,42 @@ async fn zero_window(stage: &Stage) -> Result<String> {
     }
     stage.is_charged(10).await?;
     Ok(held.hold(stage, 2 * stage.seconds()).await?.to_string())
+}
+
+/// The memory that all clients together may hold.
+const MEMORY: f64 = 8.0 * 1024.0 * 1024.0;
+
+async fn limited_memory(stage: &Stage) -> Result<String> {
+    let of = async |names: usize| {
+        let names = (0..names).map(|at| format!("a-name-of-some-length-{at}"));
+        let connection = stage.http2(READS).await?;
+        let call = connection.delta(&Delta::first("attacker", CDS, names)).await?;
+        anyhow::Ok((call, connection))
+    };
+    let mut little = of(1_000).await?;
+    little.0.message_within(PATIENCE).await.context("a client that needs little")?;
+    // Its bytes alone are less than the part of one peer.
+    let mut much = of(50_000).await?;
+    let end = is_exhausted(&mut much.0).await?;
+    ensure!(end.contains("memory"), "it does not say why: {end}");
+    let connection = stage.http2(READS).await?;
+    let mut poll = connection.poll(POLL, vec![b' '; 6_000_000].into()).await?;
+    // It is not answered if the connection ends before, because too many bytes wait on it.
+    if let Ok((status, _)) = timeout(PATIENCE, poll.whole()).await? {
+        ensure!(status == 503, "a poll of 6 MB is answered {status}");
+    }
+    // The peer holds all that it may, and others are served.
+    let mut connections = Vec::new();
+    for _ in 0..10 {
+        connections.push(stage.http2(READS).await?);
+    }
+    let mut held = Held::of(connections);
+    let before = stage.metric("chancery_cut_off_total").await?;
+    held.ask(10, ADS_SOTW, &half(1_000_000, 900_000)).await;
+    stage.metric_reaches("chancery_cut_off_total", before + 1.0, PATIENCE).await?;
+    let ends = held.hold(stage, stage.seconds()).await?;
+    ensure!((1..10).contains(&ends.count("open")), "not a part of them is held: {ends}");
+    let most = stage.metric("chancery_memory_held_bytes").await?;
+    ensure!(most <= MEMORY, "the server holds {most} bytes for clients");
+    Ok(format!("{end}; halves of requests: {ends}"))
 }

@@ -88,7 +88,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "unix-mode",
-        about: "another user of the machine connects to the Unix socket",
+        about: "other users of the machine look for a Unix socket whose mode lets them connect",
         setup: |setup| setup.flags.extend(["--listen".into(), "unix:DIR/socket".into()]),
         run: |stage| Box::pin(unix_mode(stage)),
         growth: 100,
@@ -250,6 +250,6 @@ async fn over_file_kept(stage: &Stage) -> Result<String> {
 async fn unix_mode(stage: &Stage) -> Result<String> {
     let metadata = tokio::fs::metadata(stage.dir().join("socket")).await?;
     let mode = metadata.permissions().mode() & 0o777;
-    ensure!(mode == 0o600, "its mode is {mode:o}");
+    ensure!(mode == 0o600, "its mode lets others connect: {mode:o}");
     Ok(format!("its mode is {mode:o}"))
 }

@@ -22,7 +22,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack {
         name: "vhds-host",
         about: "four streams ask for a virtual host whose name has 500 kB of labels",
-        setup: |_| {},
+        setup: hosts,
         run: |stage| Box::pin(vhds_host(stage)),
         growth: 200,
         in_ci: true,
@@ -87,17 +87,44 @@ where
     Ok(answers.join("; "))
 }
 
+/// A virtual host for all hosts, with ends of every length that no host of the attack has.
+fn hosts(setup: &mut Setup) {
+    setup.limit("max-name-length: 1MiB");
+    let ends = (1..250).map(|length| format!("\"*.{}\"", "b".repeat(length)));
+    let domains: Vec<_> = ends.chain(["\"*\"".to_owned()]).collect();
+    let resource = "type.googleapis.com/envoy.service.discovery.v3.Resource";
+    setup.file(
+        "hosts.json",
+        format!(
+            "{{\"@type\": \"{resource}\", \"name\": \"routes/all\", \"resource\": {{\"@type\": \
+             \"{VHDS}\", \"name\": \"routes/all\", \"domains\": [{}]}}}}",
+            domains.join(", ")
+        ),
+    );
+}
+
+/// The bytes that the name of a host has at most.
+const HOST: usize = 255;
+
 async fn vhds_host(stage: &Stage) -> Result<String> {
-    let host = "a.".repeat(stage.scale(250_000, 10_000));
-    four(stage, move |connection| {
-        let request = Delta::first("attacker", VHDS, [format!("routes/{host}")]).encode();
-        async move {
-            let mut call = connection.stream(ADS_DELTA).await?;
-            call.send(&request)?;
-            call.message_within(PATIENCE).await.map(|_| "answered".to_owned())
-        }
-    })
-    .await
+    let labels = stage.scale(250_000, 10_000);
+    for (labels, is_found) in [(HOST / 2, true), (HOST / 2 + 1, false), (labels, false)] {
+        let name = format!("routes/{}", "a.".repeat(labels));
+        let told = four(stage, move |connection| is_found_as(connection, name.clone())).await?;
+        let expected = if is_found { "routes/all" } else { "nothing" };
+        ensure!(told == expected, "a host of {labels} labels is answered {told}");
+    }
+    Ok(format!("hosts of more than {HOST} bytes are unknown, and one of fewer is found"))
+}
+
+/// The name of the virtual host that is sent for a name; a resource without a body is none.
+async fn is_found_as(connection: Http2, name: String) -> Result<String> {
+    let mut call = connection.delta(&Delta::first("attacker", VHDS, [&name])).await?;
+    let response = call.message_within(PATIENCE).await?;
+    let [resource] = fields(&response, 2)[..] else { return Err(anyhow!("no single resource")) };
+    ensure!(fields(resource, 4) == [name.as_bytes()], "it does not say for which name it is");
+    let is_found = !fields(resource, 2).is_empty();
+    Ok(if is_found { text(resource, 3) } else { "nothing".to_owned() })
 }
 
 /// A name of a cluster under an authority, in one of two spellings of the same name.
@@ -137,8 +164,7 @@ async fn is_answered(call: &mut Call, type_url: &str) -> Result<String> {
         if fields(&response, 2).iter().any(|resource| text(resource, 3) == "innocent") {
             return Ok("handled".to_owned());
         }
-        let nonce = text(&response, 5);
-        call.send(&Delta { type_url: type_url.to_owned(), nonce, ..Delta::default() }.encode())?;
+        call.send(&Delta::ack(&response).encode())?;
     }
     Err(anyhow!("no answer in {PATIENCE:?}"))
 }

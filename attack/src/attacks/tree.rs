@@ -12,7 +12,7 @@ use crate::setup::cluster;
 use crate::stage::{PATIENCE, Stage};
 use crate::wire::CDS;
 use crate::wire::grpc::READS;
-use crate::wire::message::{Fields, Sotw, fields};
+use crate::wire::message::{Sotw, fields, node_of};
 
 /// The attacks of this file.
 pub(super) const ATTACKS: &[Attack] = &[
@@ -70,15 +70,12 @@ pub(super) const ATTACKS: &[Attack] = &[
 /// The bytes of a bomb: a little less than a file may have where a process may use 600 MB.
 const LARGE: usize = 9 << 20;
 
-/// Far more than a change of a file takes.
-const SOON: Duration = Duration::from_secs(60);
-
 async fn bomb(stage: &Stage, format: &str, head: &str, part: &str, tail: &str) -> Result<String> {
     let bytes = LARGE;
     let text = format!("{head}{}{tail}", part.repeat(bytes / part.len()));
     let begin = Instant::now();
     stage.write(&format!("groups/other/bomb.{format}"), text)?;
-    stage.metric_reaches("chancery_faults", 1.0, SOON).await?;
+    stage.metric_reaches("chancery_faults", 1.0, PATIENCE).await?;
     let took = begin.elapsed();
     stage.serves_others().await?;
     Ok(format!("{} MB are a fault after {:.1} s", bytes >> 20, took.as_secs_f64()))
@@ -96,12 +93,8 @@ async fn big_churn(stage: &Stage) -> Result<String> {
         sleep(Duration::from_secs(1)).await;
     }
     stage.serves_others().await?;
-    let node = Fields::of(|node| {
-        node.text(1, "attacker");
-        node.text(2, "other");
-    });
     let connection = stage.http2(READS).await?;
-    let request = Sotw { node: Some(node), ..Sotw::first("", CDS, ["b-0"]) };
+    let request = Sotw { node: Some(node_of("other")), ..Sotw::first("", CDS, ["b-0"]) };
     let response = connection.sotw(&request).await?.message_within(PATIENCE).await?;
     ensure!(fields(&response, 2).len() == 1, "the group has no cluster of the file");
     Ok(format!("written {written} times"))
@@ -139,12 +132,12 @@ async fn odd(stage: &Stage) -> Result<String> {
     let sparse = fs::File::create(top.join("sparse.json"))?;
     sparse.set_len(1 << 40).context("a sparse file of 1 TB")?;
     count += 1.0;
-    stage.metric_reaches("chancery_faults", count, SOON).await?;
+    stage.metric_reaches("chancery_faults", count, PATIENCE).await?;
     for (name, text, is_fault) in odd_texts() {
         stage.write(&format!("groups/other/{name}"), text)?;
         if is_fault {
             count += 1.0;
-            let told = stage.metric_reaches("chancery_faults", count, SOON).await;
+            let told = stage.metric_reaches("chancery_faults", count, PATIENCE).await;
             told.with_context(|| name.to_owned())?;
         }
     }

@@ -165,6 +165,11 @@ impl Delta {
         Self { node: Some(node(id)), type_url: type_url.to_owned(), subscribe, ..Self::default() }
     }
 
+    /// The acceptance of a response.
+    pub(crate) fn ack(response: &[u8]) -> Self {
+        Self { type_url: text(response, 4), nonce: text(response, 5), ..Self::default() }
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         Fields::of(|request| {
             self.node.iter().for_each(|node| request.bytes(1, node));
@@ -180,6 +185,14 @@ impl Delta {
 /// A node that says nothing but its id.
 pub(crate) fn node(id: &str) -> Vec<u8> {
     Fields::of(|node| node.text(1, id))
+}
+
+/// A node whose cluster is this, which makes it a member of the group of that name.
+pub(crate) fn node_of(group: &str) -> Vec<u8> {
+    Fields::of(|node| {
+        node.text(1, "attacker");
+        node.text(2, group);
+    })
 }
 
 /// A node whose metadata have this many keys with a short text each.
