@@ -53,9 +53,9 @@ pub(super) const ATTACKS: &[Attack] = &[
         in_ci: true,
     },
     Attack {
-        name: "nofile-64",
-        about: "200 idle connections, where the process may have 64 descriptors",
-        setup: |setup| setup.descriptors = Some(64),
+        name: "nofile-128",
+        about: "200 idle connections, where the process may have 128 descriptors",
+        setup: |setup| setup.descriptors = Some(128),
         run: |stage| Box::pin(few_descriptors(stage)),
         growth: 100,
         in_ci: true,
