@@ -75,6 +75,7 @@ mod sync;
 
 use std::future::Future;
 use std::io;
+use std::pin::pin;
 use std::task::{Context, Poll};
 
 pub(super) use cork::{Cork, SocketTimes};
@@ -82,6 +83,7 @@ use ready_set::{ReadyBits, Subtask, SubtaskWaker};
 pub(super) use stream_set::StreamSet;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::coop::has_budget_remaining;
+use tokio::task::yield_now;
 
 /// The number of rounds in a poll, after which other tasks get the thread.
 const MAX_ROUNDS: usize = 16;
@@ -128,7 +130,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin, S: Future<Output = ()> + Unpin> Executor
     /// When the socket fails.
     pub(super) fn poll(
         &mut self,
-        cx: &Context<'_>,
+        cx: &mut Context<'_>,
         mut rest: impl FnMut(&mut Self, Round) -> Poll<()>,
     ) -> Poll<io::Result<()>> {
         self.streams.ready_set().start_poll(cx.waker());
@@ -140,7 +142,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin, S: Future<Output = ()> + Unpin> Executor
             }
             rounds += 1;
             if rounds == MAX_ROUNDS || !has_budget_remaining() || self.cork.is_sated() {
-                cx.waker().wake_by_ref();
+                wake_after_others(cx);
                 break;
             }
         }
@@ -186,6 +188,16 @@ impl<I: AsyncRead + AsyncWrite + Unpin, S: Future<Output = ()> + Unpin> Executor
 
     pub(super) fn wake_streams(&self) {
         self.streams.wake_all();
+    }
+}
+
+/// Wakes the task when the runtime has looked at its sockets and timers. A task that wakes itself at
+/// once is among the tasks that a busy thread runs before it looks, so a few connections that always
+/// have work would keep all others waiting.
+fn wake_after_others(cx: &mut Context<'_>) {
+    // Ready would mean that there is no runtime to wake the task.
+    if pin!(yield_now()).poll(cx).is_ready() {
+        cx.waker().wake_by_ref();
     }
 }
 

@@ -109,7 +109,7 @@ impl TestConnection {
     fn poll(&mut self) -> Poll<io::Result<()>> {
         let waker = Waker::from(Arc::clone(&self.task));
         let Self { executor, log, requests, over, .. } = self;
-        executor.poll(&Context::from_waker(&waker), |executor, round| {
+        executor.poll(&mut Context::from_waker(&waker), |executor, round| {
             if round.has_http() {
                 log.borrow_mut().push("http".to_owned());
                 let (_, streams) = executor.http();
