@@ -1,20 +1,24 @@
 //! The attacks, by what they are after.
 
 mod admin;
+mod busy;
 mod crowd;
 mod files;
 mod held;
 mod http;
+mod identities;
 mod limits;
 mod limits_of_files;
 mod limits_of_time;
 mod logs;
 mod memory;
+mod odd;
 mod products;
 mod secrets;
 mod streams;
 mod time;
 mod tls;
+mod tls_use;
 mod tree;
 mod turns;
 
@@ -39,6 +43,10 @@ pub(crate) fn all() -> impl Iterator<Item = Attack> {
         held::ATTACKS,
         http::ATTACKS,
         tls::ATTACKS,
+        busy::ATTACKS,
+        tls_use::ATTACKS,
+        identities::ATTACKS,
+        odd::ATTACKS,
     ];
     parts.concat().into_iter()
 }
