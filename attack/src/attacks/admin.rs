@@ -8,9 +8,11 @@ use tokio::time::{sleep, timeout};
 
 use crate::attack::Attack;
 use crate::stage::{SOON, Stage};
+use crate::wire::grpc::READS;
 use crate::wire::http1::exchange;
+use crate::wire::message::{Delta, Sotw};
 use crate::wire::raw::{Raw, Write};
-use crate::wire::{ATTACKER, dial};
+use crate::wire::{ATTACKER, CDS, ECDS, EDS, RDS, VHDS, dial};
 
 /// The attacks of this file.
 pub(super) const ATTACKS: &[Attack] = &[
@@ -46,6 +48,14 @@ pub(super) const ATTACKS: &[Attack] = &[
         about: "connections to the admin interface are opened and closed as fast as possible",
         setup: |_| {},
         run: |stage| Box::pin(burst(stage)),
+        growth: 100,
+        in_ci: true,
+    },
+    Attack {
+        name: "admin-pipelined",
+        about: "60 connections ask for `/metrics` of all types, a hundred times in one write each",
+        setup: |_| {},
+        run: |stage| Box::pin(pipelined(stage)),
         growth: 100,
         in_ci: true,
     },
@@ -113,4 +123,35 @@ async fn held(stage: &Stage, request: &str) -> Result<String> {
         closed += usize::from(raw.read_to_end(Duration::from_millis(1)).await.closed);
     }
     Ok(format!("{closed} of {} are closed", open.len()))
+}
+
+async fn pipelined(stage: &Stage) -> Result<String> {
+    // Each type that somebody asked for has series of its own.
+    let connection = stage.http2(READS).await?;
+    let mut calls = Vec::new();
+    for of in [CDS, EDS, RDS, VHDS, ECDS] {
+        let mut call = connection.delta(&Delta::first("attacker", of, ["a"])).await?;
+        call.message_within(SOON).await?;
+        let mut other = connection.sotw(&Sotw::first("attacker", of, ["a"])).await?;
+        other.end(Duration::from_millis(10)).await;
+        calls.extend([call, other]);
+    }
+    let (to, deadline) = (stage.admin(), Instant::now() + 3 * stage.seconds());
+    let asks = b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(100);
+    let mut tasks = JoinSet::new();
+    for _ in 0..60 {
+        let asks = asks.clone();
+        tasks.spawn(async move {
+            let mut read = 0;
+            while Instant::now() < deadline {
+                let Ok(mut raw) = Raw::dial_from(ATTACKER, to, true).await else { continue };
+                read += raw.repeat(&asks, deadline).await;
+            }
+            read
+        });
+    }
+    let read: usize = tasks.join_all().await.iter().sum();
+    stage.serves_others().await?;
+    ensure!(read > 1 << 20, "{read} bytes of pages were read");
+    Ok(format!("{} MB of pages", read >> 20))
 }

@@ -1,24 +1,35 @@
 //! The attacks, by what they are after.
 
 mod admin;
+mod busy;
+mod chains;
 mod crowd;
 mod files;
 mod floods;
 mod held;
 mod http;
+mod identities;
+mod large_tree;
 mod limits;
 mod limits_of_files;
 mod limits_of_time;
 mod logs;
 mod memory;
+mod nodes;
+mod odd;
+mod peers;
 mod products;
 mod secrets;
+mod snapshots;
 mod streams;
 mod time;
 mod tls;
+mod tls_use;
 mod tree;
 mod turns;
 mod waits;
+mod windows;
+mod work;
 
 use crate::attack::Attack;
 
@@ -43,6 +54,17 @@ pub(crate) fn all() -> impl Iterator<Item = Attack> {
         held::ATTACKS,
         http::ATTACKS,
         tls::ATTACKS,
+        busy::ATTACKS,
+        tls_use::ATTACKS,
+        identities::ATTACKS,
+        odd::ATTACKS,
+        work::ATTACKS,
+        windows::ATTACKS,
+        snapshots::ATTACKS,
+        peers::ATTACKS,
+        nodes::ATTACKS,
+        large_tree::ATTACKS,
+        chains::ATTACKS,
     ];
     parts.concat().into_iter()
 }

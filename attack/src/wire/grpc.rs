@@ -123,7 +123,11 @@ impl Call {
 
     /// Sends a message as the server gives room for it, so that the attacker keeps nothing of it.
     pub(crate) async fn taken(&mut self, message: &[u8]) -> Write {
-        let mut rest = framed(message);
+        self.pours(&mut framed(message)).await
+    }
+
+    /// Sends bytes as the server gives room for them. What it has not taken stays in `rest`.
+    pub(crate) async fn pours(&mut self, rest: &mut Bytes) -> Write {
         while !rest.is_empty() {
             self.send.reserve_capacity(rest.len().min(CHUNK));
             let room = poll_fn(|cx| self.send.poll_capacity(cx));

@@ -2,17 +2,21 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::task::yield_now;
+use tokio::time::{sleep, timeout};
 
 use super::frame::{PREFACE, frame, setting};
 use super::{ATTACKER, dial};
 
 /// The time that a peer which takes nothing may hold up a write of the attack.
 const STALL: Duration = Duration::from_secs(2);
+
+/// The pause before another look at a peer that takes nothing at the moment.
+const BREATH: Duration = Duration::from_millis(1);
 
 /// A connection, and the bytes that were written to it.
 pub(crate) struct Raw {
@@ -54,6 +58,32 @@ impl Raw {
             Ok(Err(_)) => Write::Closed,
             Err(_) => Write::Stalled,
         }
+    }
+
+    /// Writes the same bytes again and again until the time is over or the server closes, and reads
+    /// what comes meanwhile. Returns the number of bytes that were read.
+    pub(crate) async fn repeat(&mut self, bytes: &[u8], until: Instant) -> usize {
+        let (mut at, mut read) = (0, 0);
+        while Instant::now() < until {
+            let written = match self.io.try_write(&bytes[at..]) {
+                Ok(size) => size,
+                Err(fault) if fault.kind() == io::ErrorKind::WouldBlock => 0,
+                Err(_) => break,
+            };
+            self.written += written as u64;
+            at = (at + written) % bytes.len();
+            loop {
+                match self.waiting() {
+                    0 => break,
+                    size => read += size,
+                }
+            }
+            match written {
+                0 => sleep(BREATH).await,
+                _ => yield_now().await,
+            }
+        }
+        read
     }
 
     /// Reads until the server closes, or for this time at most.

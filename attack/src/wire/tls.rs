@@ -93,6 +93,19 @@ impl Authority {
 
     /// The settings of a client that trusts this authority and keeps the tickets it is given.
     pub(crate) fn client(&self, identity: Option<&Identity>) -> Result<TlsConnector> {
+        self.connector(identity, Vec::new())
+    }
+
+    /// The same for a client that shows more certificates than its own, whatever they are.
+    pub(crate) fn client_with(
+        &self,
+        identity: &Identity,
+        more: Vec<Vec<u8>>,
+    ) -> Result<TlsConnector> {
+        self.connector(Some(identity), more)
+    }
+
+    fn connector(&self, identity: Option<&Identity>, more: Vec<Vec<u8>>) -> Result<TlsConnector> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.pem.as_bytes())?)?;
         let provider = Arc::new(aws_lc_rs::default_provider());
@@ -100,10 +113,12 @@ impl Authority {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots);
         let mut config = match identity {
-            Some((cert, key)) => builder.with_client_auth_cert(
-                vec![CertificateDer::from_pem_slice(cert.as_bytes())?],
-                PrivateKeyDer::from_pem_slice(key.as_bytes())?,
-            )?,
+            Some((cert, key)) => {
+                let own = CertificateDer::from_pem_slice(cert.as_bytes())?;
+                let chain = [own].into_iter().chain(more.into_iter().map(CertificateDer::from));
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes())?;
+                builder.with_client_auth_cert(chain.collect(), key)?
+            }
             None => builder.with_no_client_auth(),
         };
         config.alpn_protocols = vec![b"h2".to_vec()];
