@@ -25,7 +25,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         about: "1,000 connections of one client send short requests as fast as they are taken",
         setup: |_| {},
         run: |stage| Box::pin(short_requests(stage)),
-        growth: 150,
+        growth: 250,
         in_ci: true,
     },
     Attack {

@@ -8,6 +8,7 @@ use chancery_core::server::Settings;
 
 use crate::budget::{AvailableMemory, Budget, Network, PeerLimits};
 use crate::random;
+use crate::slice::cores;
 
 /// All settings of a server.
 #[derive(Clone, Debug)]
@@ -130,7 +131,6 @@ impl Default for Config {
 
 impl Default for Limits {
     fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             max_request_bytes: 64 * 1024 * 1024,
             memory: AvailableMemory::of_this_process().for_clients(),
@@ -139,7 +139,7 @@ impl Default for Limits {
             max_streams_per_connection: 1_000,
             max_connections: 50_000,
             max_handshakes: 256,
-            max_big_responses: 4 * cores,
+            max_big_responses: 4 * cores(),
         }
     }
 }

@@ -19,8 +19,8 @@ struct PlacesState {
     turns: Turns,
 }
 
-/// The wait for a place.
-struct PlaceRequest {
+/// The wait for a place. It is given up when this is dropped.
+pub(crate) struct PlaceRequest {
     places: Places,
     peer: Arc<PeerShare>,
     ticket: Ticket,
@@ -36,9 +36,14 @@ impl Places {
 
     /// Waits for a place.
     pub(crate) async fn take(&self, peer: &Arc<PeerShare>, line: Line) -> Place {
-        let ticket = self.lock().turns.add(peer, line);
-        let request = PlaceRequest { places: self.clone(), peer: Arc::clone(peer), ticket };
+        let request = self.request(peer, line);
         poll_fn(|cx| request.poll(cx)).await
+    }
+
+    /// Asks for a place.
+    pub(crate) fn request(&self, peer: &Arc<PeerShare>, line: Line) -> PlaceRequest {
+        let ticket = self.lock().turns.add(peer, line);
+        PlaceRequest { places: self.clone(), peer: Arc::clone(peer), ticket }
     }
 
     /// No code panics with the lock held.
@@ -48,7 +53,7 @@ impl Places {
 }
 
 impl PlaceRequest {
-    fn poll(&self, cx: &Context<'_>) -> Poll<Place> {
+    pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Place> {
         let mut places = self.places.lock();
         if !places.turns.is_first(&self.peer, self.ticket, cx.waker()) || places.free == 0 {
             return Poll::Pending;

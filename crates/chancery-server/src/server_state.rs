@@ -17,8 +17,9 @@ use crate::config::Config;
 use crate::event::{Observer, StreamEvent};
 use crate::log_limiter::LogLimiter;
 use crate::metrics::Metrics;
+use crate::places::Places;
 use crate::policy::{Peer, Policy};
-use crate::slice::WorkThreads;
+use crate::slice::{WorkThreads, cores};
 use crate::store::Store;
 
 /// The state that all connections of a server share.
@@ -31,6 +32,8 @@ pub(crate) struct ServerState {
     pub(crate) schema: Schema,
     pub(crate) budget: Arc<Budget>,
     pub(crate) work_threads: WorkThreads,
+    /// A place for each worker, for connections that have to take turns.
+    pub(crate) worker_places: Places,
     pub(crate) log_limiter: LogLimiter,
     trusted: Arc<Settings>,
     untrusted: Arc<Settings>,
@@ -63,6 +66,7 @@ impl ServerState {
             untrusted: Arc::new(untrusted),
             budget: Budget::new(&config.limits),
             work_threads: WorkThreads::new(),
+            worker_places: Places::new(cores()),
             store,
             policy,
             observers,

@@ -82,6 +82,11 @@ fn spend(took: Duration, cx: &mut Context<'_>) {
     }
 }
 
+/// The number of cores, of which each has a worker.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// The threads for long pieces of work, for which peers take turns. There are few, because each keeps
 /// for the next piece what the allocator gave it for the last.
 #[derive(Clone)]
@@ -89,8 +94,7 @@ pub(crate) struct WorkThreads(Places);
 
 impl WorkThreads {
     pub(crate) fn new() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self(Places::new(cores.div_ceil(2)))
+        Self(Places::new(cores().div_ceil(2)))
     }
 
     /// Does a long piece of work on another thread; `None` if it panics or the runtime ends.

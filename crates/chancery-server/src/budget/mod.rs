@@ -34,6 +34,7 @@ pub(crate) use peer::{PeerShare, Permit};
 use memory::Memory;
 use peer::PeerKey;
 use pool::Pool;
+use tokio::time::Instant;
 
 use crate::config::Limits;
 use crate::policy::Peer;
@@ -60,6 +61,7 @@ pub(crate) struct Budget {
     memory: Memory,
     /// The peers whose shares are not bounded.
     balancers: Vec<Network>,
+    made: Instant,
     /// The peers that hold something.
     peers: Mutex<HashMap<PeerKey, Weak<PeerShare>>>,
 }
@@ -71,6 +73,7 @@ impl Budget {
             streams: Pool::new(limits.max_streams, ALWAYS),
             memory: Memory::new(limits.memory),
             balancers: limits.balancers.clone(),
+            made: Instant::now(),
             peers: Mutex::default(),
         })
     }
@@ -82,6 +85,12 @@ impl Budget {
             streams: self.streams.most_of_one(),
             connections: self.connections.most_of_one(),
         }
+    }
+
+    /// The milliseconds since the budget was made.
+    fn millis(&self, now: Instant) -> u64 {
+        let passed = now.saturating_duration_since(self.made).as_millis();
+        u64::try_from(passed).unwrap_or(u64::MAX)
     }
 
     /// The share of a peer.

@@ -6,14 +6,19 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::time::Instant;
 
 use super::charge::ChargeState;
 use super::network::Network;
 use super::pool::{Pool, Shortage};
 use super::{Budget, MemoryShortage};
 use crate::policy::Peer;
+
+/// The time for which the connections of a peer take turns after one was at work for long.
+const BUSY_MILLIS: u64 = 1_000;
 
 /// The name of a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -34,6 +39,8 @@ pub(crate) struct PeerShare {
     connections: AtomicUsize,
     streams: AtomicUsize,
     memory: AtomicUsize,
+    /// The time until which its connections take turns, in milliseconds since the budget was made.
+    busy_until: AtomicU64,
     /// The charges that can be asked back, by their addresses, which no others have meanwhile.
     charges: Mutex<HashMap<usize, Weak<ChargeState>>>,
 }
@@ -88,6 +95,7 @@ impl PeerShare {
             connections: AtomicUsize::new(0),
             streams: AtomicUsize::new(0),
             memory: AtomicUsize::new(0),
+            busy_until: AtomicU64::new(0),
             charges: Mutex::default(),
         }
     }
@@ -119,6 +127,18 @@ impl PeerShare {
             PermitKind::Connection => (&self.budget.connections, &self.connections),
             PermitKind::Stream => (&self.budget.streams, &self.streams),
         }
+    }
+
+    /// Returns true if a connection of the peer was at work for long a moment ago.
+    pub(crate) fn is_busy(&self, now: Instant) -> bool {
+        let until = self.busy_until.load(Ordering::Relaxed);
+        until > 0 && self.budget.millis(now) < until
+    }
+
+    /// Notes that a connection of the peer was at work for long.
+    pub(crate) fn was_busy(&self, now: Instant) {
+        let until = self.budget.millis(now).saturating_add(BUSY_MILLIS);
+        self.busy_until.fetch_max(until, Ordering::Relaxed);
     }
 
     /// The number of bytes that are held for the peer.

@@ -16,6 +16,7 @@ mod lifetime;
 mod responder;
 mod send_gate;
 mod stream;
+mod turn;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -39,6 +40,7 @@ use http_charge::HttpCharge;
 use lifetime::{Lifetime, LifetimeAction};
 use responder::Responder;
 use stream::Http2Stream;
+use turn::Turn;
 
 pub(crate) use http1::HTTP1_BUFFER;
 
@@ -89,6 +91,7 @@ where
 struct ConnectionTask<I: AsyncRead + AsyncWrite + Unpin + 'static> {
     executor: Executor<I, Http2Stream>,
     driver: Driver<I>,
+    turn: Turn,
 }
 
 /// The subtasks of a connection beside its streams: HTTP and the timers.
@@ -110,7 +113,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> ConnectionTask<I> {
         }
         let driver =
             Driver { responder, http, lifetime, charge: HttpCharge::default(), is_over: false };
-        Self { executor: Executor::new(cork), driver }
+        Self { executor: Executor::new(cork), driver, turn: Turn::default() }
     }
 }
 
@@ -189,8 +192,14 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Future for ConnectionTa
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Self { executor, driver } = &mut *self;
-        match executor.poll(cx, |executor, round| driver.poll(executor, round)) {
+        let Self { executor, driver, turn } = &mut *self;
+        let taken = {
+            let Responder { services, context, .. } = &driver.responder;
+            ready!(turn.poll(cx, &context.share, &services.shared.worker_places))
+        };
+        let polled = executor.poll(cx, |executor, round| driver.poll(executor, round));
+        taken.end(&driver.responder.context.share);
+        match polled {
             Poll::Ready(Err(error)) => driver.closed(&error),
             Poll::Ready(Ok(())) => Poll::Ready(()),
             Poll::Pending => {

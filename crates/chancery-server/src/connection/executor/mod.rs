@@ -194,7 +194,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin, S: Future<Output = ()> + Unpin> Executor
 /// Wakes the task when the runtime has looked at its sockets and timers. A task that wakes itself at
 /// once is among the tasks that a busy thread runs before it looks, so a few connections that always
 /// have work would keep all others waiting.
-fn wake_after_others(cx: &mut Context<'_>) {
+pub(super) fn wake_after_others(cx: &mut Context<'_>) {
     // Ready would mean that there is no runtime to wake the task.
     if pin!(yield_now()).poll(cx).is_ready() {
         cx.waker().wake_by_ref();
