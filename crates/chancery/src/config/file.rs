@@ -57,10 +57,16 @@ impl ConfigFile {
     }
 
     /// Reads the file as it is now. The caller knows that the directory around it does not change
-    /// at the moment.
+    /// at the moment. That says nothing about a file that is missing: an editor may have renamed it
+    /// away, and without it everything would have its default. So the next looks decide about it.
     pub(crate) fn look_now(&mut self, whole: bool) -> Option<ConfigChange> {
-        let content = self.changed_content(whole)?;
+        let content = self.changed_content(whole).filter(|content| !content.is_missing())?;
         Some(self.take(content))
+    }
+
+    /// Returns true if there was no file when its content was taken last.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.known.is_missing()
     }
 
     /// The content of the file, if it is not the known content.
@@ -193,10 +199,11 @@ mod tests {
         let mut file = file_in(&dir, "unmatched: refuse\n");
         fs::remove_file(dir.path().join(FILE)).unwrap();
         assert!(file.look_now(false).is_none());
-        assert!((0..9).all(|_| file.look(false).is_none()));
-        let Some(ConfigChange::Usable { config, .. }) = file.look_now(true) else {
-            panic!("unusable")
-        };
+        assert!((0..99).all(|_| file.look(false).is_none()));
+        // Something else in the directory has changed beside it.
+        assert!((0..99).all(|_| file.look_now(true).is_none()));
+        assert!((0..10).all(|_| file.look(true).is_none() && file.look_now(true).is_none()));
+        let Some(ConfigChange::Usable { config, .. }) = file.look(true) else { panic!("unusable") };
         assert_eq!(*config, Config::default());
     }
 }

@@ -94,7 +94,10 @@ impl ChangeApplier {
         match changed {
             ConfigChange::Usable { config, restart } => {
                 state.config_fault = None;
-                info!("chancery.yaml changed; its groups are in force");
+                match state.file.is_missing() {
+                    true => warn!("chancery.yaml is gone; the defaults are in force"),
+                    false => info!("chancery.yaml changed; its groups are in force"),
+                }
                 if !restart.is_empty() {
                     warn!(keys = restart.join(", "), "a restart brings these keys into force");
                 }

@@ -27,7 +27,7 @@ fn text(config: &Config, memory: AvailableMemory, connections: Option<usize>) ->
     limits.max_connections = descriptors::taken(limits.max_connections, connections);
     let of_one = limits.of_one_peer();
     let files = match connections {
-        Some(possible) => format!("{possible} have an open file (`ulimit -n`)"),
+        Some(possible) => format!("there are open files for {possible} (`ulimit -n`)"),
         None => "open files have no limit".to_owned(),
     };
     let row = |key: &str, value: &dyn Display, why: &str| format!("{key:<28} {value:<12} {why}\n");
@@ -46,15 +46,17 @@ fn text(config: &Config, memory: AvailableMemory, connections: Option<usize>) ->
         ),
         row(
             "limits.max-file-bytes",
-            &Size(usize::try_from(config.limits.file_bytes(memory)).unwrap_or(usize::MAX)),
-            "of memory, sixty times that is used while a file is read",
+            &mebibytes(usize::try_from(config.limits.file_bytes(memory)).unwrap_or(usize::MAX)),
+            "one file; it takes sixty times its size in memory while it is read",
         ),
     ]
     .concat()
 }
 
+/// A size in whole MiB, or in KiB below one.
 fn mebibytes(bytes: usize) -> String {
-    Size(bytes >> 20 << 20).to_string()
+    let unit = if bytes < 1 << 20 { 10 } else { 20 };
+    Size(bytes >> unit << unit).to_string()
 }
 
 #[cfg(test)]
@@ -76,9 +78,9 @@ mod tests {
         has("available memory 600MiB the limit of the control group");
         has("limits.memory 300MiB held for all clients together");
         has(
-            "limits.max-file-bytes 9600KiB of memory, sixty times that is used while a file is read",
+            "limits.max-file-bytes 9MiB one file; it takes sixty times its size in memory while it is read",
         );
-        has("limits.max-connections 768 768 have an open file (`ulimit -n`)");
+        has("limits.max-connections 768 there are open files for 768 (`ulimit -n`)");
         has("one client 384 at most, beside no others");
     }
 }
