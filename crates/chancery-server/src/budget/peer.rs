@@ -17,7 +17,12 @@ use super::pool::{Pool, Shortage};
 use super::{Budget, MemoryShortage};
 use crate::policy::Peer;
 
-/// The time for which the connections of a peer take turns after one was at work for long.
+/// The number of long polls from which on connections of a peer take turns that had one of them. A few
+/// do no harm, and a machine that is busy with something else makes any poll long now and then.
+const SOME_LONG_POLLS: usize = 8;
+/// The number of long polls from which on all connections of a peer take turns.
+const MANY_LONG_POLLS: usize = 64;
+/// The time for which a long poll counts.
 const BUSY_MILLIS: u64 = 1_000;
 
 /// The name of a peer.
@@ -39,8 +44,10 @@ pub(crate) struct PeerShare {
     connections: AtomicUsize,
     streams: AtomicUsize,
     memory: AtomicUsize,
-    /// The time until which its connections take turns, in milliseconds since the budget was made.
+    /// The time until which its long polls are counted, in milliseconds since the budget was made.
     busy_until: AtomicU64,
+    /// The number of long polls of its connections, each of them soon after the one before.
+    long_polls: AtomicUsize,
     /// The charges that can be asked back, by their addresses, which no others have meanwhile.
     charges: Mutex<HashMap<usize, Weak<ChargeState>>>,
 }
@@ -96,6 +103,7 @@ impl PeerShare {
             streams: AtomicUsize::new(0),
             memory: AtomicUsize::new(0),
             busy_until: AtomicU64::new(0),
+            long_polls: AtomicUsize::new(0),
             charges: Mutex::default(),
         }
     }
@@ -129,16 +137,21 @@ impl PeerShare {
         }
     }
 
-    /// Returns true if a connection of the peer was at work for long a moment ago.
-    pub(crate) fn is_busy(&self, now: Instant) -> bool {
-        let until = self.busy_until.load(Ordering::Relaxed);
-        until > 0 && self.budget.millis(now) < until
+    /// Returns true if connections of the peer were at work for long a moment ago: several times, or
+    /// many times for a connection that itself was not.
+    pub(crate) fn is_busy(&self, now: Instant, was_long: bool) -> bool {
+        let most = if was_long { SOME_LONG_POLLS } else { MANY_LONG_POLLS };
+        self.long_polls.load(Ordering::Relaxed) >= most
+            && self.budget.millis(now) < self.busy_until.load(Ordering::Relaxed)
     }
 
     /// Notes that a connection of the peer was at work for long.
     pub(crate) fn was_busy(&self, now: Instant) {
-        let until = self.budget.millis(now).saturating_add(BUSY_MILLIS);
-        self.busy_until.fetch_max(until, Ordering::Relaxed);
+        let now = self.budget.millis(now);
+        if now >= self.busy_until.swap(now.saturating_add(BUSY_MILLIS), Ordering::Relaxed) {
+            self.long_polls.store(0, Ordering::Relaxed);
+        }
+        self.long_polls.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The number of bytes that are held for the peer.

@@ -198,7 +198,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Future for ConnectionTa
             ready!(turn.poll(cx, &context.share, &services.shared.worker_places))
         };
         let polled = executor.poll(cx, |executor, round| driver.poll(executor, round));
-        taken.end(&driver.responder.context.share);
+        turn.end(taken, &driver.responder.context.share);
         match polled {
             Poll::Ready(Err(error)) => driver.closed(&error),
             Poll::Ready(Ok(())) => Poll::Ready(()),

@@ -2,8 +2,9 @@
 //!
 //! A connection gives its worker back after a slice of work. That alone is not fair: a peer with a
 //! thousand connections, each of which always has a slice of work, delays everybody by a thousand
-//! slices. So the connections of a peer that was at work for long take turns at as many places as there
-//! are workers, and peers one after the other. A peer whose work is short waits for nobody's turn.
+//! slices. So the connections of a peer that was at work for long several times take turns: as many as
+//! there are workers have a place, and peers come one after the other. Each begins when its worker has
+//! looked at its sockets. A peer whose work is short waits for nobody's turn.
 //!
 //! Not here: the slice (`crate::slice`), and long work beside the workers.
 
@@ -18,12 +19,18 @@ use crate::budget::PeerShare;
 use crate::places::{Place, PlaceRequest, Places};
 use crate::turns::Line;
 
-/// The time of one poll from which on the peer is one that keeps the workers busy.
-const LONG: Duration = Duration::from_millis(2);
+/// The time from which on one poll is long.
+const LONG: Duration = Duration::from_millis(5);
+/// The time for which a connection with a long poll takes turns.
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// The turn of one connection.
 #[derive(Default)]
-pub(super) struct Turn(TurnState);
+pub(super) struct Turn {
+    state: TurnState,
+    /// The time of the last poll that was long.
+    long_at: Option<Instant>,
+}
 
 #[derive(Default)]
 enum TurnState {
@@ -50,8 +57,8 @@ impl Turn {
         places: &Places,
     ) -> Poll<TurnTaken> {
         let begun = Instant::now();
-        let request = match std::mem::take(&mut self.0) {
-            TurnState::NotAsked if !peer.is_busy(begun) => {
+        let request = match std::mem::take(&mut self.state) {
+            TurnState::NotAsked if !peer.is_busy(begun, self.was_long(begun)) => {
                 return Poll::Ready(TurnTaken { begun, _place: None });
             }
             TurnState::NotAsked => Box::new(places.request(peer, Line::End)),
@@ -60,7 +67,7 @@ impl Turn {
                 return Poll::Ready(TurnTaken { begun, _place: Some(place) });
             }
         };
-        self.0 = match request.poll(cx) {
+        self.state = match request.poll(cx) {
             Poll::Pending => TurnState::Waiting(request),
             Poll::Ready(place) => {
                 wake_after_others(cx);
@@ -69,15 +76,19 @@ impl Turn {
         };
         Poll::Pending
     }
-}
 
-impl TurnTaken {
-    /// Notes the time that the poll took.
-    pub(super) fn end(self, peer: &PeerShare) {
+    /// Ends the poll for which the turn was taken, and notes how long it took.
+    pub(super) fn end(&mut self, taken: TurnTaken, peer: &PeerShare) {
         let now = Instant::now();
-        if now.duration_since(self.begun) >= LONG {
+        if now.duration_since(taken.begun) >= LONG {
+            self.long_at = Some(now);
             peer.was_busy(now);
         }
+    }
+
+    /// Returns true if a poll of this connection was long a moment ago.
+    fn was_long(&self, now: Instant) -> bool {
+        self.long_at.is_some_and(|at| now.duration_since(at) < MOMENT)
     }
 }
 
@@ -88,33 +99,47 @@ mod tests {
     use super::*;
     use crate::turns::tests::peers;
 
-    #[tokio::test(start_paused = true)]
-    async fn connections_of_a_busy_peer_take_turns_and_others_do_not_wait() {
-        let (places, peers) = (Places::new(1), peers(2));
-        let mut cx = Context::from_waker(Waker::noop());
-        let mut turns: Vec<_> = (0..3).map(|_| Turn::default()).collect();
-        let Poll::Ready(first) = turns[0].poll(&mut cx, &peers[0], &places) else {
-            panic!("nobody was busy")
-        };
-        first.end(&peers[0]);
-        assert!(turns[1].poll(&mut cx, &peers[0], &places).is_ready(), "the work was short");
-        let Poll::Ready(long) = turns[0].poll(&mut cx, &peers[0], &places) else {
-            panic!("nobody was busy")
-        };
+    /// Begins a poll; `None` if the connection has to wait.
+    fn begun(turn: &mut Turn, peer: &Arc<PeerShare>, places: &Places) -> Option<TurnTaken> {
+        match turn.poll(&mut Context::from_waker(Waker::noop()), peer, places) {
+            Poll::Ready(taken) => Some(taken),
+            Poll::Pending => None,
+        }
+    }
+
+    async fn long_poll(turn: &mut Turn, peer: &Arc<PeerShare>, places: &Places) {
+        let taken = begun(turn, peer, places).expect("it does not wait");
         tokio::time::advance(LONG).await;
-        long.end(&peers[0]);
+        turn.end(taken, peer);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_that_are_at_work_for_long_take_turns_and_others_do_not_wait() {
+        let (places, peers) = (Places::new(1), peers(2));
+        let mut turns: Vec<_> = (0..4).map(|_| Turn::default()).collect();
+        for at in [0, 1, 0, 1, 0, 1, 0, 1] {
+            long_poll(&mut turns[at], &peers[0], &places).await;
+        }
         // The first one has its place, and begins after the others of its worker.
-        assert!(turns[0].poll(&mut cx, &peers[0], &places).is_pending());
-        assert!(turns[1].poll(&mut cx, &peers[0], &places).is_pending());
-        assert!(turns[2].poll(&mut cx, &peers[1], &places).is_ready());
-        let Poll::Ready(held) = turns[0].poll(&mut cx, &peers[0], &places) else {
-            panic!("it has its place")
-        };
-        assert!(turns[1].poll(&mut cx, &peers[0], &places).is_pending());
-        held.end(&peers[0]);
-        assert!(turns[1].poll(&mut cx, &peers[0], &places).is_pending());
-        assert!(turns[1].poll(&mut cx, &peers[0], &places).is_ready());
-        tokio::time::advance(Duration::from_secs(2)).await;
-        assert!(turns[0].poll(&mut cx, &peers[0], &places).is_ready(), "that is long ago");
+        assert!(begun(&mut turns[0], &peers[0], &places).is_none());
+        assert!(begun(&mut turns[1], &peers[0], &places).is_none());
+        assert!(begun(&mut turns[2], &peers[0], &places).is_some(), "it was never long");
+        assert!(begun(&mut turns[3], &peers[1], &places).is_some(), "its peer is not busy");
+        let first = begun(&mut turns[0], &peers[0], &places).expect("it has its place");
+        assert!(begun(&mut turns[1], &peers[0], &places).is_none());
+        turns[0].end(first, &peers[0]);
+        assert!(begun(&mut turns[1], &peers[0], &places).is_none());
+        assert!(begun(&mut turns[1], &peers[0], &places).is_some());
+        tokio::time::advance(MOMENT).await;
+        assert!(begun(&mut turns[0], &peers[0], &places).is_some(), "that is long ago");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_connections_of_a_peer_take_turns_if_many_were_at_work_for_long() {
+        let (places, peers) = (Places::new(1), peers(1));
+        for _ in 0..64 {
+            long_poll(&mut Turn::default(), &peers[0], &places).await;
+        }
+        assert!(begun(&mut Turn::default(), &peers[0], &places).is_none());
     }
 }
