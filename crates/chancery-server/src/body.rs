@@ -85,6 +85,13 @@ impl ServerBody {
         }
     }
 
+    /// Takes in that the client has no room for the bytes that wait for it.
+    pub(crate) fn waits_for_room(&self) {
+        if let BodyKind::Stream(body) = &self.kind {
+            body.waits_for_room();
+        }
+    }
+
     /// Has the budget know what is held for the body while its client takes none of it. The task is
     /// woken when that may have changed.
     ///

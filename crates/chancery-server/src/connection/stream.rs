@@ -177,6 +177,7 @@ impl ResponseSender {
             if !chunk.is_empty() && self.poll_room(cx)?.is_pending() {
                 self.chunk = Some(chunk);
                 self.gate_wait.leave();
+                self.body.waits_for_room();
                 return self.poll_patience(cx, responder).map(Err);
             }
             let size = chunk.len().min(PIECE).min(self.to.capacity());

@@ -70,7 +70,7 @@ pub(crate) struct StreamBody {
 /// The permit to send a large response.
 enum PermitState {
     Requested(PermitRequest),
-    Held(#[expect(dead_code, reason = "it is held, and ends when it is dropped")] SendPermit),
+    Held(SendPermit),
     /// The stream sends without one, because it has waited too long.
     Waived,
 }
@@ -197,6 +197,13 @@ impl StreamBody {
             self.out = Frames::default();
             out_of_memory(shortage)
         })
+    }
+
+    /// Takes in that the client has no room for the bytes that wait for it.
+    pub(crate) fn waits_for_room(&self) {
+        if let Some(PermitState::Held(permit)) = &self.permit {
+            permit.waits_for_room();
+        }
     }
 
     /// Has the budget know what is held for the client while it takes none of the bytes that wait for
