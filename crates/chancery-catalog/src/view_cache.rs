@@ -13,7 +13,11 @@ use crate::view::View;
 
 /// The views that somebody asked for, by audience.
 #[derive(Default)]
-pub(crate) struct ViewCache(BTreeMap<Audience, CachedView>);
+pub(crate) struct ViewCache {
+    views: BTreeMap<Audience, CachedView>,
+    /// The number of views at which those are looked for that nobody holds.
+    room: usize,
+}
 
 /// The view of an audience that somebody asked for.
 #[derive(Clone, Default)]
@@ -44,14 +48,29 @@ pub(crate) struct Affected<'a> {
 impl ViewCache {
     /// Notes that somebody asks for an audience. Returns its view so far.
     pub(crate) fn ask(&mut self, audience: &Audience) -> Option<Arc<View>> {
-        let cached = self.0.entry(audience.clone()).or_default();
+        if let Some(cached) = self.views.get_mut(audience) {
+            cached.asked = true;
+            return cached.view.clone();
+        }
+        self.make_room();
+        let cached = self.views.entry(audience.clone()).or_default();
         cached.asked = true;
-        cached.view.clone()
+        None
+    }
+
+    /// Forgets the views that nobody holds, if there are many: who asks once for each node in each
+    /// group would have one of each kept until the next commit.
+    fn make_room(&mut self) {
+        if self.views.len() < self.room.max(UNHELD) {
+            return;
+        }
+        self.forget(|_, cached| !cached.is_held());
+        self.room = self.views.len() * 2;
     }
 
     /// The view of an audience, if it was made.
     pub(crate) fn get(&self, audience: &Audience) -> Option<Arc<View>> {
-        self.0.get(audience)?.view.clone()
+        self.views.get(audience)?.view.clone()
     }
 
     /// Keeps the view of an audience as of a revision, unless a newer one was made meanwhile.
@@ -62,7 +81,7 @@ impl ViewCache {
         view: Arc<View>,
         revision: u64,
     ) -> Option<Arc<View>> {
-        Some(self.0.get_mut(audience)?.keep(view, revision))
+        Some(self.views.get_mut(audience)?.keep(view, revision))
     }
 
     /// Keeps the views of many audiences, which are sorted. Calls a function with the view to use
@@ -113,14 +132,14 @@ impl ViewCache {
         audience: impl Fn(&T) -> &Audience,
         mut call: impl FnMut(T, Option<&mut CachedView>),
     ) {
-        if things.len() < self.0.len() / WORTH_WALKING {
+        if things.len() < self.views.len() / WORTH_WALKING {
             for thing in things {
-                let cached = self.0.get_mut(audience(&thing));
+                let cached = self.views.get_mut(audience(&thing));
                 call(thing, cached);
             }
             return;
         }
-        let mut cached = self.0.iter_mut().peekable();
+        let mut cached = self.views.iter_mut().peekable();
         for thing in things {
             while cached.next_if(|(other, _)| *other < audience(&thing)).is_some() {}
             let found = cached.next_if(|(other, _)| *other == audience(&thing));
@@ -131,18 +150,8 @@ impl ViewCache {
     /// Forgets the views that nobody needs, and those of audiences that nobody can belong to.
     /// Returns what is left, parents first.
     pub(crate) fn sweep(&mut self, is_possible: impl Fn(&Audience) -> bool) -> Vec<AskedView> {
-        let mut forgotten = Vec::new();
-        // A view is needed as long as one that is built on it, so children come first.
-        for (audience, cached) in self.0.iter_mut().rev() {
-            if !cached.is_needed() || !is_possible(audience) {
-                cached.view = None;
-                forgotten.push(audience.clone());
-            }
-        }
-        for audience in &forgotten {
-            self.0.remove(audience);
-        }
-        let left = self.0.iter();
+        self.forget(|audience, cached| !cached.is_needed() || !is_possible(audience));
+        let left = self.views.iter();
         let asked = left.map(|(audience, cached)| AskedView {
             audience: audience.clone(),
             before: cached.view.clone(),
@@ -150,14 +159,28 @@ impl ViewCache {
         asked.collect()
     }
 
+    /// Forgets views. A view is held by those that are built on it, so children come first.
+    fn forget(&mut self, mut is_over: impl FnMut(&Audience, &mut CachedView) -> bool) {
+        let mut forgotten = Vec::new();
+        for (audience, cached) in self.views.iter_mut().rev() {
+            if is_over(audience, cached) {
+                cached.view = None;
+                forgotten.push(audience.clone());
+            }
+        }
+        for audience in &forgotten {
+            self.views.remove(audience);
+        }
+    }
+
     /// The audiences that somebody asked for.
     pub(crate) fn audiences(&self) -> impl Iterator<Item = &Audience> {
-        self.0.keys()
+        self.views.keys()
     }
 
     /// The views that were made, by audience.
     pub(crate) fn made(&self) -> Vec<(Audience, Arc<View>)> {
-        let views = self.0.iter();
+        let views = self.views.iter();
         views.filter_map(|(audience, it)| Some((audience.clone(), it.view.clone()?))).collect()
     }
 }
@@ -181,13 +204,18 @@ impl CachedView {
         view
     }
 
-    /// Returns true if somebody asked since the last time, holds the snapshot, or has a view that is
-    /// built on this one. One that is yet to be made is always needed.
+    /// Returns true if somebody asked since the last time, or holds it.
     fn is_needed(&mut self) -> bool {
         let asked = std::mem::take(&mut self.asked);
-        let is_held =
-            |view: &Arc<View>| Arc::strong_count(view) > 1 || Arc::strong_count(&view.snapshot) > 1;
-        asked || self.view.as_ref().is_none_or(is_held)
+        asked || self.is_held()
+    }
+
+    /// Returns true if somebody holds the snapshot, or has a view that is built on this one. One that
+    /// is yet to be made is always held.
+    fn is_held(&self) -> bool {
+        self.view
+            .as_ref()
+            .is_none_or(|view| Arc::strong_count(view) > 1 || Arc::strong_count(&view.snapshot) > 1)
     }
 }
 
@@ -211,6 +239,10 @@ impl<'a> Affected<'a> {
         self.held || self.layers.contains(layer)
     }
 }
+
+/// The number of views up to which those that nobody holds stay until the next commits: a poll that
+/// comes again soon finds its view.
+const UNHELD: usize = 512;
 
 /// Views are looked up one by one if they are fewer than one in so many.
 const WORTH_WALKING: usize = 8;
@@ -248,6 +280,23 @@ mod tests {
         views.sweep(|_| true);
         assert!(views.sweep(|_| true).is_empty());
         assert!(views.keep(&base, view(), 1).is_none());
+    }
+
+    #[test]
+    fn views_that_nobody_holds_are_few_however_many_are_asked_for() {
+        let (mut views, mut held) = (ViewCache::default(), Vec::new());
+        for number in 0..10 * UNHELD {
+            let audience = Audience { group: Some(number.to_string().into()), node: None };
+            views.ask(&audience);
+            let view = views.keep(&audience, view(), 1).unwrap();
+            if number % 20 == 0 {
+                held.push((audience, view));
+            }
+            assert!(views.views.len() <= UNHELD + held.len() * 2, "{}", views.views.len());
+        }
+        assert!(held.iter().all(|(audience, view)| {
+            views.get(audience).is_some_and(|known| Arc::ptr_eq(&known, view))
+        }));
     }
 
     #[test]

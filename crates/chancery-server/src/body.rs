@@ -9,7 +9,7 @@ use http_body::{Body, Frame, SizeHint};
 use tonic::Status;
 
 use crate::activity::{ActiveRequest, ConnectionActivity};
-use crate::budget::MemoryCharge;
+use crate::budget::{MemoryCharge, MemoryShortage};
 use crate::grpc::{self, StreamBody};
 use crate::rest::PollBody;
 use crate::server_state::StreamPermit;
@@ -82,6 +82,28 @@ impl ServerBody {
             BodyKind::Poll(body) => body.is_asked_back(waker),
             BodyKind::Service(body) => body.charge.is_asked_back(waker),
             BodyKind::Empty | BodyKind::Full(_) => false,
+        }
+    }
+
+    /// Takes in that the client has no room for the bytes that wait for it.
+    pub(crate) fn waits_for_room(&self) {
+        if let BodyKind::Stream(body) = &self.kind {
+            body.waits_for_room();
+        }
+    }
+
+    /// Has the budget know what is held for the body while its client takes none of it. The task is
+    /// woken when that may have changed.
+    ///
+    /// # Errors
+    /// When the client may not hold so much. The body should end.
+    pub(crate) fn check_unread(&self, cx: &Context<'_>) -> Result<(), MemoryShortage> {
+        match &self.kind {
+            BodyKind::Stream(body) => body.check_unread(cx),
+            // Only streams follow what their audience sees.
+            BodyKind::Poll(_) | BodyKind::Service(_) | BodyKind::Empty | BodyKind::Full(_) => {
+                Ok(())
+            }
         }
     }
 

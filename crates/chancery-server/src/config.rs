@@ -96,8 +96,8 @@ pub struct Times {
     /// below the one second after which Envoy gives up by default (S-021). A client that states its
     /// own timeout is held for four fifths of that, if that is less.
     pub rest_hold: Duration,
-    /// The time for which a client that has bytes to read may take none of them, and the time for a
-    /// request on a stream to arrive whole; 60 s. Then its stream ends, or its connection if the
+    /// The time in which a client that has bytes to read has to take 4 KiB of them, or all if they are
+    /// fewer, and the time for a request on a stream to arrive whole; 60 s. Then its stream ends, or its connection if the
     /// socket takes nothing. A client that has nothing to read, or that does not answer what it has
     /// read, is never ended for that (S-108, S-109).
     pub stall_timeout: Duration,

@@ -15,6 +15,11 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// The time for a client to take something while its connection drains.
 const WHILE_DRAINING: Duration = Duration::from_secs(2);
 
+/// The number of bytes that a client has to take in its time, unless fewer wait: one that takes a byte
+/// at a time keeps as much as one that takes nothing. In the minute that it has by default, a line of
+/// a kilobit a second takes more.
+const LEAST: usize = 4 * 1024;
+
 /// The time since a client did its part of what is under way.
 ///
 /// The timer is not set anew whenever the client does something: it fires too early then, and is set
@@ -22,6 +27,8 @@ const WHILE_DRAINING: Duration = Duration::from_secs(2);
 #[derive(Default)]
 pub(crate) struct StallTimer {
     since: Option<Instant>,
+    /// The number of bytes that it took since then.
+    taken: usize,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -31,9 +38,13 @@ pub(crate) fn patience(timeout: Duration, draining: bool) -> Duration {
 }
 
 impl StallTimer {
-    /// Notes that the client took something.
-    pub(crate) fn took(&mut self) {
-        self.since = None;
+    /// Notes that the client took so many bytes. It has its time again when they are enough.
+    pub(crate) fn took(&mut self, bytes: usize) {
+        self.taken = self.taken.saturating_add(bytes);
+        if self.taken >= LEAST {
+            self.taken = 0;
+            self.since = None;
+        }
     }
 
     /// Notes that nobody waits for the client.
@@ -86,10 +97,23 @@ mod tests {
             assert!(!is_over(&mut stall, MINUTE));
             advance(MINUTE * 3 / 4).await;
             assert!(!is_over(&mut stall, MINUTE));
-            stall.took();
+            stall.took(LEAST - 1);
+            stall.took(1);
         }
         let begun = Instant::now();
         poll_fn(|cx| stall.poll(cx, MINUTE)).await;
+        assert_eq!(begun.elapsed(), MINUTE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_too_little_in_its_time_has_no_more() {
+        let (mut stall, begun) = (StallTimer::default(), Instant::now());
+        for _ in 0..60 {
+            assert!(!is_over(&mut stall, MINUTE));
+            stall.took(LEAST / 61);
+            advance(MINUTE / 60).await;
+        }
+        assert!(is_over(&mut stall, MINUTE));
         assert_eq!(begun.elapsed(), MINUTE);
     }
 

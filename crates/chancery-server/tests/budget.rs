@@ -48,6 +48,85 @@ async fn a_client_that_reads_nothing_is_ended_and_one_with_nothing_to_read_is_no
 }
 
 #[tokio::test]
+async fn a_client_that_takes_a_byte_now_and_then_is_ended() {
+    // S-108
+    let server = Running::start(stalls_after(Duration::from_millis(400))).await;
+    server.publish(&[("a", &"x".repeat(MIB))]);
+    let io = TcpStream::connect(server.address).await.unwrap();
+    let client = Http2Client::with_window(io, 1).await;
+    let mut dribbles = client.open(ADS_SOTW).await.unwrap();
+    dribbles.send(&SotwRequest::first(CDS, &[]));
+    // Each of them makes room for one more byte.
+    let end = loop {
+        match dribbles.read_a_byte().await {
+            Ok(()) => tokio::time::sleep(Duration::from_millis(20)).await,
+            Err(reason) => break reason,
+        }
+    };
+    assert_eq!(end, Some(Reason::ENHANCE_YOUR_CALM));
+}
+
+/// Publishes a new state of 4 MiB.
+fn publish_state(server: &Running, state: usize) {
+    server.publish(&[("a", &format!("{state}{}", "x".repeat(4 * MIB)))]);
+}
+
+#[tokio::test]
+async fn superseded_states_that_only_unread_streams_keep_count() {
+    // S-108
+    let mut registry = Registry::default();
+    let metrics = Metrics::registered(&mut registry);
+    let (config, policy) = (with_memory(72 * MIB), OneAudience("all".into()));
+    let server = Running::with(config, policy, None, metrics).await;
+    let metrics = Scraped(registry);
+    let mut unread = Vec::new();
+    for state in 0..12 {
+        publish_state(&server, state);
+        let client = Http2Client::connect(server.address).await;
+        let mut stream = client.open(ADS_SOTW).await.unwrap();
+        stream.send(&SotwRequest::first(CDS, &[]));
+        stream.peek().await;
+        unread.push((client, stream));
+    }
+    publish_state(&server, 12);
+    // Half of 64 MiB are for one client, and each state is 4 MiB and its encoding.
+    metrics.has_at_least("chancery_cut_off_total{reason=\"share\"}", 8).await;
+    metrics.has_at_least("chancery_memory_held_bytes", 16 * MIB).await;
+    let held = metrics.value("chancery_memory_held_bytes").unwrap();
+    assert!(held <= 32 * MIB, "{held} bytes");
+    let client = Http2Client::connect(server.address).await;
+    let mut stream = client.open(ADS_SOTW).await.unwrap();
+    stream.send(&SotwRequest::first(CDS, &[]));
+    stream.next::<SotwResponse>().await.unwrap();
+}
+
+#[tokio::test]
+async fn streams_that_keep_the_same_superseded_state_are_charged_for_it_once() {
+    // S-108
+    let mut registry = Registry::default();
+    let metrics = Metrics::registered(&mut registry);
+    let (config, policy) = (with_memory(72 * MIB), OneAudience("all".into()));
+    let server = Running::with(config, policy, None, metrics).await;
+    let metrics = Scraped(registry);
+    publish_state(&server, 0);
+    let mut slow = Vec::new();
+    for _ in 0..20 {
+        let client = Http2Client::connect(server.address).await;
+        let mut stream = client.open(ADS_SOTW).await.unwrap();
+        stream.send(&SotwRequest::first(CDS, &[]));
+        stream.peek().await;
+        slow.push((client, stream));
+    }
+    publish_state(&server, 1);
+    metrics.has_at_least("chancery_memory_held_bytes", 4 * MIB).await;
+    let held = metrics.value("chancery_memory_held_bytes").unwrap();
+    assert!(held <= 16 * MIB, "{held} bytes");
+    for (_, stream) in &mut slow {
+        stream.next::<SotwResponse>().await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_takes_a_part_of_a_small_response_is_ended() {
     // S-108
     let server = Running::start(stalls_after(Duration::from_millis(100))).await;

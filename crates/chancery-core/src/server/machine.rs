@@ -173,6 +173,11 @@ impl Machine {
         self.subscriptions.at(at).map(|subscription| Wanted(subscription.interest()))
     }
 
+    /// The snapshot that the client should see; `None` before the first.
+    pub fn snapshot(&self) -> Option<&Arc<Snapshot>> {
+        self.snapshot.as_ref()
+    }
+
     /// The bytes that the stream keeps on behalf of its peer, about: its node, and the names and keys
     /// of all types with their texts. Resources are not among them. It takes a few steps for each
     /// type, and none for each name or response under way.

@@ -18,6 +18,7 @@ use super::date;
 use super::responder::Responder;
 use super::send_gate::{GateWait, PIECE};
 use crate::body::ServerBody;
+use crate::budget::MemoryShortage;
 use crate::service::{ResponseFuture, ServiceResponse};
 use crate::stall::{StallTimer, patience};
 
@@ -54,6 +55,8 @@ enum CutOff {
     Stalled,
     /// Other clients need the memory.
     AskedBack,
+    /// The client may not hold so much.
+    OutOfMemory(MemoryShortage),
 }
 
 impl Http2Stream {
@@ -174,14 +177,16 @@ impl ResponseSender {
             if !chunk.is_empty() && self.poll_room(cx)?.is_pending() {
                 self.chunk = Some(chunk);
                 self.gate_wait.leave();
+                self.body.waits_for_room();
                 return self.poll_patience(cx, responder).map(Err);
             }
-            self.stall.took();
             let size = chunk.len().min(PIECE).min(self.to.capacity());
             if !gate.admits(size, &mut self.gate_wait, cx.waker()) {
                 self.chunk = Some(chunk);
+                self.stall.clear();
                 return self.poll_gate(cx).map(Err);
             }
+            self.stall.took(size);
             let piece = gate.counted(chunk.split_to(size));
             if !chunk.is_empty() {
                 self.to.send_data(piece, false)?;
@@ -199,16 +204,24 @@ impl ResponseSender {
     /// Waits for its turn while the socket takes less than there is for it. The client has room, so
     /// this stream is not at fault; a connection whose socket takes nothing ends.
     fn poll_gate(&mut self, cx: &mut Context<'_>) -> Poll<CutOff> {
-        if self.body.is_asked_back(cx.waker()) {
-            return Poll::Ready(CutOff::AskedBack);
+        if let Err(why) = self.check_memory(cx) {
+            return Poll::Ready(why);
         }
         self.poll_reset(cx)
     }
 
+    /// The reason to end the response, if the server has no memory for the wait.
+    fn check_memory(&self, cx: &Context<'_>) -> Result<(), CutOff> {
+        if self.body.is_asked_back(cx.waker()) {
+            return Err(CutOff::AskedBack);
+        }
+        self.body.check_unread(cx).map_err(CutOff::OutOfMemory)
+    }
+
     /// Waits while the client takes nothing. Ready with the reason if there is one to wait no longer.
     fn poll_patience(&mut self, cx: &mut Context<'_>, responder: &Responder) -> Poll<CutOff> {
-        if self.body.is_asked_back(cx.waker()) {
-            return Poll::Ready(CutOff::AskedBack);
+        if let Err(why) = self.check_memory(cx) {
+            return Poll::Ready(why);
         }
         let draining = responder.context.activity.is_draining();
         let timeout = responder.services.shared.config.times.stall_timeout;
@@ -229,6 +242,9 @@ impl ResponseSender {
             CutOff::AskedBack => {
                 debug!(peer = %responder.context.peer, "a stream was cut: others need its memory");
                 metrics.asked_back();
+            }
+            CutOff::OutOfMemory(why) => {
+                debug!(peer = %responder.context.peer, "a stream was cut that is not read: {why}");
             }
         }
         self.to.send_reset(Reason::ENHANCE_YOUR_CALM);

@@ -24,7 +24,7 @@ use super::status::{
     asked_back, draining, out_of_memory, too_many_big_responses, too_slow, trailers,
 };
 use crate::activity::ConnectionActivity;
-use crate::budget::MemoryCharge;
+use crate::budget::{MemoryCharge, MemoryShortage};
 use crate::config::Limits;
 use crate::request_body::RequestBody;
 use crate::server_state::ServerState;
@@ -70,7 +70,7 @@ pub(crate) struct StreamBody {
 /// The permit to send a large response.
 enum PermitState {
     Requested(PermitRequest),
-    Held(#[expect(dead_code, reason = "it is held, and ends when it is dropped")] SendPermit),
+    Held(SendPermit),
     /// The stream sends without one, because it has waited too long.
     Waived,
 }
@@ -193,13 +193,34 @@ impl StreamBody {
     /// Has the budget know what is held for the client, and as much more. A client that may not hold
     /// so much is not sent what waits for it.
     fn check_memory(&mut self, more: usize) -> Result<(), Status> {
-        let Some(session) = &self.session else { return Ok(()) };
-        let requests = self.messages.held_bytes() + more;
-        let held = Self::BYTES + requests + session.held_bytes() + self.out.held_bytes();
-        self.shared.metrics.counted(self.charge.set(held)).map_err(|shortage| {
+        self.charge_with(more).map_err(|shortage| {
             self.out = Frames::default();
             out_of_memory(shortage)
         })
+    }
+
+    /// Takes in that the client has no room for the bytes that wait for it.
+    pub(crate) fn waits_for_room(&self) {
+        if let Some(PermitState::Held(permit)) = &self.permit {
+            permit.waits_for_room();
+        }
+    }
+
+    /// Has the budget know what is held for the client while it takes none of the bytes that wait for
+    /// it. Those are of one snapshot; when that is superseded, nobody else may keep it.
+    ///
+    /// # Errors
+    /// When the client may not hold so much. The stream should end.
+    pub(crate) fn check_unread(&self, cx: &Context<'_>) -> Result<(), MemoryShortage> {
+        let superseded = self.session.as_ref().map(|session| session.superseded_bytes(cx));
+        superseded.filter(|bytes| *bytes > 0).map_or(Ok(()), |bytes| self.charge_with(bytes))
+    }
+
+    fn charge_with(&self, more: usize) -> Result<(), MemoryShortage> {
+        let Some(session) = &self.session else { return Ok(()) };
+        let requests = self.messages.held_bytes() + more;
+        let held = Self::BYTES + requests + session.held_bytes() + self.out.held_bytes();
+        self.shared.metrics.counted(self.charge.set(held))
     }
 
     /// Returns true if the stream stays open, and will be woken for whatever comes next.

@@ -2,15 +2,15 @@
 //!
 //! When a whole fleet reconnects, serving a few clients in full is better than serving all of them
 //! in slices: the total time is the same and most clients have their response sooner (S-111). A
-//! permit ends when the client has taken what it was sent, and at the latest after [`MAX_HOLD`],
-//! because a client that does not read must delay only itself (S-108).
+//! permit ends when the client has taken what it was sent, and at the latest after [`MAX_HOLD`], or
+//! [`MAX_WAIT_FOR_ROOM`] after the last time that the client had room for more, because a client that
+//! does not read must delay only itself (S-108).
 //!
 //! Peers take [turns](crate::turns).
 //!
 //! No task watches the permits. The request whose turn it is waits with a timer, and takes the place
-//! of the oldest permit when that one's time is over.
+//! of the permit whose time is over first.
 
-use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,6 +27,10 @@ use crate::turns::{Line, Ticket, Turns};
 /// limit are sent at once.
 const MAX_HOLD: Duration = Duration::from_millis(20);
 
+/// The longest time for which a permit counts while the client has no room for more: a client nearby
+/// makes room sooner, and thousands of clients that do not read delay the others only by that each.
+const MAX_WAIT_FOR_ROOM: Duration = Duration::from_millis(2);
+
 /// The time for which a stream waits for a permit. After a longer wait its client would have given up, so the
 /// stream is refused and the client comes back later.
 const MAX_WAIT: Duration = Duration::from_secs(10);
@@ -38,9 +42,17 @@ pub(crate) struct SendPermits(Arc<Mutex<PermitQueue>>);
 struct PermitQueue {
     /// The number of permits that may be held at once.
     limit: usize,
-    /// The permits that are held, oldest first, and when their time is over.
-    held: VecDeque<(Ticket, Instant)>,
+    /// The permits that are held.
+    held: Vec<HeldPermit>,
     turns: Turns,
+}
+
+struct HeldPermit {
+    ticket: Ticket,
+    /// The latest time when it is over.
+    latest: Instant,
+    /// The time when it is over, unless the client makes room.
+    over: Instant,
 }
 
 /// A request for a permit.
@@ -115,14 +127,31 @@ impl PermitQueue {
         }
         let now = Instant::now();
         if self.held.len() >= self.limit {
-            match self.held.front() {
-                Some((_, over)) if *over > now => return Err(Some(*over)),
-                _ => self.held.pop_front(),
+            let first = self.held.iter().enumerate().min_by_key(|(_, held)| held.over);
+            match first.map(|(at, held)| (at, held.over)) {
+                Some((_, over)) if over > now => return Err(Some(over)),
+                first => first.map(|(at, _)| self.held.swap_remove(at)),
             };
         }
-        self.held.push_back((ticket, now + MAX_HOLD));
+        let latest = now + MAX_HOLD;
+        self.held.push(HeldPermit { ticket, latest, over: latest });
         self.turns.take_first();
         Ok(())
+    }
+}
+
+impl SendPermit {
+    /// Notes that the client has no room for more.
+    pub(crate) fn waits_for_room(&self) {
+        let mut state = lock(&self.permits);
+        let ticket = self.ticket;
+        let Some(held) = state.held.iter_mut().find(|held| held.ticket == ticket) else { return };
+        let before = held.over;
+        held.over = held.latest.min(Instant::now() + MAX_WAIT_FOR_ROOM);
+        if held.over < before {
+            // Who is first in line waits for a later time.
+            state.turns.wake_first();
+        }
     }
 }
 
@@ -135,7 +164,7 @@ impl Drop for PermitRequest {
 impl Drop for SendPermit {
     fn drop(&mut self) {
         let mut state = lock(&self.permits);
-        state.held.retain(|(ticket, _)| *ticket != self.ticket);
+        state.held.retain(|held| held.ticket != self.ticket);
         state.turns.wake_first();
     }
 }
@@ -170,6 +199,38 @@ mod tests {
         drop(second);
         let fourth = permits.request(peer).poll(&mut cx);
         assert!(fourth.is_pending(), "what was lost is not given back twice");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_without_room_holds_a_permit_for_a_shorter_time() {
+        // S-108, S-111
+        let (permits, peer) = (SendPermits::new(2), &peers(1)[0]);
+        let _reads = poll_fn(|cx| permits.request(peer).poll(cx)).await.unwrap();
+        let unread = poll_fn(|cx| permits.request(peer).poll(cx)).await.unwrap();
+        let mut waiting = permits.request(peer);
+        let mut waiting = tokio::spawn(async move { poll_fn(|cx| waiting.poll(cx)).await });
+        tokio::task::yield_now().await;
+        let begun = Instant::now();
+        unread.waits_for_room();
+        let _third = (&mut waiting).await.unwrap().unwrap();
+        assert_eq!(begun.elapsed(), MAX_WAIT_FOR_ROOM);
+        let mut waiting = permits.request(peer);
+        let _fourth = poll_fn(|cx| waiting.poll(cx)).await.unwrap();
+        assert_eq!(begun.elapsed(), MAX_HOLD, "who has room keeps it");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_makes_room_keeps_its_permit() {
+        // S-111
+        let (permits, peer) = (SendPermits::new(1), &peers(1)[0]);
+        let slow = poll_fn(|cx| permits.request(peer).poll(cx)).await.unwrap();
+        let (begun, mut waiting) = (Instant::now(), permits.request(peer));
+        let mut cx = Context::from_waker(Waker::noop());
+        while waiting.poll(&mut cx).is_pending() {
+            slow.waits_for_room();
+            tokio::time::advance(MAX_WAIT_FOR_ROOM / 2).await;
+        }
+        assert_eq!(begun.elapsed(), MAX_HOLD);
     }
 
     #[tokio::test]

@@ -220,6 +220,13 @@ impl StreamSession {
         self.machine.held_bytes()
     }
 
+    /// The number of bytes that the stream is charged for because it holds a snapshot that is
+    /// superseded. The task is woken when that may have changed.
+    pub(crate) fn superseded_bytes(&self, cx: &Context<'_>) -> usize {
+        let (Some(watch), Some(held)) = (&self.watch, self.machine.snapshot()) else { return 0 };
+        watch.superseded_bytes(cx, held)
+    }
+
     pub(crate) fn shared(&self) -> &Arc<ServerState> {
         self.account.shared()
     }

@@ -29,6 +29,7 @@ use tokio::time::Instant;
 use super::Store;
 use super::demand::{Demand, DemandCounts};
 use super::name::AudienceName;
+use super::superseded::SupersededSizes;
 
 /// The state of an audience, as a watch sees it when it looks.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +49,7 @@ pub(super) struct WatchedAudience {
     watchers: Mutex<Watchers>,
     /// The resources that its streams want together, if somebody follows that.
     demand: Mutex<DemandCounts>,
+    superseded: Mutex<SupersededSizes>,
     begun: Instant,
 }
 
@@ -114,6 +116,7 @@ impl WatchedAudience {
             count: AtomicU64::default(),
             watchers: Mutex::default(),
             demand: Mutex::default(),
+            superseded: Mutex::default(),
             begun: Instant::now(),
         }
     }
@@ -316,6 +319,17 @@ impl Watch {
         // After the snapshot: whoever reassigned before it was shown is not missed.
         let reassigned = self.handle.reassigned.swap(false, Ordering::AcqRel);
         Poll::Ready(AudienceState { snapshot, published, reassigned })
+    }
+
+    /// The bytes that a stream is charged for because it holds a snapshot that may be superseded. The
+    /// waker is woken by the next news.
+    pub(crate) fn superseded_bytes(&self, cx: &Context<'_>, held: &Arc<Snapshot>) -> usize {
+        self.handle.waker.register(cx.waker());
+        if self.seen == Some(self.audience.count.load(Ordering::Acquire)) {
+            return 0;
+        }
+        let Some(newest) = self.audience.snapshot() else { return 0 };
+        lock(&self.audience.superseded).share_of(held, &newest)
     }
 
     /// Waits for a state that has not been seen yet. Cancel-safe.

@@ -14,6 +14,7 @@
 mod audience;
 mod demand;
 mod name;
+mod superseded;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;

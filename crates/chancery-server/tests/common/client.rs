@@ -177,6 +177,18 @@ impl GrpcStream {
         self.read.extend_from_slice(&chunk);
     }
 
+    /// Reads some of a message, and makes room for one byte; `Err` is the reason of the end.
+    pub(crate) async fn read_a_byte(&mut self) -> Result<(), Option<h2::Reason>> {
+        match within(self.receive.data()).await {
+            Some(Ok(chunk)) => {
+                let room = chunk.len().min(1);
+                self.receive.flow_control().release_capacity(room).map_err(|it| it.reason())
+            }
+            Some(Err(error)) => Err(error.reason()),
+            None => Err(None),
+        }
+    }
+
     /// Says that there is no more to say.
     pub(crate) fn close(&mut self) {
         self.send.send_data(Bytes::new(), true).unwrap();
