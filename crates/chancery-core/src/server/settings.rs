@@ -83,7 +83,16 @@ impl RequestLimits {
         max_name_bytes: usize::MAX,
         max_node_bytes: usize::MAX,
     };
+
+    /// The most bytes that may be kept of the node: eight times those that it may have.
+    pub fn max_node_memory(&self) -> usize {
+        self.max_node_bytes.saturating_mul(NODE_GROWTH)
+    }
 }
+
+/// The most that a node may take in memory, as a multiple of what it may have on the wire. Metadata of
+/// texts takes four times as much.
+const NODE_GROWTH: usize = 8;
 
 impl Default for Settings {
     fn default() -> Self {
