@@ -26,7 +26,8 @@ pub struct Settings {
     /// request. A name that is unsubscribed and still told about, because of a wildcard or glob, counts
     /// until then.
     pub max_names: usize,
-    /// The most bytes of one name or type URL.
+    /// The most bytes of one name or type URL, and of the texts by which a node says who and where it
+    /// is.
     pub max_name_length: usize,
     /// The most bytes of all names of one stream, of all types together; and of all names and
     /// versions in one request.
