@@ -45,11 +45,14 @@ pub(super) fn check_node_bytes(found: usize, settings: &Settings) -> Result<(), 
 mod tests {
     use super::*;
 
+    /// A text of a node.
+    type TextOf = fn(&mut Node) -> &mut String;
+
     #[test]
     fn a_text_of_a_node_is_no_longer_than_a_name() {
         // S-110: at the limit, and past it
         let settings = Settings { max_name_length: 10, ..Settings::default() };
-        let fields: [(&str, fn(&mut Node) -> &mut String); 7] = [
+        let fields: [(&str, TextOf); 7] = [
             ("id", |node| &mut node.id),
             ("cluster", |node| &mut node.cluster),
             ("locality.region", |node| &mut node.locality.region),

@@ -92,7 +92,7 @@ fn without_start<'a>(piece: &str, text: &'a str) -> Option<&'a str> {
     piece
         .chars()
         .all(|wanted| left.next().is_some_and(|found| admits(wanted, found)))
-        .then(|| left.as_str())
+        .then_some(left.as_str())
 }
 
 /// The text before a piece that it ends with.
@@ -104,7 +104,7 @@ fn without_end<'a>(piece: &str, text: &'a str) -> Option<&'a str> {
     let mut wanted = piece.chars().rev();
     wanted
         .all(|wanted| left.next_back().is_some_and(|found| admits(wanted, found)))
-        .then(|| left.as_str())
+        .then_some(left.as_str())
 }
 
 /// The text behind the first place of a piece. With a `?` in the piece it takes at most
