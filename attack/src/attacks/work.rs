@@ -30,7 +30,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "xdstp-parameters",
-        about: "64 streams drop names with a thousand context parameters that they never had",
+        about: "64 streams drop names with 32 context parameters that they never had",
         setup: |_| {},
         run: |stage| Box::pin(parameters(stage)),
         growth: 300,
@@ -46,7 +46,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "rules-times-node",
-        about: "16 nodes with a region of 1 MB change their parameters, and 50 rules look at it",
+        about: "16 nodes with a text of 1 MB change their parameters, and 50 rules look at it",
         setup: |setup| setup.config = rules(),
         run: |stage| Box::pin(rules_times_node(stage)),
         growth: 200,
@@ -114,7 +114,7 @@ async fn short_requests(stage: &Stage) -> Result<String> {
 /// A name with as many context parameters as it may have, which are not in their order.
 fn long_name(at: usize) -> String {
     let digit = |digit: usize| char::from(b"zyxwvutsrqponmlkjihgfedcba9876543210"[digit % 36]);
-    let parameters = (0..990).map(|it| format!("{}{}=", digit(it / 36), digit(it)));
+    let parameters = (0..32).map(|it| format!("{}=", digit(it)));
     let parameters: Vec<_> = parameters.collect();
     format!("xdstp://a/envoy.config.cluster.v3.Cluster/{at}?{}", parameters.join("&"))
 }
@@ -127,7 +127,7 @@ fn drops(count: usize) -> Bytes {
 
 async fn parameters(stage: &Stage) -> Result<String> {
     let first = framed(&Delta::first("attacker", CDS, ["innocent"]).encode());
-    pour(stage, stage.scale(64, 16), ADS_DELTA, [first, drops(250)]).await
+    pour(stage, stage.scale(64, 16), ADS_DELTA, [first, drops(5_000)]).await
 }
 
 /// The glob of the collection.
@@ -153,9 +153,9 @@ async fn glob_flips(stage: &Stage) -> Result<String> {
     pour(stage, stage.scale(300, 30), ADS_DELTA, [first, again]).await
 }
 
-/// The configuration of a server with 50 rules on the region of a node.
+/// The configuration of a server with 50 rules on the metadata of a node.
 fn rules() -> String {
-    let rule = |at| format!("- name: g-{at}\n  match:\n    region: eu-*-prod-{at}\n");
+    let rule = |at| format!("- name: g-{at}\n  match:\n    metadata:\n      k: eu-*-prod-{at}\n");
     format!("groups:\n{}", (0..50).map(rule).collect::<String>())
 }
 
@@ -163,7 +163,12 @@ async fn rules_times_node(stage: &Stage) -> Result<String> {
     let long = format!("eu-{}", "-pro".repeat(250_000));
     let first = Fields::of(|node| {
         node.text(1, "attacker");
-        node.message(4, |locality| locality.text(1, &long));
+        node.message(3, |metadata| {
+            metadata.message(1, |entry| {
+                entry.text(1, "k");
+                entry.message(2, |value| value.text(3, &long));
+            });
+        });
     });
     let first = Sotw { node: Some(first), ..Sotw::first("", CDS, ["innocent"]) };
     let change = |value: usize| {
@@ -192,7 +197,7 @@ fn long_work_setup(setup: &mut Setup) {
 
 async fn long_work(stage: &Stage) -> Result<String> {
     let first = framed(&Delta::first("attacker", CDS, ["innocent"]).encode());
-    let again = drops(stage.scale(5_000, 1_000));
+    let again = drops(stage.scale(110_000, 22_000));
     let deadline = Instant::now() + 3 * stage.seconds();
     let mut tasks = JoinSet::new();
     for peer in 0..7 {

@@ -14,7 +14,6 @@
 //! [gRFC A47]: https://github.com/grpc/proposal/blob/master/A47-xds-federation.md
 
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -58,6 +57,9 @@ pub enum InvalidName {
         /// The parameter at fault.
         parameter: Box<str>,
     },
+    /// The name has more than 32 context parameters.
+    #[error("`{0}` has more than {MAX_PARAMETERS} context parameters")]
+    TooManyParameters(Box<str>),
     /// The name has a `#` directive, which is for clients and not for servers to look up.
     #[error("`{0}` has a `#` directive, which is never part of a name on the wire")]
     Directive(Box<str>),
@@ -146,9 +148,11 @@ impl ResourceName {
             (Some(type_name), Some(id)) if !type_name.is_empty() && !id.is_empty() => {}
             _ => return Err(too_short()),
         }
-        let query = sorted_query(text, query, on_duplicate)?;
-        let mark = if query.is_empty() { "" } else { "?" };
-        Ok(Self(format!("{SCHEME}{path}{mark}{query}").into()))
+        let mut canonical = String::with_capacity(text.len());
+        canonical.push_str(SCHEME);
+        canonical.push_str(path);
+        push_sorted(&mut canonical, text, query, on_duplicate)?;
+        Ok(Self(canonical.into()))
     }
 
     /// Returns true if a text is a name that has one spelling only.
@@ -232,20 +236,45 @@ enum OnDuplicate {
     LastCounts,
 }
 
-/// Sorts the context parameters. They are a map, so two orders spell one name.
-fn sorted_query(name: &str, query: &str, on_duplicate: OnDuplicate) -> Result<String, InvalidName> {
+/// Adds the context parameters in their order. They are a map, so two orders spell one name.
+fn push_sorted(
+    out: &mut String,
+    name: &str,
+    query: &str,
+    on_duplicate: OnDuplicate,
+) -> Result<(), InvalidName> {
     let fault =
         |parameter: &str| InvalidName::Parameter { name: name.into(), parameter: parameter.into() };
-    let mut pairs = BTreeMap::new();
+    let is_refused = matches!(on_duplicate, OnDuplicate::Refused);
+    let mut pairs = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (key, value) = pair.split_once('=').ok_or_else(|| fault(pair))?;
-        if pairs.insert(key, value).is_some() && matches!(on_duplicate, OnDuplicate::Refused) {
-            return Err(fault(key));
+        if is_refused && pairs.len() == MAX_PARAMETERS {
+            return Err(InvalidName::TooManyParameters(name.into()));
         }
+        pairs.push(pair.split_once('=').ok_or_else(|| fault(pair))?);
     }
-    let pairs: Vec<_> = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    Ok(pairs.join("&"))
+    // Of a key that comes twice, the values stay in their order.
+    pairs.sort_by_key(|(key, _)| *key);
+    let mut mark = '?';
+    for (at, (key, value)) in pairs.iter().enumerate() {
+        if pairs.get(at + 1).is_some_and(|(next, _)| next == key) {
+            if is_refused {
+                return Err(fault(key));
+            }
+            continue;
+        }
+        out.push(mark);
+        out.push_str(key);
+        out.push('=');
+        out.push_str(value);
+        mark = '&';
+    }
+    Ok(())
 }
+
+/// The most context parameters of a name that a server takes. Each is sorted in each request with the
+/// name, and a name of 4 KiB has room for a thousand.
+const MAX_PARAMETERS: usize = 32;
 
 const SCHEME: &str = "xdstp://";
 
@@ -289,6 +318,21 @@ mod tests {
             assert!(fault.to_string().contains("`x`"), "{fault}");
         }
         assert_eq!(ResourceName::parse(""), Err(InvalidName::Empty));
+    }
+
+    #[test]
+    fn a_server_takes_a_name_with_some_parameters_and_not_with_many() {
+        // S-110: at the limit, and one past it
+        let text = |count: usize| {
+            let all: Vec<_> = (0..count).rev().map(|at| format!("k{at:02}=v")).collect();
+            format!("xdstp://auth/T/id?{}", all.join("&"))
+        };
+        let sorted: Vec<_> = (0..32).map(|at| format!("k{at:02}=v")).collect();
+        assert_eq!(name(&text(32)).as_str(), format!("xdstp://auth/T/id?{}", sorted.join("&")));
+        let refused = ResourceName::parse(&text(33)).unwrap_err();
+        assert_eq!(refused, InvalidName::TooManyParameters(text(33).into()));
+        assert!(refused.to_string().ends_with("has more than 32 context parameters"), "{refused}");
+        assert!(ResourceName::read(&text(33)).is_ok(), "a client takes the names of others");
     }
 
     #[test]

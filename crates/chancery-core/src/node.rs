@@ -81,7 +81,7 @@ impl Node {
     }
 
     /// The bytes that are kept of the node, about.
-    pub(crate) fn held_bytes(&self) -> usize {
+    pub fn held_bytes(&self) -> usize {
         self.fixed_bytes() + self.parameter_bytes()
     }
 

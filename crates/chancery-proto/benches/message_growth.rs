@@ -65,10 +65,7 @@ const KINDS: [(&str, Kind); 43] = [
     ("delta-xdstp-leave-respelled", |size| {
         Client::delta(size).after((0..size).map(spelled)).leaves((0..size / 2).map(canonical))
     }),
-    ("delta-xdstp-long-query", |size| {
-        let query: Vec<_> = (0..size).map(|at| format!("{}={at}", size - at)).collect();
-        Client::delta(1).asks(std::iter::once(format!("{PREFIX}/x?{}", query.join("&"))))
-    }),
+    ("delta-xdstp-long-query", |size| Client::delta(1).asks((0..size).map(long_query))),
     ("delta-malformed", |size| Client::delta(0).asks((0..size).map(|at| format!("xdstp://{at}")))),
     ("delta-globs", |size| Client::delta(size).asks((0..size).map(glob))),
     ("delta-globs-again", |size| {
@@ -424,6 +421,12 @@ fn number(at: usize) -> String {
 /// A name of a collection, which is not spelled canonically.
 fn spelled(at: usize) -> String {
     format!("{PREFIX}/{at:08}?b=1&a=2")
+}
+
+/// A name with as many parameters as it may have, which are not in their order.
+fn long_query(at: usize) -> String {
+    let query: Vec<_> = (0..32).map(|at| format!("{}=", 99 - at)).collect();
+    format!("{PREFIX}/{at}?{}", query.join("&"))
 }
 
 /// The canonical name of the same resource.

@@ -64,6 +64,7 @@
 mod any;
 mod canonical;
 mod facts;
+mod node_memory;
 mod request_size;
 #[cfg(test)]
 mod samples;

@@ -1,11 +1,13 @@
 //! The size of a request while it is read, compared with the limits of the server.
 //!
 //! A request is measured before anything of it is kept: a list of empty names takes a dozen times its
-//! size in memory, and a node forty times its. Not here: the limits themselves
+//! size in memory, and a node a hundred times its (`node_memory`). Not here: the limits themselves
 //! ([`RequestLimits`]), those on all requests of a stream (`chancery_core::server`), and that on the
 //! bytes of a message, which the transport applies.
 
 use chancery_core::server::RequestLimits;
+
+use crate::node_memory::NodeMemory;
 
 /// The part of a request that is larger than the server allows. The client is at fault, or an
 /// operator who has to raise the limit.
@@ -48,6 +50,14 @@ pub enum RequestTooLarge {
         /// The most bytes that are allowed.
         limit: usize,
     },
+    /// The node takes too much memory for the bytes that it has.
+    #[error(
+        "the node in the request takes more than {limit} bytes, which is eight times `max-node-bytes`"
+    )]
+    NodeMemory {
+        /// The most bytes that are allowed.
+        limit: usize,
+    },
 }
 
 /// The size of a request as far as it was read.
@@ -56,11 +66,12 @@ pub(crate) struct RequestSize {
     limits: RequestLimits,
     name_bytes: usize,
     node_bytes: usize,
+    node_memory: NodeMemory,
 }
 
 impl RequestSize {
     pub(crate) fn new(limits: &RequestLimits) -> Self {
-        Self { limits: *limits, name_bytes: 0, node_bytes: 0 }
+        Self { limits: *limits, name_bytes: 0, node_bytes: 0, node_memory: NodeMemory::new(limits) }
     }
 
     /// Adds a name, and the version beside it if there is one, to a list that has `others`.
@@ -89,6 +100,11 @@ impl RequestSize {
         self.node_bytes = self.node_bytes.saturating_add(bytes);
         let (found, limit) = (self.node_bytes, self.limits.max_node_bytes);
         if found > limit { Err(RequestTooLarge::Node { found, limit }) } else { Ok(()) }
+    }
+
+    /// The memory of the node, which is counted while the node is read.
+    pub(crate) fn node_memory(&mut self) -> &mut NodeMemory {
+        &mut self.node_memory
     }
 
     pub(crate) fn check_type_url(&self, type_url: &str) -> Result<(), RequestTooLarge> {

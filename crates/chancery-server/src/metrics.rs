@@ -201,7 +201,8 @@ impl Metrics {
         held.inspect_err(|shortage| self.out_of_memory(*shortage))
     }
 
-    fn out_of_memory(&self, shortage: MemoryShortage) {
+    /// Counts what was ended or refused for this reason.
+    pub(crate) fn out_of_memory(&self, shortage: MemoryShortage) {
         let reason = match shortage {
             MemoryShortage::Share { .. } => "share",
             MemoryShortage::Whole => "memory",

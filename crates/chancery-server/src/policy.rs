@@ -18,6 +18,12 @@ pub trait Policy: Send + Sync + 'static {
     /// # Errors
     /// To close the stream, with the reason for the client.
     fn audience(&self, client: &Client<'_>) -> Result<AudienceName, Refusal>;
+
+    /// Returns true if the audience of a client may depend on its dynamic parameters. If not, the policy
+    /// is not asked when they change, which a client may do with each request.
+    fn reads_dynamic_parameters(&self) -> bool {
+        true
+    }
 }
 
 /// The client that a policy is asked about.
@@ -92,6 +98,10 @@ impl std::fmt::Display for Peer {
 impl Policy for OneAudience {
     fn audience(&self, _client: &Client<'_>) -> Result<AudienceName, Refusal> {
         Ok(self.0.clone())
+    }
+
+    fn reads_dynamic_parameters(&self) -> bool {
+        false
     }
 }
 

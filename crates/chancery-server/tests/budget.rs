@@ -421,6 +421,28 @@ async fn polls_that_are_not_read_hold_little_and_all_that_they_hold_counts() {
 }
 
 #[tokio::test]
+async fn the_node_of_a_poll_that_is_held_counts() {
+    let mut registry = Registry::default();
+    let metrics = Metrics::registered(&mut registry);
+    let (config, policy) = (with_memory(36 * MIB), OneAudience("all".into()));
+    let times = Times { rest_hold: Duration::from_secs(3600), ..Times::default() };
+    let server = Running::with(Config { times, ..config }, policy, None, metrics).await;
+    let metrics = Scraped(registry);
+    let maps = vec!["{\"\":0}"; 6_000].join(",");
+    let body = format!("{{\"node\": {{\"id\": \"n\", \"metadata\": {{\"k\": [{maps}]}}}}}}");
+    let mut held = Vec::new();
+    // Nothing is published yet. A map takes 600 bytes, and its text seven.
+    for _ in 0..2 {
+        let mut io = TcpStream::connect(server.address).await.unwrap();
+        let head = "POST /v3/discovery:clusters HTTP/1.1\r\nhost: x\r\ncontent-length:";
+        let head = format!("{head} {}\r\n\r\n{body}", body.len());
+        within(io.write_all(head.as_bytes())).await.unwrap();
+        held.push(io);
+    }
+    metrics.has_at_least("chancery_memory_held_bytes", 7 * MIB).await;
+}
+
+#[tokio::test]
 async fn calls_of_health_that_say_nothing_count() {
     let mut registry = Registry::default();
     let metrics = Metrics::registered(&mut registry);

@@ -197,21 +197,41 @@ async fn the_limits_of_names_and_nodes_are_in_force_over_rest() {
     config.protocol.max_names = 2;
     config.protocol.max_name_length = 5;
     config.protocol.max_name_bytes = 8;
-    config.protocol.max_node_bytes = 20;
+    config.protocol.max_node_bytes = 100;
     let server = Running::start(config).await;
     server.publish(&[("a", "1")]);
     let client = Http2Client::connect(server.address).await;
+    let node = |bytes: usize| format!(r#"{{"node": {{"id": "n"{:1$}}}}}"#, "", bytes - 11);
+    let (largest, larger) = (node(100), node(101));
     for (body, expected) in [
         (r#"{"resource_names": ["a", "b"]}"#, 200),
         (r#"{"resource_names": ["a", "b", "c"]}"#, 413),
         (r#"{"resource_names": ["a", "bcdef"]}"#, 200),
         (r#"{"resource_names": ["a", "bcdefg"]}"#, 413),
         (r#"{"resource_names": ["aaaa", "bbbb", "a"]}"#, 413),
-        (r#"{"node": {"id": "1234567890"}}"#, 200),
-        (r#"{"node": {"id": "12345678901"}}"#, 413),
+        (&largest, 200),
+        (&larger, 413),
     ] {
         let response = client.request(Method::POST, CLUSTERS, &[JSON], body).await;
         assert_eq!(response.status(), expected, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_is_large_in_memory_alone_is_refused_over_rest() {
+    // S-110: refused while it is read, and when it is there
+    let mut config = brief();
+    config.protocol.max_node_bytes = 50_000;
+    let server = Running::start(config).await;
+    server.publish(&[("a", "1")]);
+    let client = Http2Client::connect(server.address).await;
+    let poll = |maps: usize| {
+        let maps = vec!["{\"\":0}"; maps].join(",");
+        format!("{{\"node\": {{\"id\": \"n\", \"metadata\": {{\"k\": [{maps}]}}}}}}")
+    };
+    for (maps, expected) in [(300, 200), (1_000, 413), (5_000, 413)] {
+        let response = client.request(Method::POST, CLUSTERS, &[JSON], &poll(maps)).await;
+        assert_eq!(response.status(), expected, "{maps}");
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use chancery_core::{Node, TypeUrl};
@@ -270,6 +271,46 @@ async fn clients_move_when_the_policy_changes_its_mind() {
         }
     };
     assert_eq!(end, (7, "not any more".to_owned()));
+}
+
+/// One audience for all, and the number of times that it was asked for.
+struct Counting {
+    asked: Arc<AtomicUsize>,
+    reads_dynamic_parameters: bool,
+}
+
+impl Policy for Counting {
+    fn audience(&self, _: &Asking<'_>) -> Result<AudienceName, Refusal> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        Ok("all".into())
+    }
+
+    fn reads_dynamic_parameters(&self) -> bool {
+        self.reads_dynamic_parameters
+    }
+}
+
+#[tokio::test]
+async fn a_policy_is_asked_again_only_if_it_reads_what_has_changed() {
+    // S-025
+    for (reads_dynamic_parameters, expected) in [(true, 2), (false, 1)] {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let policy = Counting { asked: Arc::clone(&asked), reads_dynamic_parameters };
+        let server = Running::with(Config::default(), policy, None, Metrics::default()).await;
+        server.store.publish("all", snapshot(&[("a", "1"), ("b", "1")]));
+        let client = Http2Client::connect(server.address).await;
+        let mut stream = client.open(ADS_SOTW).await.unwrap();
+        let first = SotwRequest::first(CDS, &["a"]);
+        stream.send(&first);
+        let response: SotwResponse = stream.next().await.unwrap();
+        let again = SotwRequest { node: first.node, ..SotwRequest::ack(&response, &["b"]) };
+        let mut again = prost::Message::encode_to_vec(&again);
+        // The rest of the node is the key of one dynamic parameter. Both parts are put together.
+        again.extend(b"\x12\x05\x62\x03\x0a\x01k");
+        stream.send_bytes(&again);
+        stream.next::<SotwResponse>().await.unwrap();
+        assert_eq!(asked.load(Ordering::Relaxed), expected);
+    }
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use super::node_limits::{check_node, check_node_bytes};
 use super::order::{points_at_clusters, users};
 use super::subscriptions::Subscriptions;
 use super::warming::Warming;
@@ -267,8 +268,7 @@ impl Machine {
         match (&self.identity, node) {
             (ClientIdentity::Unknown, Some(node)) if !node.id.is_empty() => {
                 self.features = node.features();
-                self.node_bytes = node.held_bytes();
-                self.check_node()?;
+                self.node_bytes = check_node(node, &self.settings)?;
                 self.identity = ClientIdentity::Known(Arc::clone(node));
                 events.push(Event::Identified(Arc::clone(node)));
             }
@@ -285,7 +285,7 @@ impl Machine {
                     let changed = Arc::new(changed);
                     self.node_bytes -= known.parameter_bytes();
                     self.node_bytes += changed.parameter_bytes();
-                    self.check_node()?;
+                    check_node_bytes(self.node_bytes, &self.settings)?;
                     self.identity = ClientIdentity::Known(Arc::clone(&changed));
                     events.push(Event::ParametersChanged(changed));
                 }
@@ -298,14 +298,6 @@ impl Machine {
             (ClientIdentity::Known(_) | ClientIdentity::Anonymous, _) => {}
         }
         Ok(())
-    }
-
-    /// Compares what is kept of the node with the limit. Maps of one entry each take sixty times as
-    /// much as on the wire.
-    fn check_node(&self) -> Result<(), Violation> {
-        let limit = self.settings.max_node_bytes.saturating_mul(NODE_GROWTH);
-        let found = self.node_bytes;
-        if found > limit { Err(Violation::NodeTooLarge { found, limit }) } else { Ok(()) }
     }
 
     /// Takes in a request: first its answer to an earlier response, then its names.
@@ -480,7 +472,3 @@ impl Machine {
         self.subscriptions.of(Api::Eds).next()
     }
 }
-
-/// The most that a node may take in memory, as a multiple of what it may have on the wire. Metadata of
-/// texts takes four times as much.
-const NODE_GROWTH: usize = 8;

@@ -26,7 +26,8 @@ pub struct Settings {
     /// request. A name that is unsubscribed and still told about, because of a wildcard or glob, counts
     /// until then.
     pub max_names: usize,
-    /// The most bytes of one name or type URL.
+    /// The most bytes of one name or type URL, and of the texts by which a node says who and where it
+    /// is.
     pub max_name_length: usize,
     /// The most bytes of all names of one stream, of all types together; and of all names and
     /// versions in one request.
@@ -83,7 +84,16 @@ impl RequestLimits {
         max_name_bytes: usize::MAX,
         max_node_bytes: usize::MAX,
     };
+
+    /// The most bytes that may be kept of the node: eight times those that it may have.
+    pub fn max_node_memory(&self) -> usize {
+        self.max_node_bytes.saturating_mul(NODE_GROWTH)
+    }
 }
+
+/// The most that a node may take in memory, as a multiple of what it may have on the wire. Metadata of
+/// texts takes four times as much.
+const NODE_GROWTH: usize = 8;
 
 impl Default for Settings {
     fn default() -> Self {

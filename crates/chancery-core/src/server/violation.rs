@@ -59,6 +59,17 @@ pub enum Violation {
         /// The limit.
         limit: usize,
     },
+    /// A text by which the node says who it is, is longer than a name may be. An operator raises
+    /// [`max_name_length`](super::Settings::max_name_length) for clients that need more.
+    #[error("`{field}` of the node has {found} bytes; {limit} are allowed (`max-name-length`)")]
+    NodeTextTooLong {
+        /// The name of the field.
+        field: &'static str,
+        /// The bytes of the text.
+        found: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// The client asks for more types than the limit of the server allows. An operator raises
     /// [`max_types`](super::Settings::max_types) for clients that need more.
     #[error("the stream asks for more than {limit} types")]
@@ -89,6 +100,7 @@ impl Violation {
             Self::TooManyNames { .. }
                 | Self::TooManyNameBytes { .. }
                 | Self::NodeTooLarge { .. }
+                | Self::NodeTextTooLong { .. }
                 | Self::TooManyTypes { .. }
         )
     }

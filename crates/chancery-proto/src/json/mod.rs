@@ -24,7 +24,9 @@ use serde_json::{Map, Number, Value, json};
 use crate::schema::Schema;
 
 mod depth;
+mod read_node;
 mod read_request;
+mod read_value;
 mod value;
 mod write_request;
 pub(crate) use read_request::{JsonLocator, JsonStatus};

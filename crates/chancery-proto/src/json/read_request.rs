@@ -3,21 +3,20 @@
 //!
 //! Both spellings of every key are read and unknown keys are ignored. The mapping lets `null` stand
 //! for every default and accepts numbers as text. As on the gRPC wire, only the fields that the
-//! core uses are read.
+//! core uses are read. Not here: the node (`read_node`).
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use chancery_core::server::RequestLimits;
-use chancery_core::{ErrorDetail, Locality, Names, Node, SotwRequest, Value};
+use chancery_core::{ErrorDetail, Names, Node, SotwRequest};
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
-use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
 use super::JsonError;
+use super::read_node::{JsonNumber, read_node};
 use crate::request_size::{RequestSize, RequestTooLarge};
 
 /// Reads the body of a REST poll, of any size.
@@ -44,7 +43,7 @@ pub fn request_from_json_within(
     let type_url = body.type_url.unwrap_or_default();
     size.check_type_url(&type_url)?;
     Ok(SotwRequest {
-        node: body.node.map(|node| read_node(node, &mut size)).transpose()?.flatten(),
+        node: body.node.map(|node| node_of(node, &mut size)).transpose()?.flatten(),
         type_url: type_url.into(),
         version: body.version_info.unwrap_or_default().into(),
         nonce: body.response_nonce.unwrap_or_default().into(),
@@ -54,10 +53,9 @@ pub fn request_from_json_within(
 }
 
 /// Reads a node, unless its text is too large already.
-fn read_node(text: &RawValue, size: &mut RequestSize) -> Result<Option<Arc<Node>>, JsonError> {
+fn node_of(text: &RawValue, size: &mut RequestSize) -> Result<Option<Arc<Node>>, JsonError> {
     size.add_node(text.get().len())?;
-    let node: Option<JsonNode> = serde_json::from_str(text.get()).map_err(JsonError::Request)?;
-    Ok(node.map(|node| Arc::new(node.into())))
+    Ok(read_node(text, size.node_memory())?.map(Arc::new))
 }
 
 /// Adds the names of a list one by one, because a list of values would take many times its text.
@@ -164,108 +162,6 @@ pub(crate) struct JsonStatus {
     message: Option<String>,
 }
 
-#[derive(serde::Deserialize)]
-struct JsonNode {
-    id: Option<String>,
-    cluster: Option<String>,
-    metadata: Option<BTreeMap<String, Json>>,
-    locality: Option<JsonLocality>,
-    #[serde(alias = "buildVersion")]
-    build_version: Option<String>,
-    #[serde(alias = "userAgentName")]
-    user_agent_name: Option<String>,
-    #[serde(alias = "userAgentVersion")]
-    user_agent_version: Option<String>,
-    #[serde(alias = "userAgentBuildVersion")]
-    user_agent_build_version: Option<JsonBuildVersion>,
-    #[serde(alias = "clientFeatures")]
-    client_features: Option<Vec<String>>,
-    #[serde(alias = "dynamicParameters")]
-    dynamic_parameters: Option<BTreeMap<String, JsonContextParams>>,
-}
-
-#[derive(Default, serde::Deserialize)]
-struct JsonLocality {
-    region: Option<String>,
-    zone: Option<String>,
-    #[serde(alias = "subZone")]
-    sub_zone: Option<String>,
-}
-
-#[derive(serde::Deserialize)]
-struct JsonBuildVersion {
-    version: Option<JsonSemanticVersion>,
-}
-
-#[derive(serde::Deserialize)]
-struct JsonSemanticVersion {
-    #[serde(alias = "majorNumber")]
-    major_number: Option<JsonNumber>,
-    #[serde(alias = "minorNumber")]
-    minor_number: Option<JsonNumber>,
-    patch: Option<JsonNumber>,
-}
-
-#[derive(serde::Deserialize)]
-struct JsonContextParams {
-    params: Option<BTreeMap<String, String>>,
-}
-
-/// An integer, as a number or as text.
-#[derive(serde::Deserialize)]
-#[serde(untagged)]
-enum JsonNumber {
-    Number(i64),
-    Text(String),
-}
-
-impl JsonNumber {
-    fn value(&self) -> i64 {
-        match self {
-            Self::Number(number) => *number,
-            Self::Text(text) => text.parse().unwrap_or(0),
-        }
-    }
-}
-
-impl From<JsonNode> for Node {
-    fn from(node: JsonNode) -> Self {
-        let user_agent_version = node.version();
-        let locality = node.locality.unwrap_or_default();
-        let metadata = node.metadata.unwrap_or_default().into_iter();
-        let parameters = node.dynamic_parameters.unwrap_or_default().into_iter();
-        Self {
-            id: node.id.unwrap_or_default(),
-            cluster: node.cluster.unwrap_or_default(),
-            locality: Locality {
-                region: locality.region.unwrap_or_default(),
-                zone: locality.zone.unwrap_or_default(),
-                sub_zone: locality.sub_zone.unwrap_or_default(),
-            },
-            metadata: Arc::new(metadata.map(|(key, value)| (key, value_of(value))).collect()),
-            user_agent_name: node.user_agent_name.unwrap_or_default(),
-            user_agent_version,
-            client_features: node.client_features.unwrap_or_default().into(),
-            dynamic_parameters: parameters
-                .map(|(of, context)| (of, context.params.unwrap_or_default()))
-                .collect(),
-        }
-    }
-}
-
-impl JsonNode {
-    fn version(&self) -> String {
-        let build = self.user_agent_build_version.as_ref();
-        if let Some(version) = build.and_then(|build| build.version.as_ref()) {
-            let part = |number: &Option<JsonNumber>| number.as_ref().map_or(0, JsonNumber::value);
-            let minor = part(&version.minor_number);
-            return format!("{}.{minor}.{}", part(&version.major_number), part(&version.patch));
-        }
-        let v2 = || self.build_version.as_deref().and_then(|build| build.split('/').nth(1));
-        self.user_agent_version.as_deref().or_else(v2).unwrap_or_default().to_owned()
-    }
-}
-
 impl From<JsonStatus> for ErrorDetail {
     fn from(status: JsonStatus) -> Self {
         let code = status.code.map_or(0, |code| code.value());
@@ -273,21 +169,10 @@ impl From<JsonStatus> for ErrorDetail {
     }
 }
 
-fn value_of(json: Json) -> Value {
-    match json {
-        Json::Null => Value::Null,
-        Json::Bool(yes) => Value::Bool(yes),
-        Json::Number(number) => Value::Number(number.as_f64().unwrap_or(f64::NAN)),
-        Json::String(text) => Value::Text(text),
-        Json::Array(values) => Value::List(values.into_iter().map(value_of).collect()),
-        Json::Object(fields) => {
-            Value::Map(fields.into_iter().map(|(key, value)| (key, value_of(value))).collect())
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use chancery_core::Value;
+
     use super::*;
 
     #[test]
@@ -349,6 +234,41 @@ mod tests {
             let request = request_from_json(nothing.as_bytes()).unwrap();
             assert_eq!(request, SotwRequest::default());
         }
+    }
+
+    #[test]
+    fn a_node_that_is_large_in_memory_alone_is_refused() {
+        // S-110
+        let chain = format!("{}0{}", "{\"\":".repeat(100), "}".repeat(100));
+        let chains = |count: usize| vec![chain.as_str(); count].join(",");
+        let metadata = |count: usize| format!("\"metadata\": {{\"k\": [{}]}}", chains(count));
+        let texts = |count: usize| format!("\"client_features\": [{}]", texts_of(count, 10, ""));
+        let parameters = |count: usize| {
+            let one = ": {\"params\": {\"\": \"\"}}";
+            format!("\"dynamic_parameters\": {{{}}}", texts_of(count, 4_000, one))
+        };
+        let limits = RequestLimits { max_node_bytes: 100_000, ..RequestLimits::NONE };
+        for (part, fits, tight) in [
+            (&metadata as &dyn Fn(usize) -> String, 10, 14),
+            (&texts, 10_000, 24_000),
+            (&parameters, 500, 2_000),
+        ] {
+            let text = |count| format!("{{\"node\": {{\"id\": \"i\", {}}}}}", part(count));
+            let read = |count| request_from_json_within(text(count).as_bytes(), &limits);
+            assert!(read(fits).is_ok(), "{:?}", read(fits).map(drop));
+            let error = RequestTooLarge::NodeMemory { limit: 800_000 };
+            assert!(
+                matches!(read(tight), Err(JsonError::TooLarge(found)) if found == error),
+                "{:?}",
+                read(tight).map(drop)
+            );
+        }
+    }
+
+    /// Short texts, of which so many differ, each with something behind it.
+    fn texts_of(count: usize, differ: usize, behind: &str) -> String {
+        let texts: Vec<_> = (0..count).map(|at| format!("\"{}\"{behind}", at % differ)).collect();
+        texts.join(",")
     }
 
     #[test]

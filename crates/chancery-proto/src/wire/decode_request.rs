@@ -11,6 +11,7 @@ use chancery_core::{DeltaRequest, ErrorDetail, Names, SotwRequest};
 
 use super::fields::{Fields, Outcome, located, merge, pair, text};
 use super::node::WireNode;
+use super::node_memory::count_node;
 use super::{DecodeError, WireStatus};
 use crate::request_size::RequestSize;
 
@@ -119,5 +120,9 @@ fn type_url(value: &[u8], size: &RequestSize) -> Outcome<Arc<str>> {
 
 fn merge_node(node: &mut Option<WireNode>, value: &[u8], size: &mut RequestSize) -> Outcome<()> {
     size.add_node(value.len())?;
+    let memory = size.node_memory();
+    if !memory.has_room_for(value.len()) {
+        count_node(value, memory)?;
+    }
     merge(node, value)
 }

@@ -25,6 +25,7 @@ mod entries;
 pub(crate) mod fields;
 mod load;
 mod node;
+mod node_memory;
 mod put;
 mod status;
 mod tail;

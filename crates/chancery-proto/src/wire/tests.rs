@@ -386,6 +386,47 @@ fn a_request_at_a_limit_is_read_and_one_past_it_is_refused() {
 }
 
 #[test]
+fn a_node_that_is_large_in_memory_alone_is_refused_before_it_is_decoded() {
+    // S-110
+    let put = |number: u8, inside: &[u8]| {
+        let mut out = Vec::new();
+        put::put_field(&mut out, number, inside);
+        out
+    };
+    let map = |inside: &[u8]| put(5, &put(1, &put(2, inside)));
+    let chain = (0..20).fold(map(b""), |inside, _| map(&inside));
+    let in_metadata =
+        |count: usize| put(3, &put(1, &put(2, &put(6, &put(1, &chain).repeat(count)))));
+    let features = |count: usize| put(10, b"").repeat(count);
+    let parameters = |count: usize| {
+        let one = |at: usize| {
+            put(12, &[put(1, at.to_string().as_bytes()), put(2, &put(1, b""))].concat())
+        };
+        (0..count).flat_map(one).collect::<Vec<_>>()
+    };
+    let limits = RequestLimits { max_node_bytes: 100_000, ..RequestLimits::NONE };
+    let request = |node: &[u8], variant| put(if variant == Variant::Sotw { 2 } else { 1 }, node);
+    for (part, fits, tight) in [
+        (&in_metadata as &dyn Fn(usize) -> Vec<u8>, 40, 100),
+        (&features, 20_000, 40_000),
+        (&parameters, 1_000, 2_000),
+    ] {
+        for variant in [Variant::Sotw, Variant::Delta] {
+            let read = |count| {
+                let message = request(&part(count), variant);
+                match variant {
+                    Variant::Sotw => decode_sotw_within(&message, &limits).map(drop),
+                    Variant::Delta => decode_delta_within(&message, &limits).map(drop),
+                }
+            };
+            assert!(read(fits).is_ok(), "{:?}", read(fits));
+            let error = read(tight).unwrap_err();
+            assert!(error.to_string().contains("more than 800000 bytes"), "{error}");
+        }
+    }
+}
+
+#[test]
 fn fields_of_another_kind_or_number_are_skipped() {
     // A number in the place of the type URL, an unknown field, and then the nonce.
     assert_eq!(&*decode_sotw(b"\x20\x07\xa2\x06\x01x\x2a\x01n").unwrap().nonce, "n");

@@ -14,6 +14,12 @@ pub trait Assign: Send + Sync + 'static {
     /// # Errors
     /// To close the stream, with the reason for the client.
     fn group(&self, client: &Client<'_>, groups: &OverlayNames) -> Result<Option<String>, Refusal>;
+
+    /// Returns true if the group of a client may depend on its dynamic parameters
+    /// ([`Policy::reads_dynamic_parameters`](crate::Policy::reads_dynamic_parameters)).
+    fn reads_dynamic_parameters(&self) -> bool {
+        true
+    }
 }
 
 impl<F> Assign for F

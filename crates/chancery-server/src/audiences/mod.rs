@@ -197,6 +197,10 @@ impl<A: Assign> Policy for Audiences<A> {
         }
         Ok(name)
     }
+
+    fn reads_dynamic_parameters(&self) -> bool {
+        self.0.assign.load().reads_dynamic_parameters()
+    }
 }
 
 impl Supply for FromCatalog {

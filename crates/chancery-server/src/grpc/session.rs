@@ -240,9 +240,15 @@ impl StreamSession {
         for event in &events {
             self.account.record(event, now);
             match event {
-                Event::Identified(node) | Event::ParametersChanged(node) => {
+                Event::Identified(node) => {
                     self.account.identified(Arc::clone(node));
                     self.choose_audience()?;
+                }
+                Event::ParametersChanged(node) => {
+                    self.account.identified(Arc::clone(node));
+                    if self.shared().policy.reads_dynamic_parameters() {
+                        self.choose_audience()?;
+                    }
                 }
                 Event::Anonymous => self.choose_audience()?,
                 _ => {}

@@ -3,20 +3,14 @@
 //! Each poll stands alone: it brings its node, and the server keeps no session. A poll that is
 //! current is held until something changes, and answered 304 shortly before the client gives up.
 
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_core::server::rest::{Answer, answer as decide};
 use chancery_core::server::{Entries, Violation};
 use chancery_core::{Node, Snapshot, SotwRequest, TypeUrl};
-use chancery_proto::gathered::Gathered;
-use chancery_proto::json::{JsonError, request_from_json_within};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
-use http_body::{Body, Frame};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
@@ -27,16 +21,17 @@ use crate::http_error::http_error;
 use crate::log_limiter::{LineOrigin, PeerLine, message, name};
 use crate::metrics::PollLabels;
 use crate::policy::{Client, Refusal};
-use crate::request_body::{RequestBody, RequestBodyError};
+use crate::request_body::RequestBody;
 use crate::server_state::{ServerState, StreamPermit};
-use crate::slice::LONG_JSON;
 use crate::store::Watch;
 use crate::turns::Line;
 
 mod body;
 mod repeats;
+mod request;
 pub(crate) use body::PollBody;
 use repeats::RepeatedPolls;
+use request::ReadPoll;
 
 /// The number of bytes that a poll holds beside its body.
 const POLL_BYTES: usize = 4 * 1024;
@@ -93,7 +88,7 @@ impl RestPoll<'_> {
     async fn answer(&self, request: Request<RequestBody>) -> Result<PollBody, ErrorResponse> {
         let until = Instant::now() + self.hold_time(request.headers());
         let charge = self.shared.charge(&self.context.share, POLL_BYTES).map_err(out_of_memory)?;
-        let (request, is_long) = self.read(request, &charge).await?;
+        let ReadPoll { request, is_long, charge } = self.read(request, charge).await?;
         let request = Arc::new(request);
         let node = request.node.as_deref().filter(|node| !node.id.is_empty());
         let client = Client { node, peer: &self.context.peer };
@@ -175,82 +170,6 @@ impl RestPoll<'_> {
         let patience = timeout.and_then(|text| text.parse().ok()).map(Duration::from_millis);
         let most = self.shared.config.times.rest_hold;
         patience.map_or(most, |patience| most.min(patience.mul_f64(0.8)))
-    }
-
-    /// Reads the request. Returns true with it if its work is long.
-    async fn read(
-        &self,
-        request: Request<RequestBody>,
-        charge: &MemoryCharge,
-    ) -> Result<(SotwRequest, bool), ErrorResponse> {
-        let patience = self.shared.config.times.handshake_timeout;
-        let body = self.read_body(request.into_body(), charge);
-        let body = tokio::time::timeout(patience, body).await.unwrap_or_else(|_| {
-            Err(Box::new(http_error(StatusCode::REQUEST_TIMEOUT, "the body took too long")))
-        })?;
-        let limits = self.shared.config.protocol.request_limits();
-        let is_long = body.len() >= LONG_JSON;
-        let read = move || request_from_json_within(&body, &limits);
-        let read = match is_long {
-            true => self.beside_workers(Line::End, read).await,
-            false => Some(read()),
-        };
-        let ends = || Box::new(http_error(StatusCode::SERVICE_UNAVAILABLE, "the server ends"));
-        read.ok_or_else(ends)?.map(|request| (request, is_long)).map_err(|error| {
-            if let JsonError::TooLarge(limit) = &error {
-                return Box::new(http_error(StatusCode::PAYLOAD_TOO_LARGE, &limit.to_string()));
-            }
-            let cause = std::error::Error::source(&error).map(ToString::to_string);
-            let text = format!("{error}: {}", cause.unwrap_or_default());
-            Box::new(http_error(StatusCode::BAD_REQUEST, &text))
-        })
-    }
-
-    /// The next part of a request, unless others need the memory that its beginning takes.
-    async fn next_frame(
-        &self,
-        body: &mut RequestBody,
-        charge: &MemoryCharge,
-    ) -> Result<Option<Result<Frame<Bytes>, RequestBodyError>>, ErrorResponse> {
-        let next = poll_fn(|cx| match charge.is_asked_back(cx.waker()) {
-            true => Poll::Ready(None),
-            false => Pin::new(&mut *body).poll_frame(cx).map(Some),
-        });
-        next.await.ok_or_else(|| {
-            self.shared.metrics.asked_back();
-            Box::new(http_error(StatusCode::SERVICE_UNAVAILABLE, "other clients need the memory"))
-        })
-    }
-
-    /// Gathers the bytes of a request, each of which counts while it waits for the others.
-    async fn read_body(
-        &self,
-        mut body: RequestBody,
-        charge: &MemoryCharge,
-    ) -> Result<Bytes, ErrorResponse> {
-        let limit = self.shared.config.limits.max_request_bytes;
-        let too_large = || {
-            let text = format!("{limit} bytes are allowed");
-            Box::new(http_error(StatusCode::PAYLOAD_TOO_LARGE, &text))
-        };
-        if body.size_hint().lower() > limit as u64 {
-            return Err(too_large());
-        }
-        let mut all = Gathered::default();
-        while let Some(frame) = self.next_frame(&mut body, charge).await? {
-            let frame = frame.map_err(|_| {
-                Box::new(http_error(StatusCode::BAD_REQUEST, "the body ends in its middle"))
-            })?;
-            let Ok(part) = frame.into_data() else { continue };
-            if all.len() + part.len() > limit {
-                return Err(too_large());
-            }
-            all.push(&part);
-            let held = charge.set(POLL_BYTES + all.held_bytes());
-            self.shared.metrics.counted(held).map_err(out_of_memory)?;
-        }
-        charge.looks_no_more();
-        Ok(all.take())
     }
 
     /// The next snapshot; `None` if none comes in time. Polls are answered early when the connection

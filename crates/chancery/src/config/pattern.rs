@@ -71,28 +71,53 @@ impl<'de> Visitor<'de> for PatternsVisitor {
     }
 }
 
-/// Returns true if the pattern matches the whole text. On a mismatch the last `*` takes one
-/// character more, so there are at most `pattern × text` steps, whatever text a node sends.
+/// Returns true if the pattern matches the whole text. The pieces between its `*` are looked for one
+/// after the other, each at its first place, so that the text is gone through once and not copied.
 fn matches(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) =
-        (pattern.chars().collect(), text.chars().collect());
-    let (mut p, mut t) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while t < text.len() {
-        match pattern.get(p) {
-            Some('*') => {
-                star = Some((p, t));
-                p += 1;
-            }
-            Some(&wanted) if wanted == '?' || wanted == text[t] => (p, t) = (p + 1, t + 1),
-            _ => {
-                let Some((at, taken)) = star else { return false };
-                star = Some((at, taken + 1));
-                (p, t) = (at + 1, taken + 1);
-            }
-        }
+    let Some((first, others)) = pattern.split_once('*') else {
+        return without_start(pattern, text).is_some_and(str::is_empty);
+    };
+    let (inner, last) = others.rsplit_once('*').unwrap_or(("", others));
+    let text = without_start(first, text).and_then(|text| without_end(last, text));
+    let mut pieces = inner.split('*').filter(|piece| !piece.is_empty());
+    text.is_some_and(|text| pieces.try_fold(text, |text, piece| behind(piece, text)).is_some())
+}
+
+/// The text behind a piece that it starts with.
+fn without_start<'a>(piece: &str, text: &'a str) -> Option<&'a str> {
+    if !piece.contains('?') {
+        return text.strip_prefix(piece);
     }
-    pattern[p..].iter().all(|left| *left == '*')
+    let mut left = text.chars();
+    piece
+        .chars()
+        .all(|wanted| left.next().is_some_and(|found| admits(wanted, found)))
+        .then_some(left.as_str())
+}
+
+/// The text before a piece that it ends with.
+fn without_end<'a>(piece: &str, text: &'a str) -> Option<&'a str> {
+    if !piece.contains('?') {
+        return text.strip_suffix(piece);
+    }
+    let mut left = text.chars();
+    let mut wanted = piece.chars().rev();
+    wanted
+        .all(|wanted| left.next_back().is_some_and(|found| admits(wanted, found)))
+        .then_some(left.as_str())
+}
+
+/// The text behind the first place of a piece. With a `?` in the piece it takes at most
+/// `piece × text` steps.
+fn behind<'a>(piece: &str, text: &'a str) -> Option<&'a str> {
+    if !piece.contains('?') {
+        return text.find(piece).map(|at| &text[at + piece.len()..]);
+    }
+    text.char_indices().find_map(|(at, _)| without_start(piece, &text[at..]))
+}
+
+fn admits(wanted: char, found: char) -> bool {
+    wanted == '?' || wanted == found
 }
 
 #[cfg(test)]
@@ -122,6 +147,45 @@ mod tests {
     fn a_hostile_text_costs_no_more_than_its_length_times_the_pattern() {
         assert!(!matches(&"*a".repeat(100), &"a".repeat(99)));
         assert!(!matches("*a*a*a*a*b", &"a".repeat(10_000)));
+    }
+
+    /// The meaning of a pattern, word for word.
+    fn means(pattern: &[u8], text: &[u8]) -> bool {
+        match (pattern.split_first(), text.split_first()) {
+            (None, rest) => rest.is_none(),
+            (Some((b'*', others)), rest) => {
+                means(others, text) || rest.is_some_and(|(_, behind)| means(pattern, behind))
+            }
+            (Some((wanted, others)), Some((found, behind))) => {
+                (*wanted == b'?' || wanted == found) && means(others, behind)
+            }
+            (Some(_), None) => false,
+        }
+    }
+
+    /// All texts of so many of these characters at most.
+    fn texts(of: &str, most: usize) -> Vec<String> {
+        let mut all = vec![String::new()];
+        let mut longest = 0..1;
+        for _ in 0..most {
+            let longer = all[longest.clone()].iter();
+            let longer =
+                longer.flat_map(|text| of.chars().map(move |last| format!("{text}{last}")));
+            let longer: Vec<_> = longer.collect();
+            longest = all.len()..all.len() + longer.len();
+            all.extend(longer);
+        }
+        all
+    }
+
+    #[test]
+    fn a_pattern_matches_what_it_means() {
+        for pattern in texts("ab*?", 5) {
+            for text in texts("ab", 5) {
+                let expected = means(pattern.as_bytes(), text.as_bytes());
+                assert_eq!(matches(&pattern, &text), expected, "`{pattern}` and `{text}`");
+            }
+        }
     }
 
     #[test]

@@ -14,6 +14,11 @@ impl Assign for Grouping {
             None => self.of_nobody(),
         }
     }
+
+    /// No condition of a rule is about them.
+    fn reads_dynamic_parameters(&self) -> bool {
+        false
+    }
 }
 
 /// The groups that the rules name and for which the directory has no files. Their nodes see only
