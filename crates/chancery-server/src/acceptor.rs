@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::budget::{MemoryCharge, Permit};
+use crate::budget::{MemoryCharge, MemoryShortage, Permit};
 use crate::connection::{self, ConnectionFuture};
 use crate::listen::{AcceptedSocket, Listener};
 use crate::log_limiter::{LineOrigin, PeerLine};
@@ -106,14 +106,27 @@ impl Acceptor {
         let io = self.shake_hands(io, &state, &mut peer).await?;
         let (peer, stop) = (Arc::new(peer), self.stop.child_token());
         let verified = tls.verified(&state, &peer, &stop);
+        let charge = self.charge_chain(&peer).ok()?;
         let serving = connection::open(io, peer, &self.services, &stop, begun).await?;
-        Some(match verified {
-            None => serving,
-            Some(verified) => Box::pin(async move {
-                let _verified = verified;
-                serving.await;
-            }),
-        })
+        if verified.is_none() && charge.is_none() {
+            return Some(serving);
+        }
+        Some(Box::pin(async move {
+            let _held = (verified, charge);
+            serving.await;
+        }))
+    }
+
+    /// Charges the certificates that a client showed, unless they are few: they are kept until the
+    /// connection ends, here and by the library for TLS.
+    fn charge_chain(&self, peer: &Peer) -> Result<Option<MemoryCharge>, MemoryShortage> {
+        let shown = peer.certificates.iter().map(Vec::len).sum::<usize>();
+        if 2 * shown <= CHAIN_BYTES {
+            return Ok(None);
+        }
+        let shared = &self.services.shared;
+        let charge = shared.charge(&shared.budget.share_of(peer), 2 * shown);
+        charge.map(Some).inspect_err(|shortage| debug!(%peer, "closed: {shortage}"))
     }
 
     /// Does the TLS handshake within its time, and notes the certificates of the peer.
@@ -203,8 +216,11 @@ async fn pause_after(error: &std::io::Error, shared: &ServerState) {
 }
 
 /// The number of bytes that a connection without streams charges: its buffers, and those of HTTP and
-/// TLS.
+/// TLS, and the certificates of a client that shows few.
 const CONNECTION_BYTES: usize = 16 * 1024;
+
+/// The number of bytes of these certificates.
+const CHAIN_BYTES: usize = 4 * 1024;
 
 /// The time for which a handshake keeps its place: many times what one takes whose peer answers at
 /// once. A handshake that waits for its peer needs no CPU, so its place goes to another one.

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use chancery_server::{Config, Limits, Metrics, OneAudience, Times};
+use chancery_server::{Config, Limits, Metrics, OneAudience, Times, Tls};
+use common::authority::{CertificateAuthority, connect_with, files};
 use common::client::{GrpcStream, Http2Client};
 use common::message::{SotwRequest, SotwResponse};
 use common::{ADS_SOTW, CDS, EDS, Running, within};
@@ -17,6 +18,8 @@ use h2::Reason;
 use prometheus_client::registry::Registry;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::version::TLS13;
 
 const MIB: usize = 1 << 20;
 
@@ -57,6 +60,26 @@ async fn a_client_that_takes_a_part_of_a_small_response_is_ended() {
     let mut stalled = client.open(ADS_SOTW).await.unwrap();
     stalled.send(&SotwRequest::first(CDS, &[]));
     assert_eq!(stalled.reset_unread().await, Some(Reason::ENHANCE_YOUR_CALM));
+}
+
+#[tokio::test]
+async fn the_certificates_that_clients_show_count() {
+    let directory = tempfile::tempdir().unwrap();
+    let authority = CertificateAuthority::new();
+    authority.write_to(directory.path());
+    let tls = Tls::load(files(directory.path(), true)).unwrap();
+    let mut registry = Registry::default();
+    let metrics = Metrics::registered(&mut registry);
+    let policy = OneAudience("all".into());
+    let server = Running::with(Config::default(), policy, Some(tls), metrics).await;
+    let others = vec![CertificateDer::from(vec![0x30; 15_000])];
+    let client = authority.client_with(Some(authority.sign()), others, "h2", &[&TLS13]);
+    let mut open = Vec::new();
+    for _ in 0..20 {
+        open.push(Http2Client::over(connect_with(&client, server.address).await.unwrap()).await);
+    }
+    // Each is kept twice.
+    Scraped(registry).has_at_least("chancery_memory_held_bytes", 20 * 2 * 15_000).await;
 }
 
 #[tokio::test]
