@@ -22,7 +22,7 @@ use crate::wire::tls::{Identity, LONG, authority, connect};
 pub(super) const ATTACKS: &[Attack] = &[
     Attack {
         name: "mtls-long-chains",
-        about: "5,000 connections show a good certificate and 60 kB that belong to nothing",
+        about: "5,000 connections show a good certificate and 15 or 60 kB that belong to nothing",
         setup: tls,
         run: |stage| Box::pin(long_chains(stage)),
         growth: 250,
@@ -40,11 +40,16 @@ pub(super) const ATTACKS: &[Attack] = &[
 
 async fn long_chains(stage: &Stage) -> Result<String> {
     let ours = authority()?;
-    let connector = ours.client_with(&ours.sign(LONG)?, vec![vec![0x30; 60_000]])?;
+    let own = ours.sign(LONG)?;
+    // The smaller ones are within what a client may show.
+    let connectors = [
+        ours.client_with(&own, vec![vec![0x30; 15_000]])?,
+        ours.client_with(&own, vec![vec![0x30; 60_000]])?,
+    ];
     let count = stage.scale(5_000, 500);
     let mut tasks = JoinSet::new();
     let mut open = Vec::new();
-    for at in 0..count {
+    for (at, connector) in connectors.iter().cycle().take(count).enumerate() {
         let (connector, to) = (connector.clone(), stage.xds());
         tasks.spawn(async move {
             let mut io = connect(&connector, ATTACKER, to).await?;

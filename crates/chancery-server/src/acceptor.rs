@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::budget::{MemoryCharge, Permit};
+use crate::budget::{MemoryCharge, MemoryShortage, Permit};
 use crate::connection::{self, ConnectionFuture};
 use crate::listen::{AcceptedSocket, Listener};
 use crate::log_limiter::{LineOrigin, PeerLine};
@@ -57,7 +57,8 @@ impl Acceptor {
     }
 
     fn admit(self: &Arc<Self>, accepted: AcceptedSocket, connections: &mut JoinSet<()>) {
-        let Some(permit) = ConnectionPermit::take(&self.services.shared, accepted.address()) else {
+        let taken = ConnectionPermit::take(&self.services.shared, accepted.address());
+        let Some((permit, charge)) = taken else {
             debug!("a connection was closed: there is no room for it");
             return;
         };
@@ -66,7 +67,7 @@ impl Acceptor {
         connections.spawn(async move {
             let _permit = permit;
             // Boxed, so that the connection's task keeps no room for a handshake.
-            let opening = Box::pin(async move { acceptor.open(accepted).await });
+            let opening = Box::pin(async move { acceptor.open(accepted, charge).await });
             if let Some(serving) = opening.await {
                 serving.await;
             }
@@ -74,19 +75,27 @@ impl Acceptor {
     }
 
     /// Waits for the first bytes of a client, after the handshake if there is one.
-    async fn open(&self, accepted: AcceptedSocket) -> Option<ConnectionFuture> {
+    async fn open(
+        &self,
+        accepted: AcceptedSocket,
+        charge: MemoryCharge,
+    ) -> Option<ConnectionFuture> {
         let (begun, address) = (Instant::now(), accepted.address());
         let peer = Peer { address, tls: false, certificates: Vec::new() };
         let Self { services, stop, .. } = self;
         match (accepted, &self.tls) {
             (AcceptedSocket::Tcp(io, _), None) => {
-                connection::open(io, Arc::new(peer), services, stop, begun).await
+                connection::open(io, Arc::new(peer), services, stop, begun, charge).await
             }
             (AcceptedSocket::Unix(io), None) => {
-                connection::open(io, Arc::new(peer), services, stop, begun).await
+                connection::open(io, Arc::new(peer), services, stop, begun, charge).await
             }
-            (AcceptedSocket::Tcp(io, _), Some(tls)) => self.open_tls(io, tls, peer, begun).await,
-            (AcceptedSocket::Unix(io), Some(tls)) => self.open_tls(io, tls, peer, begun).await,
+            (AcceptedSocket::Tcp(io, _), Some(tls)) => {
+                self.open_tls(io, tls, peer, begun, charge).await
+            }
+            (AcceptedSocket::Unix(io), Some(tls)) => {
+                self.open_tls(io, tls, peer, begun, charge).await
+            }
         }
     }
 
@@ -98,6 +107,7 @@ impl Acceptor {
         tls: &Tls,
         mut peer: Peer,
         begun: Instant,
+        charge: MemoryCharge,
     ) -> Option<ConnectionFuture>
     where
         I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
@@ -106,14 +116,27 @@ impl Acceptor {
         let io = self.shake_hands(io, &state, &mut peer).await?;
         let (peer, stop) = (Arc::new(peer), self.stop.child_token());
         let verified = tls.verified(&state, &peer, &stop);
-        let serving = connection::open(io, peer, &self.services, &stop, begun).await?;
-        Some(match verified {
-            None => serving,
-            Some(verified) => Box::pin(async move {
-                let _verified = verified;
-                serving.await;
-            }),
-        })
+        let chain = self.charge_chain(&peer).ok()?;
+        let serving = connection::open(io, peer, &self.services, &stop, begun, charge).await?;
+        if verified.is_none() && chain.is_none() {
+            return Some(serving);
+        }
+        Some(Box::pin(async move {
+            let _held = (verified, chain);
+            serving.await;
+        }))
+    }
+
+    /// Charges the certificates that a client showed, unless they are few: they are kept until the
+    /// connection ends, here and by the library for TLS.
+    fn charge_chain(&self, peer: &Peer) -> Result<Option<MemoryCharge>, MemoryShortage> {
+        let shown = peer.certificates.iter().map(Vec::len).sum::<usize>();
+        if 2 * shown <= CHAIN_BYTES {
+            return Ok(None);
+        }
+        let shared = &self.services.shared;
+        let charge = shared.charge(&shared.budget.share_of(peer), 2 * shown);
+        charge.map(Some).inspect_err(|shortage| debug!(%peer, "closed: {shortage}"))
     }
 
     /// Does the TLS handshake within its time, and notes the certificates of the peer.
@@ -154,16 +177,20 @@ impl Acceptor {
     }
 }
 
-/// A permit for one connection and the memory that any connection needs, given back when it is
-/// dropped. The certificate of the peer is not known yet, so its address counts.
+/// A permit for one connection, given back when it is dropped.
 struct ConnectionPermit {
     shared: Arc<ServerState>,
-    #[expect(dead_code, reason = "they are held, and given back when they are dropped")]
-    taken: (Permit, MemoryCharge),
+    #[expect(dead_code, reason = "it is held, and given back when it is dropped")]
+    permit: Permit,
 }
 
 impl ConnectionPermit {
-    fn take(shared: &Arc<ServerState>, address: Option<SocketAddr>) -> Option<Self> {
+    /// Takes a permit, and the memory that any connection needs. The certificate of the peer is not
+    /// known yet, so its address counts.
+    fn take(
+        shared: &Arc<ServerState>,
+        address: Option<SocketAddr>,
+    ) -> Option<(Self, MemoryCharge)> {
         let unknown = Peer { address, tls: false, certificates: Vec::new() };
         let share = shared.budget.share_of(&unknown);
         let permit = share.connection().ok();
@@ -171,9 +198,9 @@ impl ConnectionPermit {
         if taken.is_none() {
             shared.metrics.connections_refused.inc();
         }
-        let taken = taken?;
+        let (permit, charge) = taken?;
         shared.metrics.connections.inc();
-        Some(Self { shared: Arc::clone(shared), taken })
+        Some((Self { shared: Arc::clone(shared), permit }, charge))
     }
 }
 
@@ -203,8 +230,11 @@ async fn pause_after(error: &std::io::Error, shared: &ServerState) {
 }
 
 /// The number of bytes that a connection without streams charges: its buffers, and those of HTTP and
-/// TLS.
+/// TLS, and the certificates of a client that shows few.
 const CONNECTION_BYTES: usize = 16 * 1024;
+
+/// The number of bytes of these certificates.
+const CHAIN_BYTES: usize = 4 * 1024;
 
 /// The time for which a handshake keeps its place: many times what one takes whose peer answers at
 /// once. A handshake that waits for its peer needs no CPU, so its place goes to another one.

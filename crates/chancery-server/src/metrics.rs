@@ -191,7 +191,7 @@ impl Metrics {
         self.cut_off.get_or_create(&CutOffLabels { reason: "stalled" }).inc();
     }
 
-    /// Counts a stream that was ended because other clients need its memory.
+    /// Counts a stream or connection that was ended because other clients need its memory.
     pub(crate) fn asked_back(&self) {
         self.cut_off.get_or_create(&CutOffLabels { reason: "asked-back" }).inc();
     }

@@ -3,20 +3,24 @@
 
 mod common;
 
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use chancery_server::{Config, Limits, Metrics, OneAudience, Times};
+use chancery_server::{Config, Limits, Metrics, OneAudience, Times, Tls};
+use common::authority::{CertificateAuthority, connect_with, files};
 use common::client::{GrpcStream, Http2Client};
 use common::message::{SotwRequest, SotwResponse};
 use common::{ADS_SOTW, CDS, EDS, Running, within};
 use h2::Reason;
 use prometheus_client::registry::Registry;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::version::TLS13;
 
 const MIB: usize = 1 << 20;
 
@@ -136,6 +140,26 @@ async fn a_client_that_takes_a_part_of_a_small_response_is_ended() {
     let mut stalled = client.open(ADS_SOTW).await.unwrap();
     stalled.send(&SotwRequest::first(CDS, &[]));
     assert_eq!(stalled.reset_unread().await, Some(Reason::ENHANCE_YOUR_CALM));
+}
+
+#[tokio::test]
+async fn the_certificates_that_clients_show_count() {
+    let directory = tempfile::tempdir().unwrap();
+    let authority = CertificateAuthority::new();
+    authority.write_to(directory.path());
+    let tls = Tls::load(files(directory.path(), true)).unwrap();
+    let mut registry = Registry::default();
+    let metrics = Metrics::registered(&mut registry);
+    let policy = OneAudience("all".into());
+    let server = Running::with(Config::default(), policy, Some(tls), metrics).await;
+    let others = vec![CertificateDer::from(vec![0x30; 15_000])];
+    let client = authority.client_with(Some(authority.sign()), others, "h2", &[&TLS13]);
+    let mut open = Vec::new();
+    for _ in 0..20 {
+        open.push(Http2Client::over(connect_with(&client, server.address).await.unwrap()).await);
+    }
+    // Each is kept twice.
+    Scraped(registry).has_at_least("chancery_memory_held_bytes", 20 * 2 * 15_000).await;
 }
 
 #[tokio::test]
@@ -336,6 +360,45 @@ async fn requests_that_never_end_take_no_more_than_half_of_the_memory() {
     let other = Http2Client::connect_from([127, 0, 0, 2], server.address).await;
     let mut stream = other.open(ADS_SOTW).await.unwrap();
     stream.send(&SotwRequest::first(CDS, &[]));
+    stream.next::<SotwResponse>().await.unwrap();
+}
+
+/// Opens a connection from an address and says nothing more. `None` if it is closed.
+async fn idle_from(from: [u8; 4], to: SocketAddr) -> Option<TcpStream> {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((from, 0).into()).unwrap();
+    let mut io = within(socket.connect(to)).await.unwrap();
+    let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    io.write_all(&[b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &settings[..]].concat()).await.ok()?;
+    within(io.read_exact(&mut [0; 9])).await.ok()?;
+    Some(io)
+}
+
+#[tokio::test]
+async fn connections_without_a_request_make_room_for_a_client_that_holds_little() {
+    let mut registry = Registry::default();
+    let metrics = Metrics::registered(&mut registry);
+    let (config, policy) = (with_memory(9 * MIB / 4), OneAudience("all".into()));
+    let server = Running::with(config, policy, None, metrics).await;
+    server.publish(&[("a", "1")]);
+    let busy = Http2Client::connect_from([127, 0, 3, 0], server.address).await;
+    let mut stream = busy.open(ADS_SOTW).await.unwrap();
+    stream.send(&SotwRequest::first(CDS, &[]));
+    let first = stream.next::<SotwResponse>().await.unwrap();
+    let mut idle = Vec::new();
+    for at in 0..200 {
+        idle.extend(idle_from([127, 0, 3, at / 50], server.address).await);
+    }
+    assert!(idle.len() > 100, "{} of 200 were open", idle.len());
+    for at in 0..4 {
+        let other = Http2Client::connect_from([127, 0, 4, at], server.address).await;
+        let mut stream = other.open(ADS_SOTW).await.unwrap();
+        stream.send(&SotwRequest::first(CDS, &[]));
+        stream.next::<SotwResponse>().await.unwrap();
+    }
+    assert!(Scraped(registry).value("chancery_cut_off_total{reason=\"asked-back\"}").is_some());
+    server.publish(&[("a", "2")]);
+    stream.send(&SotwRequest::ack(&first, &[]));
     stream.next::<SotwResponse>().await.unwrap();
 }
 

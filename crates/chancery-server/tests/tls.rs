@@ -113,6 +113,34 @@ async fn a_client_must_show_a_certificate_of_the_authority_if_there_is_one() {
     }
 }
 
+#[tokio::test]
+async fn a_client_may_show_no_more_certificates_than_chains_have() {
+    let directory = tempfile::tempdir().unwrap();
+    let authority = CertificateAuthority::new();
+    authority.write_to(directory.path());
+    let tls = Tls::load(files(directory.path(), true)).unwrap();
+    let server = serve(tls, OneAudience("all".into()), Times::default()).await;
+    for version in [&TLS12, &TLS13] {
+        let is_served = async |others: Vec<CertificateDer<'static>>| {
+            let identity = Some(authority.sign());
+            let client = authority.client_with(identity, others, "h2", &[version]);
+            match connect_with(&client, server.address).await {
+                Ok(io) => !http1_refused(io).await,
+                Err(_) => false,
+            }
+        };
+        let of = |bytes: usize| CertificateDer::from(vec![0x30; bytes]);
+        assert!(is_served(vec![of(15_000)]).await);
+        assert!(!is_served(vec![of(60_000)]).await);
+        assert!(!is_served(vec![of(10); 3]).await, "they have the same name");
+        let named: Vec<_> = (0..6).map(|_| CertificateAuthority::new()).collect();
+        let named = named.iter().map(|it| CertificateDer::from_pem_slice(it.pem().as_bytes()));
+        let named = named.collect::<Result<Vec<_>, _>>().unwrap();
+        assert!(is_served(named[..2].to_vec()).await);
+        assert!(!is_served(named).await);
+    }
+}
+
 async fn http1_refused(io: TlsStream<TcpStream>) -> bool {
     let mut io = io;
     let written = io.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;

@@ -1,14 +1,16 @@
-//! TLS material from PEM files: certificates with their keys and their expiry, authorities, the
-//! certificates that they revoked, and whether the files changed since they were read.
+//! TLS material from PEM files: certificates with their keys, their expiry and their subjects, authorities,
+//! the certificates that they revoked, and whether the files changed since they were read.
 //!
 //! Server and client make their configurations of it, and decide when to read again. Nothing here
 //! keeps what was read, waits, or logs.
 
+mod der;
 mod error;
 mod material;
 mod stamps;
 mod validity;
 
+pub use der::subject;
 pub use error::TlsError;
 pub use material::{authorities, identity, provider, revocation_list, system_authorities};
 pub use stamps::FileStamps;

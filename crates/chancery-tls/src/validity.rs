@@ -1,11 +1,13 @@
 //! The time at which a certificate expires, read from its DER.
 //!
-//! Only the way to the validity is read. Not here: the check of a certificate, which rustls does.
+//! Not here: the way to the validity (`der`), and the check of a certificate, which rustls does.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls::pki_types::CertificateDer;
+
+use crate::der::{SEQUENCE, element, from_validity};
 
 /// The end of the validity of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,15 +16,7 @@ pub struct Expiry(SystemTime);
 impl Expiry {
     /// Reads the expiry of a certificate. `None` if the bytes are no certificate.
     pub fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
-        let (certificate, _) = element(certificate, SEQUENCE)?;
-        let (mut rest, _) = element(certificate, SEQUENCE)?;
-        if let Some((_, after)) = element(rest, VERSION) {
-            rest = after;
-        }
-        for tag in [INTEGER, SEQUENCE, SEQUENCE] {
-            (_, rest) = element(rest, tag)?;
-        }
-        let (validity, _) = element(rest, SEQUENCE)?;
+        let (validity, _) = element(from_validity(certificate)?, SEQUENCE)?;
         let (_, not_before) =
             [UTC_TIME, GENERAL_TIME].iter().find_map(|it| element(validity, *it))?;
         let short = element(not_before, UTC_TIME).and_then(|(text, _)| seconds(text, 2));
@@ -53,26 +47,8 @@ impl fmt::Display for Expiry {
     }
 }
 
-const INTEGER: u8 = 0x02;
 const UTC_TIME: u8 = 0x17;
 const GENERAL_TIME: u8 = 0x18;
-const SEQUENCE: u8 = 0x30;
-const VERSION: u8 = 0xa0;
-
-/// The content of the first element, if it has this tag, and the bytes after it.
-fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
-    let (&found, rest) = bytes.split_first()?;
-    let (&first, rest) = rest.split_first()?;
-    let (length, rest) = match first {
-        0..=0x7f => (usize::from(first), rest),
-        0x81..=0x84 => {
-            let (digits, rest) = rest.split_at_checked(usize::from(first - 0x80))?;
-            (digits.iter().fold(0, |sum, digit| sum << 8 | usize::from(*digit)), rest)
-        }
-        _ => return None,
-    };
-    (found == tag).then(|| rest.split_at_checked(length)).flatten()
-}
 
 /// The seconds since 1970 of a time whose year has so many digits. Years before 1970 are none.
 fn seconds(text: &[u8], year_digits: usize) -> Option<u64> {

@@ -1,8 +1,8 @@
 //! The memory that is held for clients, and the way to get some of it back.
 //!
 //! A peer that asks for memory and would hold less than half of what another one holds is given it
-//! from a reserve, and the largest holder has to make room: its largest streams are told to end. They
-//! end when they are polled, so the memory comes back a moment later; what is on its way is counted,
+//! from a reserve, and the largest holder has to make room: its largest streams are told to end, and
+//! its connections without a request. They end when they are polled, so the memory comes back a moment later; what is on its way is counted,
 //! and nobody is told twice. A peer that holds very little is given it from the reserve in any case.
 
 use std::sync::atomic::{AtomicUsize, Ordering};

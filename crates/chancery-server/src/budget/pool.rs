@@ -56,9 +56,15 @@ impl Pool {
     }
 
     /// Takes `more` for a peer that has `own` things then, although that is above its share, or above
-    /// the pool: by a sixteenth, and by an eighth for a peer that has few.
+    /// the pool: by a sixteenth, by three of 32 parts for a peer that has few, and by an eighth for one
+    /// that has a quarter of few at most.
     pub(super) fn take_from_reserve(&self, more: usize, own: usize) -> Result<(), Shortage> {
-        let reserve = self.limit / if self.is_little(own) { 8 } else { 16 };
+        let parts = match own {
+            _ if self.is_little(own.saturating_mul(4)) => 4,
+            _ if self.is_little(own) => 3,
+            _ => 2,
+        };
+        let reserve = self.limit / 32 * parts;
         self.take_below(self.limit + reserve, more, |_| true)
     }
 

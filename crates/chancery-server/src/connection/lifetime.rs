@@ -109,6 +109,12 @@ impl Lifetime {
         true
     }
 
+    /// Notes that the connection ends as soon as its last frames are written.
+    pub(super) fn give_up(&mut self) {
+        self.keepalive = None;
+        self.stage = LifetimeStage::Draining(Instant::now() + LAST_FRAMES);
+    }
+
     /// The next action that is due.
     pub(super) fn poll(
         &mut self,
@@ -164,8 +170,7 @@ impl Lifetime {
             return match keepalive.on_deadline(last_read, now)? {
                 KeepaliveAction::Ping => Some(LifetimeAction::Ping),
                 KeepaliveAction::GiveUp => {
-                    self.keepalive = None;
-                    self.stage = LifetimeStage::Draining(now + LAST_FRAMES);
+                    self.give_up();
                     Some(LifetimeAction::GiveUp)
                 }
             };

@@ -22,7 +22,7 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use h2::Reason;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -30,6 +30,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
+use crate::budget::MemoryCharge;
 use crate::policy::Peer;
 use crate::service::Services;
 
@@ -56,6 +57,7 @@ pub(crate) async fn open<I>(
     services: &Arc<Services>,
     stop: &CancellationToken,
     begun: Instant,
+    charge: MemoryCharge,
 ) -> Option<ConnectionFuture>
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -79,7 +81,7 @@ where
         cork.count_data(&responder.context.activity);
     }
     match Http::begin(version, cork.clone(), &responder).await {
-        Ok(http) => Some(Box::pin(ConnectionTask::new(http, cork, responder, stop))),
+        Ok(http) => Some(Box::pin(ConnectionTask::new(http, cork, responder, stop, charge))),
         Err(error) => {
             debug!(peer = %responder.context.peer, "closed: {error}");
             None
@@ -99,20 +101,28 @@ struct Driver<I: AsyncRead + AsyncWrite + Unpin + 'static> {
     responder: Responder,
     http: Http<I>,
     lifetime: Lifetime,
+    /// The memory that any connection needs, which is asked back while it has no request.
+    own: MemoryCharge,
     charge: HttpCharge,
-    /// True if all streams were ended, because what HTTP keeps is too much.
+    /// True if all streams were ended, because what HTTP keeps is too much or others need the memory.
     is_over: bool,
 }
 
 impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> ConnectionTask<I> {
-    fn new(http: Http<I>, cork: Cork<I>, responder: Responder, stop: &CancellationToken) -> Self {
+    fn new(
+        http: Http<I>,
+        cork: Cork<I>,
+        responder: Responder,
+        stop: &CancellationToken,
+        own: MemoryCharge,
+    ) -> Self {
         let times = &responder.services.shared.config.times;
         let mut lifetime = Lifetime::new(times, &responder.context.activity, stop.clone());
         if let Http::Http2(_) = http {
             lifetime = lifetime.with_keepalive(times);
         }
-        let driver =
-            Driver { responder, http, lifetime, charge: HttpCharge::default(), is_over: false };
+        let (charge, is_over) = (HttpCharge::default(), false);
+        let driver = Driver { responder, http, lifetime, own, charge, is_over };
         Self { executor: Executor::new(cork), driver, turn: Turn::default() }
     }
 }
@@ -139,11 +149,15 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Driver<I> {
 
     /// Does what the timers ask for. Ready when the connection is over.
     fn poll_lifetime(&mut self, executor: &Executor<I, Http2Stream>) -> Poll<()> {
-        let Responder { services, context, .. } = &self.responder;
-        let times = &services.shared.config.times;
         loop {
-            let socket = executor.socket_times();
-            let polled = self.lifetime.poll(&mut executor.lifetime(), times, socket);
+            // A wake from now on has the timers polled again.
+            let mut cx = executor.lifetime();
+            if self.is_asked_back(cx.waker()) && self.give_back(executor).is_ready() {
+                return Poll::Ready(());
+            }
+            let Responder { services, context, .. } = &self.responder;
+            let times = &services.shared.config.times;
+            let polled = self.lifetime.poll(&mut cx, times, executor.socket_times());
             match ready!(polled) {
                 LifetimeAction::Goaway => self.http.graceful_shutdown(),
                 LifetimeAction::Drain => {
@@ -168,6 +182,35 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Driver<I> {
             // HTTP has frames to write, or, over HTTP/1.1, runs the request itself.
             executor.wake_http();
         }
+    }
+
+    /// Returns true, once, if the connection has to end because others need its memory. One with
+    /// requests is not asked: its streams are, which hold more.
+    fn is_asked_back(&self, waker: &Waker) -> bool {
+        if self.is_over {
+            return false;
+        }
+        if self.responder.context.activity.is_idle() {
+            return self.own.is_asked_back(waker);
+        }
+        self.own.looks_no_more();
+        // It may have been asked a moment before its request came, and the memory counts as on its way.
+        self.own.was_asked_back()
+    }
+
+    /// Ends the connection so that others have its memory. Ready if that needs no more frames.
+    fn give_back(&mut self, executor: &Executor<I, Http2Stream>) -> Poll<()> {
+        let Responder { services, context, .. } = &self.responder;
+        debug!(peer = %context.peer, "ended: it has no request, and others need its memory");
+        services.shared.metrics.asked_back();
+        self.is_over = true;
+        if let Http::Http1(_) = self.http {
+            return Poll::Ready(());
+        }
+        self.lifetime.give_up();
+        self.http.abrupt_shutdown(Reason::NO_ERROR);
+        executor.wake_http();
+        Poll::Pending
     }
 
     /// Has the budget know what HTTP keeps. The connection ends if that is too much.

@@ -8,8 +8,10 @@
 //! and no revocation lists. Both HTTP versions are offered (ALPN).
 //!
 //! A client that must show a certificate shows it each time: a session that is resumed would outlive
-//! the certificate and the authorities that were asked about it (S-137).
+//! the certificate and the authorities that were asked about it (S-137). The certificates that it may
+//! show are bounded ([`client_chain`]).
 
+mod client_chain;
 mod peers;
 
 use std::fmt;
@@ -33,6 +35,7 @@ use tracing::{info, warn};
 
 pub use chancery_tls::TlsError;
 
+use self::client_chain::BoundedVerifier;
 use self::peers::{VerifiedPeer, VerifiedPeers};
 use crate::policy::Peer;
 
@@ -232,7 +235,7 @@ impl TlsFiles {
             Ok(verifier.with_crls(lists.concat()).allow_unknown_revocation_status().build())
         };
         let unusable = match build(&self.client_crl)? {
-            Ok(verifier) => return Ok(verifier),
+            Ok(verifier) => return Ok(Arc::new(BoundedVerifier(verifier))),
             Err(error) => error,
         };
         if let VerifierBuilderError::InvalidCrl(_) = unusable {

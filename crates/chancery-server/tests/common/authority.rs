@@ -112,6 +112,17 @@ impl CertificateAuthority {
         protocol: &str,
         versions: &[&'static SupportedProtocolVersion],
     ) -> Arc<ClientConfig> {
+        self.client_with(identity, Vec::new(), protocol, versions)
+    }
+
+    /// The same for a client that shows more certificates than its own, whatever they are.
+    pub(crate) fn client_with(
+        &self,
+        identity: Option<(String, String)>,
+        more: Vec<CertificateDer<'static>>,
+        protocol: &str,
+        versions: &[&'static SupportedProtocolVersion],
+    ) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.pem.as_bytes()).unwrap()).unwrap();
         let provider = Arc::new(aws_lc_rs::default_provider());
@@ -122,7 +133,7 @@ impl CertificateAuthority {
         let mut config = match identity {
             Some((cert, key)) => builder
                 .with_client_auth_cert(
-                    vec![CertificateDer::from_pem_slice(cert.as_bytes()).unwrap()],
+                    [vec![CertificateDer::from_pem_slice(cert.as_bytes()).unwrap()], more].concat(),
                     PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
                 )
                 .unwrap(),

@@ -6,6 +6,7 @@
 
 mod hosts;
 mod load_status;
+mod metrics_page;
 mod readiness;
 mod serve;
 mod shared_document;
@@ -14,10 +15,10 @@ use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Bytes;
-use prometheus_client::registry::Registry;
 
 pub(crate) use hosts::AdminHosts;
 pub(crate) use load_status::{LoadFindings, LoadStatus};
+pub(crate) use metrics_page::MetricsPage;
 pub(crate) use readiness::{Readiness, ReadinessState};
 pub(crate) use serve::{MAX_CONNECTIONS, start};
 
@@ -28,7 +29,7 @@ pub(crate) struct Admin {
     /// The loaded resources, and the present faults and warnings.
     pub(crate) loaded: LoadStatus,
     /// The metrics.
-    pub(crate) registry: Registry,
+    pub(crate) metrics: MetricsPage,
     /// The names under which it may be asked.
     pub(crate) hosts: AdminHosts,
 }
@@ -49,7 +50,7 @@ async fn answer(admin: &Admin, request: Request<()>) -> Response<Full<Bytes>> {
         "/healthz" => text(StatusCode::OK, "ok\n"),
         "/ready" => ready(admin),
         "/config" => config(admin).await,
-        "/metrics" => metrics(&admin.registry),
+        "/metrics" => metrics(&admin.metrics),
         _ => text(StatusCode::NOT_FOUND, "not found; / lists what there is\n"),
     };
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -77,10 +78,9 @@ async fn config(admin: &Admin) -> Response<Full<Bytes>> {
     }
 }
 
-fn metrics(registry: &Registry) -> Response<Full<Bytes>> {
-    let mut encoded = String::new();
-    match prometheus_client::encoding::text::encode(&mut encoded, registry) {
-        Ok(()) => body(StatusCode::OK, OPEN_METRICS, encoded),
+fn metrics(page: &MetricsPage) -> Response<Full<Bytes>> {
+    match page.text() {
+        Ok(text) => body(StatusCode::OK, OPEN_METRICS, text),
         Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
     }
 }
@@ -118,6 +118,7 @@ mod tests {
 
     use chancery_catalog::Catalog;
     use http_body_util::BodyExt;
+    use prometheus_client::registry::Registry;
 
     use super::*;
 
@@ -128,7 +129,7 @@ mod tests {
         Arc::new(Admin {
             readiness: Readiness::default(),
             loaded: LoadStatus::new(Catalog::default()),
-            registry: Registry::default(),
+            metrics: MetricsPage::new(Registry::default()),
             hosts: AdminHosts::default(),
         })
     }

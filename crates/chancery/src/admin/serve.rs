@@ -4,12 +4,14 @@
 //! keep an answer from them: the interface has its own thread, its own number of connections and its
 //! own times. If there are too many connections, a new one takes the place of the oldest one of the
 //! peer that has the most: most answers take milliseconds, and a peer that opens connections without
-//! end takes only its own places. Not here: the answers (`admin`).
+//! end takes only its own places. Connections take turns: one that asks many times in one write is
+//! answered once in each. Not here: the answers (`admin`).
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, TcpListener as BoundListener};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -20,6 +22,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::{AbortHandle, JoinSet};
@@ -131,17 +134,25 @@ impl Connections {
     }
 }
 
-async fn connection(stream: TcpStream, admin: Arc<Admin>) {
+async fn connection(io: impl AsyncRead + AsyncWrite + Unpin, admin: Arc<Admin>) {
+    let was_answered = AtomicBool::new(false);
     let service = service_fn(|request: Request<Incoming>| {
         let admin = Arc::clone(&admin);
-        // No request has a body of interest.
-        async move { Ok::<_, Infallible>(answer(&admin, request.map(drop)).await) }
+        let waits = was_answered.swap(true, Ordering::Relaxed);
+        async move {
+            // The library for HTTP would answer many requests of one write before it lets others in.
+            if waits {
+                tokio::task::yield_now().await;
+            }
+            // No request has a body of interest.
+            Ok::<_, Infallible>(answer(&admin, request.map(drop)).await)
+        }
     });
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
         .max_buf_size(MAX_HEADER_BYTES)
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection(TokioIo::new(io), service)
         .await;
     if let Err(error) = served {
         debug!(%error, "an admin connection broke");
@@ -169,8 +180,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
     use std::io::Write;
     use std::net::{Ipv4Addr, TcpStream as Dialled};
+    use std::pin::pin;
+    use std::task::Poll;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpSocket, TcpStream as Client};
@@ -204,6 +218,30 @@ mod tests {
         }
         stop.cancel();
         tokio::time::timeout(TIME, serving).await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn who_asks_many_times_in_one_write_is_answered_once_in_each_turn() {
+        let (mut client, io) = tokio::io::duplex(1 << 20);
+        let ask = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        client.write_all(ask.repeat(20).as_bytes()).await.unwrap();
+        let mut served = pin!(connection(io, admin()));
+        let (mut answers, mut turns, mut buffer) = (0, 0, vec![0; 1 << 16]);
+        while answers < 20 {
+            turns += 1;
+            assert!(turns < 1_000, "{answers} answers");
+            let read = poll_fn(|cx| {
+                assert!(served.as_mut().poll(cx).is_pending());
+                Poll::Ready(pin!(client.read(&mut buffer)).poll(cx))
+            });
+            let read = match read.await {
+                Poll::Ready(read) => read.unwrap(),
+                Poll::Pending => 0,
+            };
+            let one = str::from_utf8(&buffer[..read]).unwrap().matches("HTTP/1.1 200").count();
+            assert!(one <= 1, "{one} answers in one turn");
+            answers += one;
+        }
     }
 
     /// A connection from an address of its own, which is accepted.

@@ -44,7 +44,7 @@ use self::listeners::Listeners;
 use self::metrics::LoadMetrics;
 use self::reloads::Reloads;
 use self::signals::{OperatorSignal, Signals};
-use crate::admin::{self, Admin, AdminHosts, LoadStatus, Readiness, ReadinessState};
+use crate::admin::{self, Admin, AdminHosts, LoadStatus, MetricsPage, Readiness, ReadinessState};
 use crate::config::{self, Config, ConfigFile, FileContent, ServeFlags};
 use crate::exit::Failure;
 use crate::logging;
@@ -211,7 +211,8 @@ fn admin(
     let metrics = LoadMetrics::registered(&mut registry, dropped);
     let readiness = Readiness::default();
     let hosts = AdminHosts::new(&config.admin_hosts);
-    let admin = Admin { readiness, loaded: LoadStatus::new(catalog), registry, hosts };
+    let loaded = LoadStatus::new(catalog);
+    let admin = Admin { readiness, loaded, metrics: MetricsPage::new(registry), hosts };
     (Arc::new(admin), server_metrics, metrics)
 }
 
