@@ -49,6 +49,11 @@ fn text(config: &Config, memory: AvailableMemory, connections: Option<usize>) ->
             &Size(usize::try_from(config.limits.file_bytes(memory)).unwrap_or(usize::MAX)),
             "of memory, sixty times that is used while a file is read",
         ),
+        row(
+            "limits.max-directory-bytes",
+            &Size(usize::try_from(config.limits.directory_bytes(memory)).unwrap_or(usize::MAX)),
+            "of all files; of memory, two to eight times that is used",
+        ),
     ]
     .concat()
 }
@@ -77,6 +82,9 @@ mod tests {
         has("limits.memory 300MiB held for all clients together");
         has(
             "limits.max-file-bytes 9600KiB of memory, sixty times that is used while a file is read",
+        );
+        has(
+            "limits.max-directory-bytes 38400KiB of all files; of memory, two to eight times that is used",
         );
         has("limits.max-connections 768 768 have an open file (`ulimit -n`)");
         has("one client 384 at most, beside no others");
