@@ -89,6 +89,8 @@ pub(crate) enum Wrong {
     TooLarge { limit: u64 },
     #[error("there are more than {limit} files")]
     TooMany { limit: usize },
+    #[error("the files have more than {limit} bytes together")]
+    TooMuch { limit: u64 },
     #[error("is more than {limit} directories deep")]
     TooDeep { limit: usize },
     #[error("the parser failed on this file")]
@@ -120,6 +122,9 @@ impl Wrong {
             }
             Self::TooLarge { .. } => Some("split the file, or raise `max-file-bytes`"),
             Self::TooMany { .. } => Some("raise `max-files`"),
+            Self::TooMuch { .. } => {
+                Some("remove files, give the process more memory, or raise `max-directory-bytes`")
+            }
             Self::Name(_) => Some("write `%` itself as `%25`"),
             Self::Cycle(_) | Self::Twice(_) => Some("remove the symlink"),
             Self::Gone

@@ -17,6 +17,10 @@ pub struct Options {
     pub max_file_bytes: u64,
     /// The limit for the number of files. With more of them, nothing is loaded. Default: 100,000.
     pub max_files: usize,
+    /// The limit for the bytes of all files together. A file counts under each of its names, and one
+    /// that is larger than a file may be does not count. With more, nothing is loaded. Default: 4
+    /// GiB.
+    pub max_directory_bytes: u64,
     /// The time without changes after which a changed directory is read. Default: 100 ms.
     pub settle: Duration,
     /// The longest time to wait for that. After it, the files that rest are loaded. It counts as
@@ -63,6 +67,7 @@ impl Options {
             v2: false,
             max_file_bytes: 64 * 1024 * 1024,
             max_files: 100_000,
+            max_directory_bytes: 4 << 30,
             settle: Duration::from_millis(100),
             settle_bound: Duration::from_millis(500),
             watch: Watch::default(),

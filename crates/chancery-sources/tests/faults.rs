@@ -378,6 +378,45 @@ fn there_may_be_as_many_files_as_the_limit_and_no_more() {
 }
 
 #[test]
+fn all_files_together_may_have_as_many_bytes_as_the_limit_and_no_more() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
+    let bytes = cluster("a", 1).len() as u64;
+    fs::create_dir_all(tree.at("groups/g")).unwrap();
+    fs::hard_link(tree.at("a.yaml"), tree.at("groups/g/a.yaml")).unwrap();
+    let directory = |max_directory_bytes| {
+        let options = Options { max_directory_bytes, ..tree.options() };
+        Directory::new(options, support::schema())
+    };
+    assert_eq!(directory(2 * bytes).load().faults, []);
+    let report = directory(2 * bytes - 1).load();
+    let fault = only(&report);
+    assert_eq!(fault.scope, Scope::Directory);
+    assert_eq!(fault.message, format!("the files have more than {} bytes together", 2 * bytes - 1));
+    assert!(fault.hint.as_ref().is_some_and(|hint| hint.contains("max-directory-bytes")));
+    assert_eq!(report.resources, 0, "never half of it");
+    // The last good state stays.
+    let mut directory = directory(3 * bytes - 1);
+    directory.load();
+    fs::write(tree.at("c.yaml"), cluster("c", 1)).unwrap();
+    assert_eq!(only(&directory.load()).scope, Scope::Directory);
+    assert!(directory.catalog().snapshot(None, None).is_some());
+    fs::remove_file(tree.at("c.yaml")).unwrap();
+    assert_eq!(directory.load().faults, []);
+}
+
+#[test]
+fn a_file_that_is_too_large_counts_for_no_other() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
+    let bytes = cluster("a", 1).len() as u64;
+    fs::create_dir_all(tree.at("groups/g")).unwrap();
+    fs::File::create(tree.at("groups/g/b.yaml")).unwrap().set_len(1 << 40).unwrap();
+    let options = Options { max_file_bytes: bytes, max_directory_bytes: bytes, ..tree.options() };
+    let report = Directory::new(options, support::schema()).load();
+    assert!(only(&report).message.contains("is larger than"));
+    assert_eq!(report.resources, 1);
+}
+
+#[test]
 fn directories_have_a_depth_limit() {
     let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
     fs::create_dir_all(tree.at(&vec!["d"; 70].join("/"))).unwrap();

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use chancery_files::OpenFile;
@@ -54,14 +54,15 @@ impl Cache {
     ) -> Vec<Arc<Document>> {
         let before = std::mem::take(self);
         let described = AtomicUsize::new(0);
-        let large = Mutex::new(());
-        let fresh = workers::map(files, |found| {
+        let read = |found: &FoundFile| {
             let known = before.files.get(&found.path);
-            let is_large = found.stamp.bytes > options.max_file_bytes / LARGE;
-            let _turn = is_large.then(|| large.lock().unwrap_or_else(PoisonError::into_inner));
             cut_early(fresh(found, known, top, options, schema), &described)
-        });
-        files.iter().zip(fresh).map(|(found, fresh)| self.keep(found, fresh)).collect()
+        };
+        let large = largest_beside_others(options.max_file_bytes, workers::cores());
+        let small = workers::map(files, |found| (found.stamp.bytes <= large).then(|| read(found)));
+        // Large files are read one after the other and on one thread, which uses the same memory again.
+        let fresh = files.iter().zip(small);
+        fresh.map(|(found, fresh)| self.keep(found, fresh.unwrap_or_else(|| read(found)))).collect()
     }
 
     /// Reads one file, which is below this directory.
@@ -127,9 +128,11 @@ fn cut_early(
     Ok(fresh)
 }
 
-/// A file of more than this part of the most that one may have is read beside no other such file: a
-/// file takes many times its size in memory while it is read.
-const LARGE: u64 = 16;
+/// The size up to which files are read at the same time. A file takes many times its size in memory
+/// while it is read, so all that are read at once have a quarter of what one may have.
+fn largest_beside_others(max_file_bytes: u64, cores: usize) -> u64 {
+    max_file_bytes / u64::try_from(cores).unwrap_or(u64::MAX).saturating_mul(4)
+}
 
 /// The number of faults that are described while files are read, before they are counted in order.
 const MANY_FAULTS: usize = 50 * MAX_FAULTS_OF_LOAD;
@@ -173,4 +176,18 @@ fn fresh(
         }
     };
     Ok(CachedFile { stamp, read_at, hash, document })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_at_once_is_less_than_one_file_may_be() {
+        for cores in [1, 4, 64, 1000] {
+            let at_once = largest_beside_others(64 << 20, cores) * cores as u64;
+            assert!(at_once <= 16 << 20);
+            assert!(at_once > 15 << 20);
+        }
+    }
 }

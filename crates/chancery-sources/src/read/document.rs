@@ -251,6 +251,7 @@ mod tests {
             layer: Layer::Base,
             format: Format::Yaml,
             stamp: FileStamp::of(&metadata),
+            bytes: 0,
             is_ours: true,
         }
     }

@@ -190,6 +190,7 @@ impl Reading {
             rest.insert(Arc::clone(&found.path), (found, document));
         }
         (self.listing.files, self.documents) = rest.into_values().unzip();
+        self.listing.count_bytes();
         moving
     }
 
@@ -217,6 +218,7 @@ impl Reading {
                 (*found, known.documents[at]) = (read, document);
             }
         }
+        known.listing.count_bytes();
         Some(known)
     }
 }

@@ -6,10 +6,14 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+/// The number of threads that work at the same time, at most.
+pub(crate) fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Does the work on each of the items.
 pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let threads = cores.min(items.len() / FEWEST);
+    let threads = cores().min(items.len() / FEWEST);
     if threads < 2 {
         return items.iter().map(work).collect();
     }

@@ -21,6 +21,8 @@ use crate::fault_list::FaultList;
 pub(crate) struct Listing {
     /// The files to read, by path.
     pub(crate) files: Vec<FoundFile>,
+    /// The bytes that are read of all files.
+    pub(crate) bytes: u64,
     /// Groups with a directory, broken or not.
     pub(crate) groups: BTreeSet<Arc<str>>,
     /// Nodes with a directory, broken or not.
@@ -47,6 +49,8 @@ pub(crate) struct FoundFile {
     pub(crate) layer: Layer,
     pub(crate) format: Format,
     pub(crate) stamp: FileStamp,
+    /// The bytes that are read of it: none if it is larger than a file may be.
+    pub(crate) bytes: u64,
     /// True if it lies in the directory, under a name of a known format, with symlinks followed.
     /// Nothing is quoted from any other file: who may write a symlink may not be allowed to read
     /// what it leads to.
@@ -130,6 +134,11 @@ impl Listing {
         }
     }
 
+    /// Adds up the bytes of the files, after these were replaced.
+    pub(crate) fn count_bytes(&mut self) {
+        self.bytes = self.files.iter().map(|found| found.bytes).sum();
+    }
+
     /// The index of a file.
     pub(crate) fn find(&self, path: &Path) -> Option<usize> {
         self.place(path).ok()
@@ -141,14 +150,17 @@ impl Listing {
         &mut self,
         FileChange { path, now }: FileChange,
     ) -> (usize, Option<FoundFile>) {
-        match (self.place(&path), now) {
+        self.bytes += now.as_ref().map_or(0, |now| now.bytes);
+        let (at, before) = match (self.place(&path), now) {
             (Ok(at), Some(now)) => (at, Some(std::mem::replace(&mut self.files[at], now))),
             (Ok(at), None) => (at, Some(self.files.remove(at))),
             (Err(at), now) => {
                 now.into_iter().for_each(|now| self.files.insert(at, now));
                 (at, None)
             }
-        }
+        };
+        self.bytes -= before.as_ref().map_or(0, |before| before.bytes);
+        (at, before)
     }
 
     fn place(&self, path: &Path) -> Result<usize, usize> {
@@ -170,6 +182,11 @@ impl FileStamp {
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
+    }
+
+    /// The bytes that are read of the file, which may have as many as this.
+    pub(crate) fn bytes_read(&self, max_file_bytes: u64) -> u64 {
+        if self.bytes > max_file_bytes { 0 } else { self.bytes }
     }
 
     /// Returns true if it is a stamp of this file, whatever was written to it.

@@ -323,19 +323,31 @@ impl Scan<'_> {
         }
         let limit = self.options.max_files;
         if self.listing.files.len() == limit {
-            if !self.listing.faults.holds(&Scope::Directory) {
-                let top = self.options.directory.clone();
-                self.fault(Wrong::TooMany { limit }, Scope::Directory, &top);
-            }
-            return;
+            return self.too_many(Wrong::TooMany { limit });
         }
+        let stamp = FileStamp::of(&spot.metadata);
+        let (bytes, limit) =
+            (stamp.bytes_read(self.options.max_file_bytes), self.options.max_directory_bytes);
+        if self.listing.bytes.saturating_add(bytes) > limit {
+            return self.too_many(Wrong::TooMuch { limit });
+        }
+        self.listing.bytes += bytes;
         self.listing.files.push(FoundFile {
             path: spot.shown.as_path().into(),
             layer: layer.clone(),
             format,
-            stamp: FileStamp::of(&spot.metadata),
+            stamp,
+            bytes,
             is_ours: self.listing.places.top.as_ref().is_some_and(|top| spot.is_ours(top)),
         });
+    }
+
+    /// Adds the fault of a directory that has more than it may have, once.
+    fn too_many(&mut self, wrong: Wrong) {
+        if !self.listing.faults.holds(&Scope::Directory) {
+            let top = self.options.directory.clone();
+            self.fault(wrong, Scope::Directory, &top);
+        }
     }
 
     /// Warns of a file that is not read; of many, in one warning more.

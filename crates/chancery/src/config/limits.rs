@@ -118,6 +118,12 @@ pub(crate) struct LimitsTable {
     /// may use, and 64MiB at most, because a file takes some sixty times its size while it is read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_file_bytes: Option<Size>,
+    /// The bytes of all files together, each counted under each of its names; a directory with more is
+    /// not loaded. Default: a 16th of the memory that the process may use, and 4GiB at most, but as
+    /// many as one file may have, because what is read of a directory takes two to eight times its
+    /// size, and twice as much while all of it changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) max_directory_bytes: Option<Size>,
     /// The number of files; a directory with more is not loaded. Default: 100000.
     pub(crate) max_files: Count,
     /// The time that a changed directory must be quiet before it is read. Default: 100ms.
@@ -194,6 +200,7 @@ impl Default for LimitsTable {
             stall_timeout: Span(times.stall_timeout),
             tls_reload: Span(times.tls_reload),
             max_file_bytes: None,
+            max_directory_bytes: None,
             max_files: count(source.max_files),
             settle: Span(source.settle),
             settle_bound: Span(source.settle_bound),
@@ -205,12 +212,25 @@ impl Default for LimitsTable {
 /// The part of the memory that a file may have: it takes some sixty times its size while it is read.
 const FILES_IN_MEMORY: u64 = 64;
 
+/// The part of the memory that all files may have together: what is read of them takes some eight
+/// times their size, and twice as much while all of them change.
+const DIRECTORIES_IN_MEMORY: u64 = 16;
+
 impl LimitsTable {
     /// The size of a file, where the process may use so much memory.
     pub(crate) fn file_bytes(&self, memory: AvailableMemory) -> u64 {
         let most = Options::new("").max_file_bytes;
         let stated = self.max_file_bytes.map(|stated| stated.0 as u64);
         stated.unwrap_or_else(|| most.min(memory.bytes / FILES_IN_MEMORY))
+    }
+
+    /// The bytes of all files together, where the process may use so much memory.
+    pub(crate) fn directory_bytes(&self, memory: AvailableMemory) -> u64 {
+        let most = Options::new("").max_directory_bytes;
+        let stated = self.max_directory_bytes.map(|stated| stated.0 as u64);
+        stated.unwrap_or_else(|| {
+            most.min(memory.bytes / DIRECTORIES_IN_MEMORY).max(self.file_bytes(memory))
+        })
     }
 
     /// The limits of the protocol machine.
@@ -274,6 +294,7 @@ impl LimitsTable {
     /// Writes the limits on reading a directory into `options`.
     pub(crate) fn apply_to(&self, options: &mut Options, memory: AvailableMemory) {
         options.max_file_bytes = self.file_bytes(memory);
+        options.max_directory_bytes = self.directory_bytes(memory);
         options.max_files = self.max_files.get();
         options.settle = self.settle.0;
         options.settle_bound = self.settle_bound.0;

@@ -463,8 +463,12 @@ mod tests {
     #[test]
     fn every_key_is_documented() {
         let text = include_str!("../../../../docs/configuration.md");
-        let derived =
-            serde_json::json!({"memory": "1MiB", "max-big-responses": 1, "max-file-bytes": 1});
+        let derived = serde_json::json!({
+            "memory": "1MiB",
+            "max-big-responses": 1,
+            "max-file-bytes": 1,
+            "max-directory-bytes": 1,
+        });
         let limits = serde_json::from_value(derived).unwrap();
         let control_plane = Some(String::new());
         let all = Config { tls: None, control_plane, limits, ..Config::default() };

@@ -49,6 +49,13 @@ fn text(config: &Config, memory: AvailableMemory, connections: Option<usize>) ->
             &mebibytes(usize::try_from(config.limits.file_bytes(memory)).unwrap_or(usize::MAX)),
             "one file; it takes sixty times its size in memory while it is read",
         ),
+        row(
+            "limits.max-directory-bytes",
+            &mebibytes(
+                usize::try_from(config.limits.directory_bytes(memory)).unwrap_or(usize::MAX),
+            ),
+            "all files; they take two to eight times that in memory",
+        ),
     ]
     .concat()
 }
@@ -79,6 +86,9 @@ mod tests {
         has("limits.memory 300MiB held for all clients together");
         has(
             "limits.max-file-bytes 9MiB one file; it takes sixty times its size in memory while it is read",
+        );
+        has(
+            "limits.max-directory-bytes 37MiB all files; they take two to eight times that in memory",
         );
         has("limits.max-connections 768 there are open files for 768 (`ulimit -n`)");
         has("one client 384 at most, beside no others");

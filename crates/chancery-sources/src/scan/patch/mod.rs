@@ -51,8 +51,14 @@ impl Look<'_> {
         if !changes.is_empty() && identity(&self.options.directory) != top {
             return None;
         }
-        let come = changes.iter().filter(|change| self.listing.find(&change.path).is_none());
-        let fit = self.listing.files.len() + come.count() <= self.options.max_files;
+        let known: Vec<_> = changes.iter().filter_map(|it| self.listing.find(&it.path)).collect();
+        let come = changes.len() - known.len();
+        let before: u64 = known.iter().map(|at| self.listing.files[*at].bytes).sum();
+        let now = changes.iter().filter_map(|change| change.now.as_ref());
+        let now: u64 = now.map(|found| found.bytes).fold(0, u64::saturating_add);
+        let bytes = (self.listing.bytes - before).saturating_add(now);
+        let fit = self.listing.files.len() + come <= self.options.max_files
+            && bytes <= self.options.max_directory_bytes;
         fit.then_some(changes)
     }
 
@@ -100,11 +106,12 @@ impl Look<'_> {
             return Ok(None);
         }
         let path: Arc<Path> = known.cloned().unwrap_or_else(|| shown.as_path().into());
-        let found = |stamp| FoundFile {
+        let found = |stamp: FileStamp| FoundFile {
             path: Arc::clone(&path),
             layer: layer.clone(),
             format,
             stamp,
+            bytes: stamp.bytes_read(self.options.max_file_bytes),
             is_ours,
         };
         Ok(Some(FileChange { now: now.map(found), path }))

@@ -72,7 +72,13 @@ fn setup() -> (TempDir, Options) {
     for name in NAMES {
         fs::create_dir_all(top.join(name).parent().unwrap()).unwrap();
     }
-    let options = Options { ignore: vec!["mine.yaml".into()], max_files: 5, ..Options::new(top) };
+    let options = Options {
+        ignore: vec!["mine.yaml".into()],
+        max_files: 5,
+        max_file_bytes: 250,
+        max_directory_bytes: 500,
+        ..Options::new(top)
+    };
     (outer, options)
 }
 
