@@ -149,7 +149,7 @@ impl SendPermit {
         let before = held.over;
         held.over = held.latest.min(Instant::now() + MAX_WAIT_FOR_ROOM);
         if held.over < before {
-            // Who is first in line waits for a later time.
+            // The first in line waits for a later time.
             state.turns.wake_first();
         }
     }
