@@ -24,7 +24,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         setup: |setup| some_files(setup, 100),
         run: |stage| Box::pin(at_once(stage)),
         growth: 450,
-        in_ci: true,
+        in_ci: false,
     },
     Attack {
         name: "hard-links",
@@ -32,7 +32,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         setup: |setup| some_files(setup, 100),
         run: |stage| Box::pin(hard_links(stage)),
         growth: 450,
-        in_ci: true,
+        in_ci: false,
     },
     Attack {
         name: "large-tree-noise",

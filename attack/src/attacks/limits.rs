@@ -71,7 +71,7 @@ fn requests_setup(setup: &mut Setup) {
 type Requests = fn(more: usize) -> Vec<Vec<u8>>;
 
 /// The requests that try each of the limits; the last of each has an answer.
-const TRIED: [(&str, Requests); 6] = [
+const TRIED: [(&str, Requests); 7] = [
     ("types", |more| {
         let made_up = |at| format!("type.googleapis.com/made.up.T{at}");
         let others = (0..2 + more).map(|at| Sotw::first("attacker", &made_up(at), ["a"]).encode());
@@ -92,8 +92,15 @@ const TRIED: [(&str, Requests); 6] = [
         vec![asking(names)]
     }),
     ("bytes of a node", |more| {
-        // A key of one byte and a length of two.
-        let node = Some(node(&"i".repeat(200 - 3 + more)));
+        // Each text has a key and a length of one byte.
+        let node = Some(Fields::of(|node| {
+            node.text(1, "i".repeat(98));
+            node.text(2, "c".repeat(98 + more));
+        }));
+        vec![Sotw { node, ..Sotw::first("", CDS, ["innocent"]) }.encode()]
+    }),
+    ("bytes of the id of a node", |more| {
+        let node = Some(node(&"i".repeat(100 + more)));
         vec![Sotw { node, ..Sotw::first("", CDS, ["innocent"]) }.encode()]
     }),
 ];
@@ -122,7 +129,8 @@ async fn polls(stage: &Stage) -> Result<()> {
         ("bytes", wide_json(4_096), wide_json(4_097)),
         ("bytes of a name", names_json(1, 100), names_json(1, 101)),
         ("bytes of all names", names_json(4, 100), names_json(5, 81)),
-        ("bytes of a node", node_json(100), node_json(300)),
+        ("bytes of a node", node_json(70, 70), node_json(100, 100)),
+        ("bytes of the id of a node", node_json(100, 0), node_json(101, 0)),
     ] {
         let at = poll(stage.xds(), &at, PATIENCE).await?.status;
         ensure!(at < 400, "a poll with as many {name} as allowed is answered {at}");
@@ -164,9 +172,10 @@ fn wide_json(bytes: usize) -> String {
     format!("{{{}{rest}", " ".repeat(bytes - 1 - rest.len()))
 }
 
-/// A poll by a node whose id has so many bytes.
-fn node_json(bytes: usize) -> String {
-    format!("{{\"node\": {{\"id\": \"{}\"}}}}", "i".repeat(bytes))
+/// A poll by a node whose id and cluster have so many bytes.
+fn node_json(id: usize, cluster: usize) -> String {
+    let (id, cluster) = ("i".repeat(id), "c".repeat(cluster));
+    format!("{{\"node\": {{\"id\": \"{id}\", \"cluster\": \"{cluster}\"}}}}")
 }
 
 async fn streams_of_one(stage: &Stage) -> Result<String> {
