@@ -29,7 +29,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         about: "seven clients ask for 70 MB of clusters in each form that there is",
         setup: many_megabytes,
         run: |stage| Box::pin(all_encodings(stage)),
-        growth: 250,
+        growth: 300,
         in_ci: true,
     },
 ];
