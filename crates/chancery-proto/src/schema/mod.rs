@@ -20,6 +20,8 @@ use prost_reflect::{
     MethodDescriptor, ServiceDescriptor,
 };
 
+use crate::rules::Rules;
+
 /// The known messages and services.
 #[derive(Clone)]
 pub struct Schema {
@@ -27,6 +29,8 @@ pub struct Schema {
     /// The words by which a text is known to hold secrets of messages that a user added, once
     /// somebody has asked.
     secret_words: Arc<OnceLock<BTreeSet<String>>>,
+    /// The rules of the messages, once somebody has asked.
+    rules: Arc<OnceLock<Rules>>,
 }
 
 /// A discovery service: one that answers `DiscoveryRequest`s.
@@ -100,7 +104,7 @@ impl Schema {
     }
 
     fn of(pool: DescriptorPool) -> Self {
-        Self { pool, secret_words: Arc::default() }
+        Self { pool, secret_words: Arc::default(), rules: Arc::default() }
     }
 
     /// The message of a type URL. The prefix of the URL may be anything or missing.
@@ -111,6 +115,11 @@ impl Schema {
     /// The pool of all descriptors.
     pub fn pool(&self) -> &DescriptorPool {
         &self.pool
+    }
+
+    /// The rules of the messages. They are read once, on first use, which takes some milliseconds.
+    pub fn rules(&self) -> &Rules {
+        self.rules.get_or_init(|| Rules::new(&self.pool))
     }
 
     /// The words of `sensitive` for the messages that a user added, which are worked out once.

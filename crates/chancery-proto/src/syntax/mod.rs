@@ -35,7 +35,7 @@ pub use self::fault::{Fault, Position};
 pub(crate) use self::fault_list::FaultList;
 pub use self::fault_list::MAX_FAULTS;
 pub(crate) use self::json::read as read_json;
-pub(crate) use self::path::{FieldPath, PathStep};
+pub(crate) use self::path::{FieldPath, PathStep, append};
 pub(crate) use self::scalar::{float, integer, is_text};
 pub(crate) use self::text::read as read_text;
 pub(crate) use self::tree::{FoundValue, MapEntry, Short, TreeNode, TreeValue};

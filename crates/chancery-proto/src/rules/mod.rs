@@ -1,0 +1,121 @@
+//! The rules of the messages: what Envoy's API says a field must be, read from the descriptors.
+//!
+//! Envoy states rules of its messages as options of [protoc-gen-validate] (`min_len`, `gt`,
+//! `required`, `defined_only` …), and rejects a resource that breaks one. [`Rules`] checks all of
+//! them, in Envoy's messages and in those of a user, with the meaning that the Go and C++ code of
+//! protoc-gen-validate has; a differential test holds it against the Go code.
+//!
+//! ```text
+//!   options of the pool --options, plan--> plans --walk(message)--> Violations
+//! ```
+//!
+//! The plans are made once for a [`Schema`](crate::Schema), when somebody checks first, and checking
+//! takes no lock. A check finds every violation, through lists, maps, oneofs, wrappers and each `Any`
+//! of a known type, in one walk whose cost is that of the message. It never shows a text or the value
+//! of a sensitive field.
+//!
+//! Not here: who rejects what (`chancery check` and others decide), and where a violation stands in a
+//! file ([`crate::document`]).
+//!
+//! [protoc-gen-validate]: https://github.com/bufbuild/protoc-gen-validate
+
+mod check;
+mod formats;
+mod limits;
+mod name;
+mod options;
+mod pattern;
+mod plan;
+mod text;
+mod violation;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage};
+
+pub use self::name::RuleName;
+use self::plan::Plans;
+pub use self::violation::Violation;
+use self::walk::RuleWalk;
+use crate::syntax::MAX_FAULTS;
+
+/// The rules of all messages of a [`Schema`](crate::Schema).
+pub struct Rules {
+    plans: Plans,
+}
+
+/// The depth of a check.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Depth {
+    /// The message, and what is in each `Any` of a known type. Envoy checks the content of an `Any`
+    /// when it opens it.
+    #[default]
+    Whole,
+    /// The message alone, as the generated code of protoc-gen-validate checks it.
+    Own,
+}
+
+/// The violations of one message.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Violations {
+    /// The first violations, [`MAX_VIOLATIONS`] at most.
+    pub first: Vec<Violation>,
+    /// The number of the others.
+    pub more: usize,
+}
+
+/// The number of violations of one message that are described.
+pub const MAX_VIOLATIONS: usize = MAX_FAULTS;
+
+/// A rule that this engine cannot enforce, which only a descriptor set of a user can have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnsupportedRule {
+    /// The full name of the field.
+    pub field: String,
+    /// The rule.
+    pub rule: String,
+}
+
+impl Rules {
+    /// Reads the rules of all messages of a pool.
+    pub(crate) fn new(pool: &DescriptorPool) -> Self {
+        Self { plans: Plans::new(pool) }
+    }
+
+    /// Finds everything in a message that breaks a rule.
+    pub fn check(&self, message: &DynamicMessage, depth: Depth) -> Violations {
+        match self.plans.of(message.descriptor().full_name()) {
+            Some(plan) => RuleWalk::check(&self.plans, depth, message, plan),
+            None => Violations::default(),
+        }
+    }
+
+    /// The rules that are not enforced. There are none in the bundled descriptors.
+    pub fn unsupported(&self) -> Vec<UnsupportedRule> {
+        let all = self.plans.unsupported.iter();
+        all.map(|(field, rule)| UnsupportedRule { field: field.clone(), rule: rule.clone() })
+            .collect()
+    }
+}
+
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Rules({} messages)", self.plans.all.len())
+    }
+}
+
+impl Violations {
+    /// The number of all violations.
+    pub fn count(&self) -> usize {
+        self.first.len() + self.more
+    }
+
+    /// Returns true if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.first.is_empty()
+    }
+}

@@ -1,0 +1,122 @@
+//! Patterns in the syntax of RE2, with the crate `regex`.
+//!
+//! The two differ in a few places: in RE2, `\d`, `\w`, `\s` and `\b` are about ASCII, and in brackets
+//! `[`, `&&` and `~~` stand for themselves. A pattern that cannot be translated is an error, which
+//! the caller reports.
+
+use regex::bytes::{Regex, RegexBuilder};
+
+/// Compiles a pattern.
+pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
+    let mut builder = RegexBuilder::new(&translated(pattern));
+    // A pattern of a descriptor set that somebody else wrote costs no more than this.
+    builder.size_limit(MAX_SIZE).nest_limit(100);
+    builder.build().map_err(|error| error.to_string())
+}
+
+const MAX_SIZE: usize = 1 << 20;
+
+fn translated(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len());
+    let mut rest = pattern.chars().peekable();
+    // The number of characters of the class so far, if the place is in one.
+    let mut class: Option<usize> = None;
+    while let Some(character) = rest.next() {
+        match (character, class) {
+            ('\\', _) => {
+                escape(rest.next(), class.is_some(), &mut out);
+                class = class.map(|read| read + 1);
+            }
+            ('[', None) => {
+                out.push('[');
+                if rest.next_if_eq(&'^').is_some() {
+                    out.push('^');
+                }
+                class = Some(0);
+            }
+            // The first one stands for itself.
+            (']', Some(0)) => {
+                out.push_str(r"\]");
+                class = Some(1);
+            }
+            (']', Some(_)) => {
+                out.push(']');
+                class = None;
+            }
+            ('[', Some(read)) => {
+                if rest.peek() == Some(&':') {
+                    out.push('[');
+                    for named in rest.by_ref() {
+                        out.push(named);
+                        if named == ']' {
+                            break;
+                        }
+                    }
+                } else {
+                    out.push_str(r"\[");
+                }
+                class = Some(read + 1);
+            }
+            ('&' | '~', Some(read)) => {
+                out.push('\\');
+                out.push(character);
+                class = Some(read + 1);
+            }
+            (other, read) => {
+                out.push(other);
+                class = read.map(|read| read + 1);
+            }
+        }
+    }
+    out
+}
+
+fn escape(character: Option<char>, in_class: bool, out: &mut String) {
+    let set = match character {
+        Some('d') => "0-9",
+        Some('D') => "^0-9",
+        Some('w') => "0-9A-Za-z_",
+        Some('W') => "^0-9A-Za-z_",
+        Some('s') => r"\t\n\x0c\r ",
+        Some('S') => r"^\t\n\x0c\r ",
+        Some(boundary @ ('b' | 'B')) if !in_class => {
+            out.push_str(r"(?-u:\");
+            out.push(boundary);
+            out.push(')');
+            return;
+        }
+        other => {
+            out.push('\\');
+            out.extend(other);
+            return;
+        }
+    };
+    out.push('[');
+    out.push_str(set);
+    out.push(']');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_syntax_is_that_of_re2() {
+        for (pattern, good, bad) in [
+            (r"^\d+$", &["12"][..], &["", "\u{661}"][..]),
+            (r"^[\d\-_]*$", &["", "1-_"], &["a"]),
+            (r"^[^[/]+$", &["a"], &["[", "a/"]),
+            (r"^[]a]$", &["]", "a"], &["b"]),
+            (r"^[a&&b~~c]+$", &["a&b~c"], &["d"]),
+            (r"^[[:alpha:]_]+$", &["ab_"], &["1"]),
+            (r"^\w\W$", &["a-", "aé"], &["éa"]),
+            (r"^.$", &["é"], &["ab", "\n"]),
+            ("^[^\u{0}-\u{8}\u{a}]*$", &["", "a\t"], &["\n"]),
+        ] {
+            let regex = compile(pattern).unwrap();
+            assert!(good.iter().all(|text| regex.is_match(text.as_bytes())), "{pattern}");
+            assert!(!bad.iter().any(|text| regex.is_match(text.as_bytes())), "{pattern}");
+        }
+        assert!(compile(r"(a").is_err() && compile(r"a{1000}{1000}{1000}").is_err());
+    }
+}

@@ -1,0 +1,375 @@
+//! The walk over a message that finds what breaks a rule.
+//!
+//! The path is a chain of places on the stack, so a message without violations costs no memory. An
+//! `Any` is opened up to the depth to which all of this crate opens one, and the messages in it are
+//! as deep as a decoder allows, so the recursion has a bound.
+
+use std::collections::HashMap;
+
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, Value};
+
+use super::check::Check;
+use super::name::RuleName;
+use super::plan::{AnyRules, FieldPlan, MessagePlan, Plans, Shape, ValuePlan};
+use super::text::{LengthNames, Lengths};
+use super::violation::{Step, Violation, path_text};
+use super::{Depth, Violations};
+use crate::any;
+use crate::sensitive::{HiddenFields, is_private_map_key};
+use crate::syntax::MAX_FAULTS;
+
+/// A place in the message, and the place around it.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    around: Option<&'a Self>,
+    step: PlaceStep<'a>,
+    /// The message and the field that the place is in, which say whether a value may be shown.
+    owner: &'a DynamicMessage,
+    field: Option<&'a FieldDescriptor>,
+}
+
+#[derive(Clone, Copy)]
+enum PlaceStep<'a> {
+    Root,
+    Field(&'a FieldDescriptor),
+    Oneof(&'a str),
+    Index(usize),
+    Key(&'a MapKey),
+    Content,
+}
+
+/// The walk over one message.
+pub(super) struct RuleWalk<'r> {
+    plans: &'r Plans,
+    depth: Depth,
+    found: Violations,
+}
+
+/// The number of messages in each other to which the walk goes: those of an `Any` in the last one
+/// that is opened, as deep as a decoder goes.
+const MAX_MESSAGES: usize = any::MAX_DEPTH + 100;
+
+impl<'r> RuleWalk<'r> {
+    /// Checks a message by a plan.
+    pub(super) fn check(
+        plans: &'r Plans,
+        depth: Depth,
+        message: &DynamicMessage,
+        plan: usize,
+    ) -> Violations {
+        let mut walk = Self { plans, depth, found: Violations::default() };
+        let root = Place { around: None, step: PlaceStep::Root, owner: message, field: None };
+        walk.message(message, plan, &root, 0);
+        walk.found
+    }
+
+    fn message(&mut self, message: &DynamicMessage, plan: usize, at: &Place<'_>, depth: usize) {
+        let plan = &self.plans.all[plan];
+        if plan.is_any {
+            return self.content(message, at, depth);
+        }
+        if depth >= MAX_MESSAGES {
+            return;
+        }
+        let mut planned = plan.fields.iter().peekable();
+        for (field, value) in message.fields() {
+            let number = field.number();
+            while planned.next_if(|plan| plan.field.number() < number).is_some() {}
+            if let Some(plan) = planned.next_if(|plan| plan.field.number() == number) {
+                self.field(plan, message, value, at, depth);
+            }
+        }
+        self.absent(plan, message, at);
+    }
+
+    /// Checks the message in an `Any` of a known type.
+    fn content(&mut self, any: &DynamicMessage, at: &Place<'_>, depth: usize) {
+        if self.depth == Depth::Own || depth >= any::MAX_DEPTH {
+            return;
+        }
+        let url = any::type_url(any).unwrap_or_default();
+        let Some(plan) = self.plans.of(chancery_core::TypeUrl::message_name_in(&url)) else {
+            return;
+        };
+        if let Some(content) = any::open(any) {
+            let at = Place { around: Some(at), step: PlaceStep::Content, ..*at };
+            self.message(&content, plan, &at, depth + 1);
+        }
+    }
+
+    fn absent(&mut self, plan: &MessagePlan, message: &DynamicMessage, at: &Place<'_>) {
+        for plan in plan.absent.iter().filter_map(|at| plan.fields.get(*at)) {
+            if !message.has_field(&plan.field) {
+                let step = PlaceStep::Field(&plan.field);
+                let at = Place { around: Some(at), step, owner: message, field: Some(&plan.field) };
+                self.absent_field(plan, &at);
+            }
+        }
+        for oneof in &plan.oneofs {
+            if !oneof.fields.iter().any(|field| message.has_field(field)) {
+                let step = PlaceStep::Oneof(&oneof.name);
+                let at = Place { around: Some(at), step, owner: message, field: None };
+                self.report(&at, RuleName::ONEOF, None, || {
+                    let names = oneof.fields.iter().map(|field| format!("`{}`", field.name()));
+                    format!("is required: set {}", super::limits::listed(names))
+                });
+            }
+        }
+    }
+
+    fn absent_field(&mut self, plan: &FieldPlan, at: &Place<'_>) {
+        match &plan.shape {
+            Shape::One(value) => {
+                if plan.required {
+                    self.report(at, RuleName::REQUIRED, None, || "is required".to_owned());
+                }
+                if let Some(check) = &value.check
+                    && !matches!(plan.field.kind(), Kind::Message(_))
+                {
+                    let default = plan.field.default_value();
+                    check.judge(&default, &mut |rule| {
+                        self.report(at, rule, None, || check.describe(rule));
+                    });
+                }
+            }
+            Shape::List { lengths, .. } => self.lengths(*lengths, &ITEMS, 0, at),
+            Shape::Map { lengths, .. } => self.lengths(*lengths, &PAIRS, 0, at),
+        }
+    }
+
+    fn field(
+        &mut self,
+        plan: &FieldPlan,
+        owner: &DynamicMessage,
+        value: &Value,
+        at: &Place<'_>,
+        depth: usize,
+    ) {
+        let (step, field) = (PlaceStep::Field(&plan.field), Some(&plan.field));
+        let at = Place { around: Some(at), step, owner, field };
+        match (&plan.shape, value) {
+            (Shape::One(plan), value) => self.value(plan, value, &at, depth),
+            (Shape::List { lengths, unique, item, .. }, Value::List(items)) => {
+                self.lengths(*lengths, &ITEMS, items.len(), &at);
+                if *unique {
+                    self.unique(items, &at);
+                }
+                if item.has_work() {
+                    for (index, value) in items.iter().enumerate() {
+                        let step = PlaceStep::Index(index);
+                        self.value(item, value, &Place { around: Some(&at), step, ..at }, depth);
+                    }
+                }
+            }
+            (Shape::Map { lengths, key, value, .. }, Value::Map(entries)) => {
+                self.lengths(*lengths, &PAIRS, entries.len(), &at);
+                if key.has_work() || value.has_work() {
+                    let mut entries: Vec<_> = entries.iter().collect();
+                    entries.sort_unstable_by_key(|(key, _)| *key);
+                    for (name, content) in entries {
+                        let step = PlaceStep::Key(name);
+                        let at = Place { around: Some(&at), step, ..at };
+                        if key.check.is_some() {
+                            self.value(key, &name.clone().into(), &at, depth);
+                        }
+                        self.value(value, content, &at, depth);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn value(&mut self, plan: &ValuePlan, value: &Value, at: &Place<'_>, depth: usize) {
+        if let Some(check) = &plan.check {
+            match value {
+                Value::Message(wrapper) if plan.is_wrapped => {
+                    if let Some(inner) = wrapper.get_field_by_number(1) {
+                        self.judge(check, &inner, at);
+                    }
+                }
+                value => self.judge(check, value, at),
+            }
+        }
+        let Value::Message(message) = value else { return };
+        if let Some(rules) = &plan.any {
+            self.type_url(rules, message, at);
+        }
+        if let Some(plan) = plan.message {
+            self.message(message, plan, at, depth + 1);
+        }
+    }
+
+    fn judge(&mut self, check: &Check, value: &Value, at: &Place<'_>) {
+        check.judge(value, &mut |rule| {
+            self.report(at, rule, Some((check, value)), || check.describe(rule));
+        });
+    }
+
+    fn type_url(&mut self, rules: &AnyRules, any: &DynamicMessage, at: &Place<'_>) {
+        let url = any::type_url(any).unwrap_or_default();
+        let list =
+            |urls: &[String]| super::limits::listed(urls.iter().map(|url| format!("`{url}`")));
+        if !rules.one_of.is_empty() {
+            if !rules.one_of.contains(&url) {
+                self.report(at, RuleName::ANY_IN, None, || {
+                    format!("must be of the type {}", list(&rules.one_of))
+                });
+            }
+        } else if rules.none_of.contains(&url) {
+            self.report(at, RuleName::ANY_NOT_IN, None, || {
+                format!("must not be of the type {}", list(&rules.none_of))
+            });
+        }
+    }
+
+    fn lengths(&mut self, lengths: Lengths, of: &Counted, count: usize, at: &Place<'_>) {
+        if !lengths.is_none() {
+            lengths.judge(count, &of.names, &mut |rule| {
+                self.report(at, rule, None, || lengths.describe(of.one, of.many));
+            });
+        }
+    }
+
+    /// Looks for items that are there twice.
+    fn unique(&mut self, items: &[Value], at: &Place<'_>) {
+        let mut seen = HashMap::with_capacity(items.len());
+        for (index, value) in items.iter().enumerate() {
+            let Some(item) = Item::of(value) else { continue };
+            let first = *seen.entry(item).or_insert(index);
+            if first != index {
+                let step = PlaceStep::Index(index);
+                let at = Place { around: Some(at), step, ..*at };
+                self.report(&at, RuleName::REPEATED_UNIQUE, None, || {
+                    format!("must be there once: it is the same as [{first}]")
+                });
+            }
+        }
+    }
+
+    /// Notes a broken rule. Of a message with many of them, the first are described.
+    fn report(
+        &mut self,
+        at: &Place<'_>,
+        rule: RuleName,
+        value: Option<(&Check, &Value)>,
+        describe: impl FnOnce() -> String,
+    ) {
+        if self.found.first.len() >= MAX_FAULTS {
+            self.found.more += 1;
+            return;
+        }
+        let steps = at.steps();
+        let found = value.filter(|(_, value)| !at.hides(value));
+        self.found.first.push(Violation {
+            path: path_text(&steps),
+            rule,
+            message: describe(),
+            found: found.and_then(|(check, value)| check.found(value)),
+            is_unset: value.is_none(),
+            steps,
+        });
+    }
+}
+
+impl Place<'_> {
+    /// The steps from the root to here.
+    fn steps(&self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let mut next = Some(self);
+        while let Some(place) = next {
+            steps.extend(place.step.owned());
+            next = place.around;
+        }
+        steps.reverse();
+        steps
+    }
+
+    /// Returns true if the value must not be shown.
+    fn hides(&self, value: &Value) -> bool {
+        self.field.is_some_and(|field| HiddenFields::of(self.owner).contain(field, value))
+    }
+}
+
+impl PlaceStep<'_> {
+    fn owned(self) -> Option<Step> {
+        Some(match self {
+            Self::Root => return None,
+            Self::Field(field) => Step::Field(field.clone()),
+            Self::Oneof(name) => Step::Oneof(name.to_owned()),
+            Self::Index(index) => Step::Index(index),
+            Self::Key(key) if is_private_map_key(key) => Step::Key(None),
+            Self::Key(key) => Step::Key(Some(key_text(key))),
+            Self::Content => Step::Content,
+        })
+    }
+}
+
+/// A key of a map as JSON writes it.
+fn key_text(key: &MapKey) -> String {
+    match key {
+        MapKey::Bool(key) => key.to_string(),
+        MapKey::I32(key) => key.to_string(),
+        MapKey::I64(key) => key.to_string(),
+        MapKey::U32(key) => key.to_string(),
+        MapKey::U64(key) => key.to_string(),
+        MapKey::String(key) => key.clone(),
+    }
+}
+
+/// An item of a list, as it is compared with others.
+#[derive(PartialEq, Eq, Hash)]
+enum Item<'v> {
+    Text(&'v str),
+    Bytes(&'v [u8]),
+    Integer(i64),
+    Unsigned(u64),
+    Float(u64),
+}
+
+impl<'v> Item<'v> {
+    /// The item, or `None` for one that is equal to no other.
+    fn of(value: &'v Value) -> Option<Self> {
+        // A negative zero is a zero.
+        let float = |value: f64| (!value.is_nan()).then(|| Self::Float((value + 0.0).to_bits()));
+        match value {
+            Value::String(text) => Some(Self::Text(text)),
+            Value::Bytes(bytes) => Some(Self::Bytes(bytes)),
+            Value::Bool(value) => Some(Self::Integer((*value).into())),
+            Value::I32(value) | Value::EnumNumber(value) => Some(Self::Integer((*value).into())),
+            Value::I64(value) => Some(Self::Integer(*value)),
+            Value::U32(value) => Some(Self::Unsigned((*value).into())),
+            Value::U64(value) => Some(Self::Unsigned(*value)),
+            Value::F32(value) => float((*value).into()),
+            Value::F64(value) => float(*value),
+            Value::Message(_) | Value::List(_) | Value::Map(_) => None,
+        }
+    }
+}
+
+/// The names of a count of items.
+struct Counted {
+    names: LengthNames,
+    one: &'static str,
+    many: &'static str,
+}
+
+const ITEMS: Counted = Counted {
+    names: LengthNames {
+        exact: RuleName::REPEATED_MIN_ITEMS,
+        least: RuleName::REPEATED_MIN_ITEMS,
+        most: RuleName::REPEATED_MAX_ITEMS,
+    },
+    one: "item",
+    many: "items",
+};
+
+const PAIRS: Counted = Counted {
+    names: LengthNames {
+        exact: RuleName::MAP_MIN_PAIRS,
+        least: RuleName::MAP_MIN_PAIRS,
+        most: RuleName::MAP_MAX_PAIRS,
+    },
+    one: "entry",
+    many: "entries",
+};
