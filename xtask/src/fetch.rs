@@ -7,6 +7,7 @@
 //!   target/real/node/node_modules       with grpc-js and its xDS
 //!   target/real/go-client               a program on go-control-plane's client
 //!   target/real/go-server               a program on its caches and its server
+//!   target/real/go-rules                the rules of Envoy's API as Go code
 //!   target/real/grpc-go                 a program on gRPC for Go and its xDS
 //!   target/real/grpc-java/classes       a program on gRPC for Java and its xDS, ...
 //!   target/real/grpc-java/lib           ... and the libraries it runs with
@@ -53,6 +54,7 @@ pub(crate) fn fetch(root: &Path) -> Result<()> {
     })?;
     place.go(&parts, "go-client", &["main.go", "go.mod", "go.sum"])?;
     place.go(&parts, "go-server", &["main.go", "content.go", "go.mod", "go.sum"])?;
+    place.go(&parts, "go-rules", &["main.go", "types.go", "go.mod", "go.sum"])?;
     place.go(&parts, "grpc-go", &["main.go", "client.go", "server.go", "go.mod", "go.sum"])?;
     place.go(&parts, "rate-limit", &["main.go", "go.mod", "go.sum"])?;
     place.java(&parts)?;
