@@ -14,12 +14,16 @@
 //! of a known type, in one walk whose cost is that of the message. It never shows a text or the value
 //! of a sensitive field.
 //!
+//! Deprecated fields and values are told as well: as violations where Envoy refuses them by default, and
+//! as warnings where it does not.
+//!
 //! Not here: who rejects what (`chancery check` and others decide), and where a violation stands in a
 //! file ([`crate::document`]).
 //!
 //! [protoc-gen-validate]: https://github.com/bufbuild/protoc-gen-validate
 
 mod check;
+mod deprecation;
 mod formats;
 mod limits;
 mod name;
@@ -55,7 +59,7 @@ pub enum Depth {
     /// when it opens it.
     #[default]
     Whole,
-    /// The message alone, as the generated code of protoc-gen-validate checks it.
+    /// The message alone, as the generated code of protoc-gen-validate looks at it.
     Own,
 }
 
@@ -66,6 +70,10 @@ pub struct Violations {
     pub first: Vec<Violation>,
     /// The number of the others.
     pub more: usize,
+    /// The first uses of what is deprecated and still accepted, [`MAX_VIOLATIONS`] at most.
+    pub warnings: Vec<Violation>,
+    /// The number of the other ones.
+    pub more_warnings: usize,
 }
 
 /// The number of violations of one message that are described.
@@ -109,12 +117,12 @@ impl fmt::Debug for Rules {
 }
 
 impl Violations {
-    /// The number of all violations.
+    /// The number of all violations, without the warnings.
     pub fn count(&self) -> usize {
         self.first.len() + self.more
     }
 
-    /// Returns true if there are none.
+    /// Returns true if there are none. There may be warnings.
     pub fn is_empty(&self) -> bool {
         self.first.is_empty()
     }

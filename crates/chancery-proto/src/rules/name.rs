@@ -96,9 +96,18 @@ names! {
     REPEATED_UNIQUE = "repeated.unique";
     MAP_MIN_PAIRS = "map.min_pairs";
     MAP_MAX_PAIRS = "map.max_pairs";
+    FIELD_DISALLOWED = "field.disallowed";
+    FIELD_DEPRECATED = "field.deprecated";
+    ENUM_DISALLOWED = "enum.disallowed";
+    ENUM_DEPRECATED = "enum.deprecated";
 }
 
 impl RuleName {
+    /// Returns true if Envoy accepts what breaks the rule, with a warning.
+    pub fn is_warning(self) -> bool {
+        matches!(self, Self::FIELD_DEPRECATED | Self::ENUM_DEPRECATED)
+    }
+
     /// The name.
     pub fn as_str(self) -> &'static str {
         self.0

@@ -11,6 +11,7 @@ use prost_reflect::{
 };
 
 use super::check::Check;
+use super::deprecation::{DeprecatedValues, Deprecation, DeprecationReader};
 use super::options::{FieldOptions, KindOptions, Reading, is_wrapper};
 use super::text::Lengths;
 use crate::any;
@@ -44,6 +45,9 @@ pub(super) struct FieldPlan {
     pub(super) field: FieldDescriptor,
     pub(super) required: bool,
     pub(super) shape: Shape,
+    pub(super) deprecation: Option<Deprecation>,
+    /// The values of an enum that are deprecated.
+    pub(super) deprecated_values: DeprecatedValues,
 }
 
 pub(super) enum Shape {
@@ -75,7 +79,12 @@ impl Plans {
         let messages: Vec<_> = pool.all_messages().collect();
         let names = messages.iter().enumerate();
         let by_name = names.map(|(at, message)| (message.full_name().to_owned(), at)).collect();
-        let mut planner = Planner { by_name: &by_name, reading: Reading::default(), pool };
+        let mut planner = Planner {
+            by_name: &by_name,
+            reading: Reading::default(),
+            deprecations: DeprecationReader::new(pool),
+            pool,
+        };
         let mut all: Vec<_> = messages.iter().map(|message| planner.message(message)).collect();
         let unsupported = planner.reading.unsupported;
         prune(&mut all);
@@ -98,6 +107,8 @@ impl MessagePlan {
 impl FieldPlan {
     fn has_rules(&self) -> bool {
         self.required
+            || self.deprecation.is_some()
+            || !self.deprecated_values.is_empty()
             || match &self.shape {
                 Shape::One(value) => value.has_rules(),
                 Shape::List { lengths, unique, item, .. } => {
@@ -126,18 +137,28 @@ impl FieldPlan {
         }
     }
 
+    /// The state of a value of the enum, if it is deprecated.
+    pub(super) fn value_deprecation(&self, number: i32) -> Option<Deprecation> {
+        let all = &self.deprecated_values;
+        all.iter().find(|(deprecated, _)| *deprecated == number).map(|(_, state)| *state)
+    }
+
     /// Returns true if a message without the field breaks a rule.
     fn is_broken_by_absence(&self) -> bool {
         if self.field.containing_oneof().is_some() {
             return false;
         }
         let misses = |lengths: &Lengths| lengths.exact.or(lengths.least).unwrap_or(0) > 0;
+        let default = self.field.default_value();
+        if default.as_enum_number().is_some_and(|number| self.value_deprecation(number).is_some()) {
+            return true;
+        }
         match &self.shape {
             _ if self.required => true,
             Shape::One(ValuePlan { check: Some(check), .. }) => {
                 let mut broken = false;
                 if !matches!(self.field.kind(), Kind::Message(_)) {
-                    check.judge(&self.field.default_value(), &mut |_| broken = true);
+                    check.judge(&default, &mut |_| broken = true);
                 }
                 broken
             }
@@ -200,6 +221,7 @@ struct Planner<'p> {
     by_name: &'p HashMap<String, usize>,
     pool: &'p DescriptorPool,
     reading: Reading,
+    deprecations: DeprecationReader,
 }
 
 impl Planner<'_> {
@@ -231,12 +253,23 @@ impl Planner<'_> {
             fields: oneof.fields().collect(),
         });
         let oneofs = oneofs.collect();
-        let fields = message.fields().map(|field| self.field(field, rules.as_ref())).collect();
+        let fields = message.fields().map(|field| {
+            let (required, shape) = self.shape(&field, rules.as_ref());
+            let deprecation = self.deprecations.of_field(&field);
+            let deprecated_values = self.deprecations.of_values(&field);
+            FieldPlan { field, required, shape, deprecation, deprecated_values }
+        });
+        let fields = fields.collect();
         MessagePlan { oneofs, fields, ..MessagePlan::default() }
     }
 
-    fn field(&mut self, field: FieldDescriptor, rules: Option<&ExtensionDescriptor>) -> FieldPlan {
-        let options = rules.and_then(|rules| options_of(&field, rules));
+    /// The plan of the values of a field, and true if it must be set.
+    fn shape(
+        &mut self,
+        field: &FieldDescriptor,
+        rules: Option<&ExtensionDescriptor>,
+    ) -> (bool, Shape) {
+        let options = rules.and_then(|rules| options_of(field, rules));
         let (kind, place) = (field.kind(), field.full_name().to_owned());
         if let (true, Some(entry)) = (field.is_map(), kind.as_message()) {
             let key = entry.map_entry_key_field().kind();
@@ -257,8 +290,7 @@ impl Planner<'_> {
                 true => ValuePlan::default(),
                 false => self.value(values.as_ref(), &value, &place).1,
             };
-            let shape = Shape::Map { lengths, ignore_empty, key, value };
-            return FieldPlan { field, required: false, shape };
+            return (false, Shape::Map { lengths, ignore_empty, key, value });
         }
         if field.is_list() {
             let options = options.map(|options| self.reading.field(&options, &kind, &place));
@@ -273,11 +305,10 @@ impl Planner<'_> {
                 }
             };
             let item = self.value(items.as_ref(), &kind, &place).1;
-            let shape = Shape::List { lengths, unique, ignore_empty, item };
-            return FieldPlan { field, required: false, shape };
+            return (false, Shape::List { lengths, unique, ignore_empty, item });
         }
         let (required, value) = self.value(options.as_ref(), &kind, &place);
-        FieldPlan { field, required, shape: Shape::One(value) }
+        (required, Shape::One(value))
     }
 
     /// The plan of a value, and true if it must be set.

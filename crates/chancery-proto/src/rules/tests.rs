@@ -462,3 +462,37 @@ fn no_text_of_a_message_is_shown() {
         assert!(!line.contains("PRIVATE"), "{line}");
     }
 }
+
+fn warned(name: &str, message: Json) -> Vec<String> {
+    let schema = Schema::bundled();
+    let message = DynamicMessage::deserialize(schema.message(name).unwrap(), message).unwrap();
+    let violations = schema.rules().check(&message, Depth::Whole);
+    let warnings = violations.warnings.iter();
+    violations.first.iter().chain(warnings).map(|it| format!("{} {it}", it.rule)).collect()
+}
+
+#[test]
+fn a_field_that_envoy_refuses_by_default_is_a_violation_and_a_deprecated_one_a_warning() {
+    let source = "envoy.config.core.v3.ApiConfigSource";
+    assert_eq!(
+        warned(source, json!({})),
+        [
+            "enum.disallowed api_type: has by default the value `DEPRECATED_AND_UNAVAILABLE_DO_NOT_USE`, \
+          which Envoy refuses by default; set another"
+        ]
+    );
+    assert_eq!(warned(source, json!({"api_type": "GRPC"})), [""; 0]);
+    let ot = json!({"library": "/a.so", "config": {}});
+    assert_eq!(
+        warned("envoy.config.trace.v3.DynamicOtConfig", ot),
+        [
+            "field.disallowed library: is deprecated, and Envoy refuses it by default",
+            "field.disallowed config: is deprecated, and Envoy refuses it by default",
+        ]
+    );
+    let http = json!({"name": "a", "connect_timeout": "1s", "http_protocol_options": {}});
+    assert_eq!(
+        warned("envoy.config.cluster.v3.Cluster", http),
+        ["field.deprecated http_protocol_options: is deprecated"]
+    );
+}

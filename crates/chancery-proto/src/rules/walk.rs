@@ -118,6 +118,8 @@ impl<'r> RuleWalk<'r> {
     }
 
     fn absent_field(&mut self, plan: &FieldPlan, at: &Place<'_>) {
+        let default = plan.field.default_value();
+        self.deprecated_value(plan, &default, at);
         match &plan.shape {
             Shape::One(value) => {
                 if plan.required {
@@ -126,7 +128,6 @@ impl<'r> RuleWalk<'r> {
                 if let Some(check) = &value.check
                     && !matches!(plan.field.kind(), Kind::Message(_))
                 {
-                    let default = plan.field.default_value();
                     check.judge(&default, &mut |rule| {
                         self.report(at, rule, None, || check.describe(rule));
                     });
@@ -147,6 +148,11 @@ impl<'r> RuleWalk<'r> {
     ) {
         let (step, field) = (PlaceStep::Field(&plan.field), Some(&plan.field));
         let at = Place { around: Some(at), step, owner, field };
+        if let Some(deprecation) = plan.deprecation {
+            let (rule, sentence) = deprecation.of_field();
+            self.report(&at, rule, None, || sentence);
+        }
+        self.deprecated_value(plan, value, &at);
         match (&plan.shape, value) {
             (Shape::One(plan), value) => self.value(plan, value, &at, depth),
             (Shape::List { lengths, unique, item, .. }, Value::List(items)) => {
@@ -177,6 +183,20 @@ impl<'r> RuleWalk<'r> {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn deprecated_value(&mut self, plan: &FieldPlan, value: &Value, at: &Place<'_>) {
+        if plan.deprecated_values.is_empty() {
+            return;
+        }
+        let Some(number) = value.as_enum_number() else { return };
+        let kind = plan.field.kind();
+        let named = kind.as_enum().and_then(|of| of.get_value(number));
+        if let Some((deprecation, value)) = plan.value_deprecation(number).zip(named) {
+            let is_default = at.is_unset();
+            let (rule, sentence) = deprecation.of_value(value.name(), is_default);
+            self.report(at, rule, None, || sentence);
         }
     }
 
@@ -255,18 +275,23 @@ impl<'r> RuleWalk<'r> {
         value: Option<(&Check, &Value)>,
         describe: impl FnOnce() -> String,
     ) {
-        if self.found.first.len() >= MAX_FAULTS {
-            self.found.more += 1;
+        let (list, more) = match rule.is_warning() {
+            true => (&mut self.found.warnings, &mut self.found.more_warnings),
+            false => (&mut self.found.first, &mut self.found.more),
+        };
+        if list.len() >= MAX_FAULTS {
+            *more += 1;
             return;
         }
         let steps = at.steps();
+        let is_unset = at.is_unset();
         let found = value.filter(|(_, value)| !at.hides(value));
-        self.found.first.push(Violation {
+        list.push(Violation {
             path: path_text(&steps),
             rule,
             message: describe(),
             found: found.and_then(|(check, value)| check.found(value)),
-            is_unset: value.is_none(),
+            is_unset,
             steps,
         });
     }
@@ -283,6 +308,15 @@ impl Place<'_> {
         }
         steps.reverse();
         steps
+    }
+
+    /// Returns true if the last step is a field or a oneof that is not set.
+    fn is_unset(&self) -> bool {
+        match self.step {
+            PlaceStep::Field(field) => !self.owner.has_field(field),
+            PlaceStep::Oneof(_) => true,
+            _ => false,
+        }
     }
 
     /// Returns true if the value must not be shown.

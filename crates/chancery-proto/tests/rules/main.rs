@@ -89,7 +89,9 @@ fn ours(schema: &Schema, message: &DynamicMessage) -> Option<BTreeSet<String>> {
     if violations.more > 0 {
         return None;
     }
-    let fields = violations.first.iter().map(|it| it.path.split(['.', '[']).next().unwrap());
+    // Deprecations are no rules of protoc-gen-validate.
+    let first = violations.first.iter().filter(|it| !it.rule.as_str().ends_with(".disallowed"));
+    let fields = first.map(|it| it.path.split(['.', '[']).next().unwrap());
     Some(fields.map(plain).collect())
 }
 
