@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 
 use chancery_catalog::Layer;
 use chancery_core::printable::Printable;
+use chancery_core::{ResourceName, TypeUrl};
 use chancery_files::{FileKind, ReadError};
-use chancery_proto::document::{self, Position};
+use chancery_proto::document::{self, BrokenRule, Position};
+use chancery_proto::rules::RuleName;
 
 use crate::layer_name::InvalidLayerName;
 
@@ -22,6 +24,8 @@ use crate::layer_name::InvalidLayerName;
 /// Displays as `FILE:LINE:COLUMN: PATH: MESSAGE`, without the parts that are not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
+    /// The code of faults of this kind, which is stable, as in `unknown-field`.
+    pub code: &'static str,
     /// The part that it holds back.
     pub scope: Scope,
     /// The file or directory, below the directory as it was given.
@@ -34,8 +38,23 @@ pub struct Fault {
     pub message: String,
     /// Advice, if anything is known to help.
     pub hint: Option<String>,
+    /// The resource it is about, if that could be read.
+    pub resource: Option<FaultyResource>,
     /// The fault for people, with the line it is in.
     rendered: Option<String>,
+}
+
+/// The resource that a fault is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultyResource {
+    /// Its type.
+    pub type_url: TypeUrl,
+    /// Its name.
+    pub name: ResourceName,
+    /// The rule of its message that it breaks.
+    pub rule: RuleName,
+    /// True if those for whom the resource is accept it all the same.
+    pub is_accepted: bool,
 }
 
 /// The part that a fault holds back: the audiences that contain it keep their last good snapshot.
@@ -60,6 +79,8 @@ pub struct Warning {
     pub line: Option<u32>,
     /// The description.
     pub message: String,
+    /// The code of warnings of this kind, which is stable, as in `dangling-reference`.
+    pub code: &'static str,
 }
 
 /// The faults of files that are found without parsing them, and those between files.
@@ -139,6 +160,24 @@ impl Wrong {
         }
     }
 
+    /// The code of faults of this kind.
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Gone | Self::NotADirectory | Self::Emptied(_) => "directory",
+            Self::SaysNothing(_) => "file/emptied",
+            Self::Unreadable(_) => "file/unreadable",
+            Self::Cycle(_) | Self::Endless | Self::Twice(_) => "file/symlink",
+            Self::NotRegular(_) => "file/not-regular",
+            Self::NameNotUtf8 | Self::Name(_) => "file/name",
+            Self::TooLarge { .. }
+            | Self::TooMany { .. }
+            | Self::TooMuch { .. }
+            | Self::TooDeep { .. } => "file/limit",
+            Self::Panicked => "file/parser",
+            Self::Defined { .. } => "duplicate-name",
+        }
+    }
+
     /// Makes a fault of a file or directory.
     pub(crate) fn at(self, scope: Scope, file: &Path, position: Option<Position>) -> Fault {
         let hint = self.hint().map(str::to_owned);
@@ -147,12 +186,14 @@ impl Wrong {
             _ => self.to_string(),
         };
         Fault {
+            code: self.code(),
             scope,
             file: file.to_owned(),
             position,
             path: String::new(),
             message,
             hint,
+            resource: None,
             rendered: None,
         }
     }
@@ -166,14 +207,24 @@ impl Fault {
         rendered: String,
     ) -> Self {
         Self {
+            code: fault.code,
             scope,
             file: file.to_owned(),
             position: fault.position,
             path: fault.path.clone(),
             message: fault.message.clone(),
             hint: fault.hint.clone(),
+            resource: None,
             rendered: Some(rendered),
         }
+    }
+
+    /// The fault of a rule that a resource breaks.
+    pub(crate) fn of_rule(self, broken: &BrokenRule) -> Self {
+        let (type_url, name) = (broken.type_url.clone(), broken.name.clone());
+        let (rule, is_accepted) = (broken.rule, broken.is_accepted);
+        let resource = FaultyResource { type_url, name, rule, is_accepted };
+        Self { resource: Some(resource), ..self }
     }
 
     /// The fault for a terminal: over several lines, with the line of the file it is in, unless
@@ -196,13 +247,13 @@ impl Fault {
 
 impl Warning {
     /// A warning about a whole file or directory.
-    pub(crate) fn of_file(file: &Path, message: impl Into<String>) -> Self {
-        Self { file: Some(file.to_owned()), line: None, message: message.into() }
+    pub(crate) fn of_file(code: &'static str, file: &Path, message: impl Into<String>) -> Self {
+        Self { file: Some(file.to_owned()), line: None, message: message.into(), code }
     }
 
-    /// A warning about no file in particular.
-    pub(crate) fn general(message: impl Into<String>) -> Self {
-        Self { file: None, line: None, message: message.into() }
+    /// A warning about a reference that leads nowhere.
+    pub(crate) fn dangling(message: impl Into<String>) -> Self {
+        Self { file: None, line: None, message: message.into(), code: "dangling-reference" }
     }
 }
 

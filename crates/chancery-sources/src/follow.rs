@@ -71,7 +71,8 @@ impl Directory {
                 Err(error) => {
                     let message =
                         format!("the system tells of no changes, only sweeps do: {error}");
-                    self.no_events = Some(Warning::of_file(&self.options.directory, message));
+                    self.no_events =
+                        Some(Warning::of_file("watch", &self.options.directory, message));
                 }
             }
         }

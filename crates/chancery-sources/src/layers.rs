@@ -113,7 +113,7 @@ impl DirectoryLayers {
 
     /// The warnings about files that say nothing and had no resources.
     pub(crate) fn blank_warnings(&self) -> impl Iterator<Item = Warning> {
-        self.blank.values().flatten().map(|file| Warning::of_file(file, SAYS_NOTHING))
+        self.blank.values().flatten().map(|file| Warning::of_file("file/empty", file, SAYS_NOTHING))
     }
 
     /// The layers that exist or are held back.

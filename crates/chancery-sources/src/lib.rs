@@ -54,7 +54,7 @@ mod watch;
 
 // The public interface.
 pub use directory::Directory;
-pub use fault::{Fault, Scope, Warning};
+pub use fault::{Fault, FaultyResource, Scope, Warning};
 pub use follow::Following;
 pub use layer_name::InvalidLayerName;
 pub use options::{Options, Watch};

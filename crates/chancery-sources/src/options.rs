@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chancery_proto::document::Checks;
+
 /// The settings of reading and following a directory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
@@ -13,6 +15,8 @@ pub struct Options {
     pub ignore: Vec<PathBuf>,
     /// True to offer resources under their v2 types too (S-010). Default: false.
     pub v2: bool,
+    /// The checks of resources that can be used all the same. Default: none.
+    pub checks: Checks,
     /// The limit for the size of a file in bytes. A larger file is a fault. Default: 64 MiB.
     pub max_file_bytes: u64,
     /// The limit for the number of files. With more of them, nothing is loaded. Default: 100,000.
@@ -65,6 +69,7 @@ impl Options {
             directory: directory.into(),
             ignore: Vec::new(),
             v2: false,
+            checks: Checks::default(),
             max_file_bytes: 64 * 1024 * 1024,
             max_files: 100_000,
             max_directory_bytes: 4 << 30,

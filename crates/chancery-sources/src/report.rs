@@ -16,6 +16,11 @@ pub struct LoadReport {
     pub faults: Vec<Fault>,
     /// The number of the other faults, by file.
     pub more_faults: BTreeMap<PathBuf, usize>,
+    /// The first thousand of the present violations of the rules of messages, by file and place, if
+    /// they are checked ([`Options::checks`](crate::Options::checks)). They hold nothing back.
+    pub violations: Vec<Fault>,
+    /// The number of the other violations, by file.
+    pub more_violations: BTreeMap<PathBuf, usize>,
     /// The warnings that the load before did not have.
     pub warnings: Vec<Warning>,
     /// The first thousand of the present warnings, and at most a hundred of one file.

@@ -55,7 +55,7 @@ impl WarningsSeen {
         if Arc::ptr_eq(&self.dangling, &now) {
             return Vec::new();
         }
-        let new = now.difference(&self.dangling).map(Warning::general).collect();
+        let new = now.difference(&self.dangling).map(Warning::dangling).collect();
         self.first = None;
         self.dangling = now;
         new
@@ -86,7 +86,7 @@ impl WarningsSeen {
             *shown <= MAX_PRESENT_OF_FILE
         });
         let of_files = of_files.cloned();
-        of_files.chain(self.dangling.iter().map(Warning::general)).take(MAX_PRESENT).collect()
+        of_files.chain(self.dangling.iter().map(Warning::dangling)).take(MAX_PRESENT).collect()
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     fn of_file(name: &str, line: u32) -> Warning {
-        Warning { line: Some(line), ..Warning::of_file(Path::new(name), "odd") }
+        Warning { line: Some(line), ..Warning::of_file("odd", Path::new(name), "odd") }
     }
 
     #[test]

@@ -11,6 +11,8 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 
 use chancery_catalog::Layer;
+use chancery_proto::document::Checks;
+use chancery_proto::schema::Schema;
 use chancery_sources::{Directory, Fault, LoadReport, Options, Scope, Warning};
 
 use crate::support::{Tree, broken, cluster, documents, fifo, named};
@@ -28,6 +30,25 @@ fn load_fault(tree: &Tree) -> (Fault, String) {
     let fault = only(&report).clone();
     let file = fault.file.strip_prefix(tree.conf()).unwrap().display().to_string();
     (fault, file)
+}
+
+#[test]
+fn broken_rules_are_told_with_their_places_and_hold_nothing_back() {
+    let bad = "\"@type\": t/envoy.config.cluster.v3.Cluster\nname: b\nconnect_timeout: 0s\n";
+    let tree = Tree::with(&[("a.yaml", &documents(&[cluster("a", 1), bad.to_owned()]))]);
+    assert!(tree.load().1.violations.is_empty(), "nobody asked");
+    let options = Options { checks: Checks { rules: true }, ..tree.options() };
+    let mut directory = Directory::new(options, Schema::bundled());
+    let report = directory.load();
+    assert_eq!((report.faults.len(), report.resources), (0, 2));
+    let [violation] = &report.violations[..] else { panic!("{:#?}", report.violations) };
+    assert_eq!(violation.code, "rule/duration-gt");
+    assert_eq!(violation.resource.as_ref().map(|it| it.name.as_str()), Some("b"));
+    let rendered = violation.render();
+    let line = rendered.lines().nth(1).unwrap_or_default().to_owned();
+    let place = violation.position.unwrap();
+    assert!(line.ends_with(&format!("a.yaml:{}:{}", place.line, place.column)), "{rendered}");
+    assert!(rendered.contains("connect_timeout: 0s"), "{rendered}");
 }
 
 #[test]
@@ -498,7 +519,8 @@ fn texts_of_files_are_escaped_and_cut_wherever_they_are_shown() {
     let (_, report) = tree.load();
     let warning = report.warnings.iter().find(|it| it.message.starts_with("ignored")).unwrap();
     assert!(warning.to_string().contains("a\\u{1b}[31m.txt: ignored"), "{warning}");
-    let general = Warning { file: None, line: None, message: "a\u{202e}b\n".to_owned() };
+    let message = "a\u{202e}b\n".to_owned();
+    let general = Warning { file: None, line: None, message, code: "odd" };
     assert_eq!(general.to_string(), "a\\u{202e}b\\n");
     let long = "n".repeat(2000);
     let tree = Tree::with(&[("a.yaml", &cluster(&long, 1)), ("b.yaml", &cluster(&long, 1))]);

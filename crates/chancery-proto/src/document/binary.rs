@@ -4,15 +4,16 @@
 
 use prost_reflect::{DynamicMessage, Value as Field};
 
-use super::Parsed;
 use super::collect::{Collector, Location};
+use super::dialect::Dialect;
 use super::tree::RESPONSE;
+use super::{Checks, Parsed};
 use crate::schema::Schema;
 use crate::syntax::{Fault, FaultList};
 
 /// The resources of a response.
-pub(super) fn parse(schema: &Schema, bytes: &[u8]) -> Parsed {
-    let mut collector = Collector::default();
+pub(super) fn parse(schema: &Schema, bytes: &[u8], checks: Checks) -> Parsed {
+    let mut collector = Collector::new(checks);
     let response =
         schema.message(RESPONSE).map(|descriptor| DynamicMessage::decode(descriptor, bytes));
     let response = match response {
@@ -31,13 +32,16 @@ pub(super) fn parse(schema: &Schema, bytes: &[u8]) -> Parsed {
         collector.faults.push(|| fault);
     }
     for (index, any) in resources.iter().enumerate() {
-        let place = Location { node: None, path: format!("resources[{index}]") };
+        let path = format!("resources[{index}]");
+        let place = Location { node: None, dialect: Dialect::Json, path };
         if let Some(any) = any.as_message() {
             collector.add_any(schema, any, &place);
         }
     }
-    let (faults, more_faults) = FaultList::merged([collector.faults]);
+    let (faults, more_faults) = FaultList::merged([std::mem::take(&mut collector.faults)]);
     let faults = faults.into_iter().map(Fault::confidential).collect();
+    let (violations, more_violations) = collector.violations(true);
     // An empty message is encoded as no bytes. A response that is meant has a field at least.
-    Parsed { resources: collector.resources, faults, more_faults, is_blank: bytes.is_empty() }
+    let (resources, is_blank) = (collector.resources, bytes.is_empty());
+    Parsed { resources, faults, more_faults, violations, more_violations, is_blank }
 }

@@ -12,7 +12,9 @@ use chancery_core::printable::{MAX_NAME_BYTES, cut};
 use chancery_core::{Api, ResourceName, TypeUrl};
 use prost_reflect::{DynamicMessage, ReflectMessage, Value as Field};
 
-use super::{ParsedResource, Position};
+use super::dialect::Dialect;
+use super::rule_faults::RuleFaults;
+use super::{BrokenRule, Checks, ParsedResource, Position, reader};
 use crate::resource::{ResourceError, Wrapper, is_wrapper, resource};
 use crate::schema::Schema;
 use crate::syntax::{Fault, FaultList, TreeNode};
@@ -23,6 +25,7 @@ use crate::{any, lint};
 pub(super) struct Location<'n, 'a> {
     /// The node of the resource, if the format has positions at all.
     pub(super) node: Option<&'n TreeNode<'a>>,
+    pub(super) dialect: Dialect,
     /// The path of the resource in its document.
     pub(super) path: String,
 }
@@ -45,15 +48,21 @@ impl Location<'_, '_> {
 }
 
 /// The resources of one text.
-#[derive(Default)]
 pub(super) struct Collector {
     pub(super) resources: Vec<ParsedResource>,
     pub(super) faults: FaultList,
+    rules: RuleFaults,
+    checks: Checks,
     seen: BTreeMap<(TypeUrl, ResourceName), (Option<Position>, String)>,
 }
 
+/// The codes of faults.
+const WRONG_RESOURCE: &str = "wrong-resource";
+const DUPLICATE_NAME: &str = "duplicate-name";
+
 /// A fault of one resource, with the field at fault.
 struct ResourceFault {
+    code: &'static str,
     /// The path of the field in the resource; it may be empty.
     field: String,
     message: String,
@@ -62,11 +71,26 @@ struct ResourceFault {
 
 impl ResourceFault {
     fn new(field: &str, message: impl Into<String>) -> Self {
-        Self { field: field.to_owned(), message: message.into(), hint: None }
+        Self { code: WRONG_RESOURCE, field: field.to_owned(), message: message.into(), hint: None }
     }
 }
 
 impl Collector {
+    pub(super) fn new(checks: Checks) -> Self {
+        let (resources, faults) = (Vec::new(), FaultList::default());
+        Self { resources, faults, rules: RuleFaults::default(), checks, seen: BTreeMap::new() }
+    }
+
+    pub(super) fn has_violations(&self) -> bool {
+        !self.rules.is_empty()
+    }
+
+    /// The rules that resources break, and the number of those that are left out. A confidential
+    /// text is not quoted.
+    pub(super) fn violations(&mut self, confidential: bool) -> (Vec<BrokenRule>, usize) {
+        std::mem::take(&mut self.rules).into_told(confidential)
+    }
+
     /// Adds a resource, or the faults that keep it from being one.
     pub(super) fn add(
         &mut self,
@@ -96,6 +120,9 @@ impl Collector {
             Ok((resource, warnings, type_url)) => {
                 let position = place.position().unwrap_or(Position::START);
                 if self.is_new(&type_url, resource.name(), place) {
+                    if self.checks.rules {
+                        self.rules.check(schema, &type_url, resource.name(), message, place);
+                    }
                     let resource = Arc::new(resource);
                     let parsed = ParsedResource { type_url, resource, position, warnings };
                     self.resources.push(parsed);
@@ -133,7 +160,8 @@ impl Collector {
         let first = position.map_or_else(|| path.clone(), |position| position.to_string());
         let (kind, name) = (type_url.short(), cut(name.as_str(), MAX_NAME_BYTES));
         let message = format!("{kind} `{name}` is defined twice; it was first defined at {first}");
-        self.fault(ResourceFault::new("", message), place);
+        let again = ResourceFault::new("", message);
+        self.fault(ResourceFault { code: DUPLICATE_NAME, ..again }, place);
         false
     }
 
@@ -141,6 +169,7 @@ impl Collector {
         let path = &place.path;
         let dot = if path.is_empty() || wrong.field.is_empty() { "" } else { "." };
         self.faults.push(|| Fault {
+            code: wrong.code,
             position: place.field_position(&wrong.field),
             path: format!("{path}{dot}{}", wrong.field),
             message: wrong.message,
@@ -187,6 +216,7 @@ fn open_any(
 ) -> Result<DynamicMessage, ResourceFault> {
     if schema.message(url).is_none() {
         let mut wrong = ResourceFault::new("resource", format!("unknown type `{url}`"));
+        wrong.code = reader::UNKNOWN_TYPE;
         wrong.hint = Some(UNKNOWN_TYPE.to_owned());
         return Err(wrong);
     }
@@ -222,7 +252,7 @@ fn check_host(type_url: &TypeUrl, wrapper: &Wrapper) -> Result<(), ResourceFault
     };
     let hint = "put a `type.googleapis.com/envoy.service.discovery.v3.Resource` around it, with \
                 the name `ROUTE_CONFIGURATION/HOST`";
-    Err(ResourceFault { field: "name".to_owned(), message, hint: Some(hint.to_owned()) })
+    Err(ResourceFault { hint: Some(hint.to_owned()), ..ResourceFault::new("name", message) })
 }
 
 /// The path of the field that names a resource: the one of the wrapper, or the resource's own.
@@ -236,7 +266,7 @@ fn naming_field(type_url: &TypeUrl, wrapped: bool, wrapper: &Wrapper) -> String 
 }
 
 fn wrong(error: &ResourceError, field: String) -> ResourceFault {
-    ResourceFault { field, message: error.with_causes(), hint: None }
+    ResourceFault::new(&field, error.with_causes())
 }
 
 /// The hint for unknown types.

@@ -16,7 +16,7 @@ use prost_reflect::{
 };
 
 use super::dialect::Dialect;
-use super::reader::MessageReader;
+use super::reader::{MessageReader, UNKNOWN_FIELD};
 use super::scalar::{self, Mismatch};
 use super::special::Special;
 use crate::any;
@@ -229,7 +229,7 @@ impl<'n> MessageReader<'_, 'n> {
     }
 
     fn unknown_field(&mut self, descriptor: &MessageDescriptor, entry: &MapEntry<'_>) {
-        self.fault(entry.key_position, || {
+        self.fault_of(UNKNOWN_FIELD, entry.key_position, || {
             let fields: Vec<_> = descriptor.fields().collect();
             let closest = closest(&entry.key, fields.iter().map(|field| field.name()));
             let hint = closest.map(|name| format!("did you mean `{name}`?"));

@@ -20,8 +20,10 @@ mod collect;
 mod dialect;
 mod message;
 mod pieces;
+mod places;
 mod reader;
 mod render;
+mod rule_faults;
 mod scalar;
 mod special;
 mod tree;
@@ -34,13 +36,14 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use chancery_core::{Resource, TypeUrl};
+use chancery_core::{Resource, ResourceName, TypeUrl};
 
 use self::dialect::Dialect;
 pub use self::pieces::{Piece, pieces};
 pub use self::render::{Renderer, render};
 pub(crate) use self::special::{Special, duration};
 use crate::lint::Warning;
+use crate::rules::RuleName;
 use crate::schema::Schema;
 pub use crate::syntax::{Fault, MAX_FAULTS, Position};
 use crate::syntax::{read_json, read_text, read_yaml};
@@ -67,6 +70,11 @@ pub struct Parsed {
     pub faults: Vec<Fault>,
     /// The number of the other faults.
     pub more_faults: usize,
+    /// The first [`MAX_FAULTS`] rules that messages break, in the order of the text, if they were to
+    /// be checked. The resources are among [`Self::resources`] all the same.
+    pub violations: Vec<BrokenRule>,
+    /// The number of the other broken rules.
+    pub more_violations: usize,
     /// True if the text says nothing: it is empty, or holds white space, comments and documents
     /// without a value alone. An empty list says that there are no resources, and this does not.
     pub is_blank: bool,
@@ -85,6 +93,30 @@ pub struct ParsedResource {
     pub warnings: Vec<Warning>,
 }
 
+/// A rule that a resource of a text breaks.
+#[derive(Clone, Debug)]
+pub struct BrokenRule {
+    /// The type of the resource.
+    pub type_url: TypeUrl,
+    /// Its name.
+    pub name: ResourceName,
+    /// The rule.
+    pub rule: RuleName,
+    /// True if those for whom the resource is accept it all the same: Envoy, with a warning, or
+    /// gRPC, which does not know these rules and for which a listener is that has an `api_listener`
+    /// or the name of a gRPC server.
+    pub is_accepted: bool,
+    /// The violation as a fault of the text, with its place. Its code is that of the rule.
+    pub fault: Fault,
+}
+
+/// The checks that are made while a text is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checks {
+    /// True to check the rules of the messages ([`crate::rules`]). Default: false.
+    pub rules: bool,
+}
+
 impl Format {
     /// The format that the extension of a file name stands for. The result is `None` for files that
     /// hold no resources.
@@ -101,15 +133,20 @@ impl Format {
 
 /// Reads the resources of a text.
 pub fn parse(schema: &Schema, format: Format, bytes: &[u8]) -> Parsed {
+    parse_checked(schema, format, bytes, Checks::default())
+}
+
+/// Reads the resources of a text, and checks them.
+pub fn parse_checked(schema: &Schema, format: Format, bytes: &[u8], checks: Checks) -> Parsed {
     let read = match format {
-        Format::Binary => return binary::parse(schema, bytes),
+        Format::Binary => return binary::parse(schema, bytes, checks),
         Format::Yaml => read_yaml,
         Format::Json => read_json,
         Format::Text => read_text,
     };
     let dialect = if format == Format::Text { Dialect::Text } else { Dialect::Json };
     match str::from_utf8(bytes) {
-        Ok(text) => tree::parse(schema, dialect, text, read(text)),
+        Ok(text) => tree::parse(schema, dialect, text, read(text), checks),
         Err(error) => Parsed { faults: vec![no_utf8(bytes, error)], ..Parsed::default() },
     }
 }

@@ -14,6 +14,12 @@ use crate::syntax::{
     Fault, FaultList, FieldPath, FoundValue, MapEntry, Position, TreeNode, TreeValue,
 };
 
+/// The codes of faults.
+const WRONG_VALUE: &str = "wrong-value";
+const WRONG_MESSAGE: &str = "wrong-message";
+pub(super) const UNKNOWN_FIELD: &str = "unknown-field";
+pub(super) const UNKNOWN_TYPE: &str = "unknown-type";
+
 /// The reader of the trees of one text.
 pub(super) struct MessageReader<'s, 'n> {
     pub(super) schema: &'s Schema,
@@ -51,7 +57,7 @@ impl<'s, 'n> MessageReader<'s, 'n> {
     /// Records that a value does not fit, with a description of the value.
     pub(super) fn mismatch<T>(&mut self, node: &TreeNode<'_>, mismatch: Mismatch) -> Option<T> {
         let confidential = self.confidential();
-        self.fault(node.position(), || {
+        self.fault_of(WRONG_VALUE, node.position(), || {
             let found = FoundValue { node, confidential };
             match mismatch {
                 Mismatch::Expected(expected) => {
@@ -72,12 +78,22 @@ impl<'s, 'n> MessageReader<'s, 'n> {
         position: Position,
         describe: impl FnOnce() -> (String, Option<String>),
     ) {
+        self.fault_of(WRONG_MESSAGE, position, describe);
+    }
+
+    /// Records a fault of another kind.
+    pub(super) fn fault_of(
+        &mut self,
+        code: &'static str,
+        position: Position,
+        describe: impl FnOnce() -> (String, Option<String>),
+    ) {
         let confidential = self.confidential();
         let path = &self.path;
         self.faults.push(|| {
             let (message, hint) = describe();
             let path = path.text();
-            Fault { position: Some(position), path, message, hint, confidential }
+            Fault { code, position: Some(position), path, message, hint, confidential }
         });
     }
 

@@ -6,11 +6,11 @@
 
 use prost_reflect::MessageDescriptor;
 
-use super::Parsed;
 use super::collect::{Collector, Location};
 use super::dialect::{AT_TYPE, Dialect};
 use super::reader::MessageReader;
 use super::scalar::Mismatch;
+use super::{Checks, Parsed};
 use crate::schema::Schema;
 use crate::syntax::{Documents, Fault, FaultList, MapEntry, PathStep, TreeNode, TreeValue};
 
@@ -20,14 +20,20 @@ pub(super) fn parse(
     dialect: Dialect,
     text: &str,
     documents: Documents<'_>,
+    checks: Checks,
 ) -> Parsed {
     let Documents { roots, faults } = documents;
     let reader = MessageReader::new(schema, dialect, text);
-    let mut documents = DocumentReader { schema, dialect, reader, collector: Collector::default() };
+    let mut documents =
+        DocumentReader { schema, dialect, reader, collector: Collector::new(checks) };
     for root in &roots {
         documents.document(root);
     }
-    let DocumentReader { reader, collector, .. } = documents;
+    let DocumentReader { reader, mut collector, .. } = documents;
+    let (violations, more_violations) = match collector.has_violations() {
+        true => collector.violations(reader.confidential()),
+        false => (Vec::new(), 0),
+    };
     let count = collector.faults.count() + faults.count() + reader.faults.count();
     let confidential = count > 0 && reader.confidential();
     let (mut faults, more_faults) = FaultList::merged([collector.faults, faults, reader.faults]);
@@ -35,7 +41,8 @@ pub(super) fn parse(
         faults = faults.into_iter().map(Fault::confidential).collect();
     }
     let is_blank = faults.is_empty() && roots.iter().all(TreeNode::is_null);
-    Parsed { resources: collector.resources, faults, more_faults, is_blank }
+    let resources = collector.resources;
+    Parsed { resources, faults, more_faults, violations, more_violations, is_blank }
 }
 
 struct DocumentReader<'s, 'n> {
@@ -103,7 +110,10 @@ impl<'n> DocumentReader<'_, 'n> {
         let said = entries.iter().find(|entry| entry.key == "type_url" || entry.key == "typeUrl");
         let position = said.map(|entry| entry.node.position());
         let message = format!("the response is said to be of `{type_url}`, but holds a `{other}`");
-        faults.push(|| Fault { position, ..Fault::new(message).under("type_url") });
+        faults.push(|| Fault {
+            position,
+            ..Fault::new(message).under("type_url").of_code("wrong-resource")
+        });
     }
 
     fn list(&mut self, node: &'n TreeNode<'_>) {
@@ -120,7 +130,8 @@ impl<'n> DocumentReader<'_, 'n> {
 
     fn resource(&mut self, node: &'n TreeNode<'_>) {
         if let Some((type_url, message)) = self.reader.typed(node) {
-            let place = Location { node: Some(node), path: self.reader.path.text() };
+            let (dialect, path) = (self.dialect, self.reader.path.text());
+            let place = Location { node: Some(node), dialect, path };
             self.collector.add(self.schema, type_url, &message, &place);
         }
     }
@@ -147,7 +158,8 @@ impl<'n> DocumentReader<'_, 'n> {
         let any = response.get_field_by_name("resources").map(|field| field.kind());
         let Some(any) = any.as_ref().and_then(|kind| kind.as_message()) else { return };
         let Some(any) = self.reader.message(any, node) else { return };
-        let place = Location { node: Some(node), path: self.reader.path.text() };
+        let (dialect, path) = (self.dialect, self.reader.path.text());
+        let place = Location { node: Some(node), dialect, path };
         self.collector.add_any(self.schema, &any, &place);
     }
 }

@@ -8,7 +8,7 @@ use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage, Value as 
 
 use super::collect::UNKNOWN_TYPE;
 use super::dialect::AT_TYPE;
-use super::reader::MessageReader;
+use super::reader::{MessageReader, UNKNOWN_TYPE as UNKNOWN_TYPE_CODE};
 use super::scalar::Mismatch;
 use super::special::{Special, message_with};
 use crate::schema::Schema;
@@ -23,7 +23,7 @@ impl<'n> MessageReader<'_, 'n> {
             self.faults.push(|| {
                 let fault = Fault::new("`@type` is missing").at(node.position());
                 let hint = "say what it is: `\"@type\": type.googleapis.com/envoy.config.…`";
-                fault.under(path.text()).hint(hint)
+                fault.under(path.text()).hint(hint).of_code(UNKNOWN_TYPE_CODE)
             });
             return None;
         };
@@ -89,7 +89,7 @@ impl<'n> MessageReader<'_, 'n> {
             return found;
         }
         let schema = self.schema;
-        self.fault(position, || {
+        self.fault_of(UNKNOWN_TYPE_CODE, position, || {
             if found.is_some() {
                 let hint = format!("write `type.googleapis.com/{url}`");
                 return (format!("`{}` is no type URL", Short(url)), Some(hint));

@@ -33,11 +33,19 @@ pub struct Warning {
     pub path: String,
     /// The message.
     pub text: String,
+    /// The code of warnings of this kind, which is stable.
+    pub code: &'static str,
 }
 
+/// The codes of warnings.
+const GRPC: &str = "grpc";
+const HOST_NAME: &str = "vhds/host-name";
+const SECRET: &str = "secret/outside-sds";
+
 impl Warning {
+    /// A warning about gRPC.
     fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { path: path.into(), text: text.into() }
+        Self { path: path.into(), text: text.into(), code: GRPC }
     }
 }
 
@@ -86,7 +94,7 @@ pub(crate) fn lint_host(
         "Envoy goes on serving the host when it is removed: it looks for the name in the body, \
          which is `{host}` and not `{name}`"
     );
-    Some(Warning::new("resource.name", text))
+    Some(Warning { code: HOST_NAME, ..Warning::new("resource.name", text) })
 }
 
 /// Warns of a secret outside of SDS: the whole resource follows the rule of SDS then
@@ -102,7 +110,8 @@ pub(crate) fn lint_secret(
     }
     let text = "holds a secret, so the resource is served only over mutual TLS, a Unix socket or \
                 loopback; move the secret into a resource of SDS, or set `secrets-anywhere`";
-    Some(Warning::new(sensitive::withheld_path(message).unwrap_or_default(), text))
+    let path = sensitive::withheld_path(message).unwrap_or_default();
+    Some(Warning { code: SECRET, ..Warning::new(path, text) })
 }
 
 /// Returns true for a listener of a gRPC client or server. If an audience has no such listener,
@@ -113,9 +122,13 @@ pub fn is_for_grpc(schema: &Schema, type_url: &TypeUrl, resource: &Resource) -> 
     }
     let descriptor = schema.message(type_url.as_str());
     let listener = descriptor.map(|is| DynamicMessage::decode(is, resource.body().clone()));
-    listener.and_then(Result::ok).is_some_and(|listener| {
-        message_in(&listener, "api_listener").is_some() || server::is_server(&listener)
-    })
+    listener.and_then(Result::ok).is_some_and(|listener| is_grpc_listener(type_url, &listener))
+}
+
+/// The same for a message.
+pub(crate) fn is_grpc_listener(type_url: &TypeUrl, message: &DynamicMessage) -> bool {
+    let is_listener = type_url.api() == Api::Lds && !is_v2(type_url);
+    is_listener && (message_in(message, "api_listener").is_some() || server::is_server(message))
 }
 
 /// Checks S-125: endpoints come from the server that sent the cluster, and load is reported to that

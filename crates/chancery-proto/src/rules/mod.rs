@@ -43,6 +43,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage};
 
 pub use self::name::RuleName;
 use self::plan::Plans;
+pub(crate) use self::violation::Step;
 pub use self::violation::Violation;
 use self::walk::RuleWalk;
 use crate::syntax::MAX_FAULTS;

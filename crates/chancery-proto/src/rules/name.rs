@@ -4,7 +4,10 @@ use std::fmt;
 
 /// The name of a rule, as in `string.min_len`. All kinds of numbers share the names of `number`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RuleName(&'static str);
+pub struct RuleName {
+    name: &'static str,
+    code: &'static str,
+}
 
 /// The names of the limits of one kind of value.
 #[derive(Debug)]
@@ -20,9 +23,9 @@ pub(super) struct LimitNames {
 }
 
 macro_rules! names {
-    ($($name:ident = $text:literal;)+) => {
+    ($($name:ident = $text:literal, $code:literal;)+) => {
         impl RuleName {
-            $(pub(crate) const $name: Self = Self($text);)+
+            $(pub(crate) const $name: Self = Self { name: $text, code: $code };)+
 
             /// All rules.
             pub const ALL: &[Self] = &[$(Self::$name),+];
@@ -31,75 +34,75 @@ macro_rules! names {
 }
 
 names! {
-    REQUIRED = "message.required";
-    ONEOF = "oneof.required";
-    NUMBER_CONST = "number.const";
-    NUMBER_LT = "number.lt";
-    NUMBER_LTE = "number.lte";
-    NUMBER_GT = "number.gt";
-    NUMBER_GTE = "number.gte";
-    NUMBER_OUTSIDE = "number.outside";
-    NUMBER_IN = "number.in";
-    NUMBER_NOT_IN = "number.not_in";
-    DURATION_VALID = "duration.valid";
-    DURATION_CONST = "duration.const";
-    DURATION_LT = "duration.lt";
-    DURATION_LTE = "duration.lte";
-    DURATION_GT = "duration.gt";
-    DURATION_GTE = "duration.gte";
-    DURATION_OUTSIDE = "duration.outside";
-    DURATION_IN = "duration.in";
-    DURATION_NOT_IN = "duration.not_in";
-    TIMESTAMP_VALID = "timestamp.valid";
-    TIMESTAMP_CONST = "timestamp.const";
-    TIMESTAMP_LT = "timestamp.lt";
-    TIMESTAMP_LTE = "timestamp.lte";
-    TIMESTAMP_GT = "timestamp.gt";
-    TIMESTAMP_GTE = "timestamp.gte";
-    TIMESTAMP_OUTSIDE = "timestamp.outside";
-    BOOL_CONST = "bool.const";
-    ENUM_DEFINED_ONLY = "enum.defined_only";
-    ENUM_CONST = "enum.const";
-    ENUM_IN = "enum.in";
-    ENUM_NOT_IN = "enum.not_in";
-    STRING_CONST = "string.const";
-    STRING_IN = "string.in";
-    STRING_NOT_IN = "string.not_in";
-    STRING_LEN = "string.len";
-    STRING_MIN_LEN = "string.min_len";
-    STRING_MAX_LEN = "string.max_len";
-    STRING_LEN_BYTES = "string.len_bytes";
-    STRING_MIN_BYTES = "string.min_bytes";
-    STRING_MAX_BYTES = "string.max_bytes";
-    STRING_PREFIX = "string.prefix";
-    STRING_SUFFIX = "string.suffix";
-    STRING_CONTAINS = "string.contains";
-    STRING_NOT_CONTAINS = "string.not_contains";
-    STRING_PATTERN = "string.pattern";
-    STRING_WELL_KNOWN_REGEX = "string.well_known_regex";
-    STRING_FORMAT = "string.format";
-    BYTES_CONST = "bytes.const";
-    BYTES_IN = "bytes.in";
-    BYTES_NOT_IN = "bytes.not_in";
-    BYTES_LEN = "bytes.len";
-    BYTES_MIN_LEN = "bytes.min_len";
-    BYTES_MAX_LEN = "bytes.max_len";
-    BYTES_PREFIX = "bytes.prefix";
-    BYTES_SUFFIX = "bytes.suffix";
-    BYTES_CONTAINS = "bytes.contains";
-    BYTES_PATTERN = "bytes.pattern";
-    BYTES_FORMAT = "bytes.format";
-    ANY_IN = "any.in";
-    ANY_NOT_IN = "any.not_in";
-    REPEATED_MIN_ITEMS = "repeated.min_items";
-    REPEATED_MAX_ITEMS = "repeated.max_items";
-    REPEATED_UNIQUE = "repeated.unique";
-    MAP_MIN_PAIRS = "map.min_pairs";
-    MAP_MAX_PAIRS = "map.max_pairs";
-    FIELD_DISALLOWED = "field.disallowed";
-    FIELD_DEPRECATED = "field.deprecated";
-    ENUM_DISALLOWED = "enum.disallowed";
-    ENUM_DEPRECATED = "enum.deprecated";
+    REQUIRED = "message.required", "rule/message-required";
+    ONEOF = "oneof.required", "rule/oneof-required";
+    NUMBER_CONST = "number.const", "rule/number-const";
+    NUMBER_LT = "number.lt", "rule/number-lt";
+    NUMBER_LTE = "number.lte", "rule/number-lte";
+    NUMBER_GT = "number.gt", "rule/number-gt";
+    NUMBER_GTE = "number.gte", "rule/number-gte";
+    NUMBER_OUTSIDE = "number.outside", "rule/number-outside";
+    NUMBER_IN = "number.in", "rule/number-in";
+    NUMBER_NOT_IN = "number.not_in", "rule/number-not-in";
+    DURATION_VALID = "duration.valid", "rule/duration-valid";
+    DURATION_CONST = "duration.const", "rule/duration-const";
+    DURATION_LT = "duration.lt", "rule/duration-lt";
+    DURATION_LTE = "duration.lte", "rule/duration-lte";
+    DURATION_GT = "duration.gt", "rule/duration-gt";
+    DURATION_GTE = "duration.gte", "rule/duration-gte";
+    DURATION_OUTSIDE = "duration.outside", "rule/duration-outside";
+    DURATION_IN = "duration.in", "rule/duration-in";
+    DURATION_NOT_IN = "duration.not_in", "rule/duration-not-in";
+    TIMESTAMP_VALID = "timestamp.valid", "rule/timestamp-valid";
+    TIMESTAMP_CONST = "timestamp.const", "rule/timestamp-const";
+    TIMESTAMP_LT = "timestamp.lt", "rule/timestamp-lt";
+    TIMESTAMP_LTE = "timestamp.lte", "rule/timestamp-lte";
+    TIMESTAMP_GT = "timestamp.gt", "rule/timestamp-gt";
+    TIMESTAMP_GTE = "timestamp.gte", "rule/timestamp-gte";
+    TIMESTAMP_OUTSIDE = "timestamp.outside", "rule/timestamp-outside";
+    BOOL_CONST = "bool.const", "rule/bool-const";
+    ENUM_DEFINED_ONLY = "enum.defined_only", "rule/enum-defined-only";
+    ENUM_CONST = "enum.const", "rule/enum-const";
+    ENUM_IN = "enum.in", "rule/enum-in";
+    ENUM_NOT_IN = "enum.not_in", "rule/enum-not-in";
+    STRING_CONST = "string.const", "rule/string-const";
+    STRING_IN = "string.in", "rule/string-in";
+    STRING_NOT_IN = "string.not_in", "rule/string-not-in";
+    STRING_LEN = "string.len", "rule/string-len";
+    STRING_MIN_LEN = "string.min_len", "rule/string-min-len";
+    STRING_MAX_LEN = "string.max_len", "rule/string-max-len";
+    STRING_LEN_BYTES = "string.len_bytes", "rule/string-len-bytes";
+    STRING_MIN_BYTES = "string.min_bytes", "rule/string-min-bytes";
+    STRING_MAX_BYTES = "string.max_bytes", "rule/string-max-bytes";
+    STRING_PREFIX = "string.prefix", "rule/string-prefix";
+    STRING_SUFFIX = "string.suffix", "rule/string-suffix";
+    STRING_CONTAINS = "string.contains", "rule/string-contains";
+    STRING_NOT_CONTAINS = "string.not_contains", "rule/string-not-contains";
+    STRING_PATTERN = "string.pattern", "rule/string-pattern";
+    STRING_WELL_KNOWN_REGEX = "string.well_known_regex", "rule/string-well-known-regex";
+    STRING_FORMAT = "string.format", "rule/string-format";
+    BYTES_CONST = "bytes.const", "rule/bytes-const";
+    BYTES_IN = "bytes.in", "rule/bytes-in";
+    BYTES_NOT_IN = "bytes.not_in", "rule/bytes-not-in";
+    BYTES_LEN = "bytes.len", "rule/bytes-len";
+    BYTES_MIN_LEN = "bytes.min_len", "rule/bytes-min-len";
+    BYTES_MAX_LEN = "bytes.max_len", "rule/bytes-max-len";
+    BYTES_PREFIX = "bytes.prefix", "rule/bytes-prefix";
+    BYTES_SUFFIX = "bytes.suffix", "rule/bytes-suffix";
+    BYTES_CONTAINS = "bytes.contains", "rule/bytes-contains";
+    BYTES_PATTERN = "bytes.pattern", "rule/bytes-pattern";
+    BYTES_FORMAT = "bytes.format", "rule/bytes-format";
+    ANY_IN = "any.in", "rule/any-in";
+    ANY_NOT_IN = "any.not_in", "rule/any-not-in";
+    REPEATED_MIN_ITEMS = "repeated.min_items", "rule/repeated-min-items";
+    REPEATED_MAX_ITEMS = "repeated.max_items", "rule/repeated-max-items";
+    REPEATED_UNIQUE = "repeated.unique", "rule/repeated-unique";
+    MAP_MIN_PAIRS = "map.min_pairs", "rule/map-min-pairs";
+    MAP_MAX_PAIRS = "map.max_pairs", "rule/map-max-pairs";
+    FIELD_DISALLOWED = "field.disallowed", "rule/field-disallowed";
+    FIELD_DEPRECATED = "field.deprecated", "rule/field-deprecated";
+    ENUM_DISALLOWED = "enum.disallowed", "rule/enum-disallowed";
+    ENUM_DEPRECATED = "enum.deprecated", "rule/enum-deprecated";
 }
 
 impl RuleName {
@@ -110,13 +113,18 @@ impl RuleName {
 
     /// The name.
     pub fn as_str(self) -> &'static str {
-        self.0
+        self.name
+    }
+
+    /// The code of a finding about the rule, as in `rule/string-min-len`.
+    pub fn code(self) -> &'static str {
+        self.code
     }
 }
 
 impl fmt::Display for RuleName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
+        f.write_str(self.name)
     }
 }
 
@@ -160,3 +168,16 @@ pub(super) static ENUM: LimitNames = LimitNames {
     none_of: RuleName::ENUM_NOT_IN,
     ..NUMBER
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_the_name_as_codes_are_written() {
+        for rule in RuleName::ALL {
+            let code = rule.as_str().replace(['.', '_'], "-");
+            assert_eq!(rule.code(), format!("rule/{code}"));
+        }
+    }
+}

@@ -64,7 +64,7 @@ impl NodeError {
                 },
             );
         }
-        Fault { position, path: text, message, hint, confidential: false }
+        Fault { code: "config", position, path: text, message, hint, confidential: false }
     }
 }
 

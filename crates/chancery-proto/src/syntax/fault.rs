@@ -20,6 +20,8 @@ pub struct Position {
 /// A fault in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
+    /// The code of faults of this kind, which is stable, as in `unknown-field`.
+    pub code: &'static str,
     /// The position, if it is known.
     pub position: Option<Position>,
     /// The path of the field at fault, as in `virtual_hosts[0].routes[1].match`. It may be empty.
@@ -52,16 +54,27 @@ impl Position {
     }
 }
 
+/// The code of faults of the language.
+const SYNTAX: &str = "syntax";
+
 impl Fault {
-    /// Creates a fault with a message only.
+    /// Creates a fault with a message only. Its code is that of faults of the language.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
+            code: SYNTAX,
             position: None,
             path: String::new(),
             message: message.into(),
             hint: None,
             confidential: false,
         }
+    }
+
+    /// Sets the code.
+    #[must_use]
+    pub fn of_code(mut self, code: &'static str) -> Self {
+        self.code = code;
+        self
     }
 
     /// Sets the position.

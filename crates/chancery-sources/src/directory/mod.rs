@@ -221,7 +221,11 @@ impl Directory {
     fn warn_of_unrest(&mut self, message: &str, report: &mut LoadReport) {
         if self.warned_of_moving.is_none_or(|at| at.elapsed() >= MOVING_WARNING_PAUSE) {
             self.warned_of_moving = Some(Instant::now());
-            report.warnings.push(Warning::of_file(&self.options.directory, message));
+            report.warnings.push(Warning::of_file(
+                "directory/moving",
+                &self.options.directory,
+                message,
+            ));
         }
     }
 
@@ -330,6 +334,9 @@ impl Directory {
             self.commit(changes, &mut report);
         }
         (report.faults, report.more_faults) = faults.into_sorted();
+        if self.options.checks.rules {
+            (report.violations, report.more_violations) = violations(&reading);
+        }
         report.warnings = self.warnings.new_of_scan(&reading);
         self.warn_of_rest(&mut report);
         self.last = Some(reading);
@@ -356,6 +363,9 @@ impl Directory {
             self.commit(changes, &mut report);
         }
         (report.faults, report.more_faults) = faults.into_sorted();
+        if self.options.checks.rules {
+            (report.violations, report.more_violations) = violations(&reading);
+        }
         report.warnings = self.warnings.of_edits(edits.values().flatten());
         self.warn_of_rest(&mut report);
         self.last = Some(reading);
@@ -397,12 +407,23 @@ impl Directory {
         now.extend(self.no_events.clone());
         if report.files == 0 && report.faults.is_empty() {
             let message = "holds no files: nothing is served";
-            now.insert(Warning::of_file(&self.options.directory, message));
+            now.insert(Warning::of_file("directory/empty", &self.options.directory, message));
         }
         now.extend(self.layers.blank_warnings());
         report.warnings.extend(self.warnings.rest(now));
         (report.present_warnings, report.warning_count) = self.warnings.present();
     }
+}
+
+/// The present violations of the rules of messages, and the number of those that are left out, by
+/// file.
+fn violations(reading: &Reading) -> (Vec<Fault>, BTreeMap<PathBuf, usize>) {
+    let mut all = FaultList::default();
+    for (found, document) in reading.listing.files.iter().zip(&reading.documents) {
+        document.violations.iter().for_each(|violation| all.push(violation.clone()));
+        all.count(&found.path, document.more_violations);
+    }
+    all.into_sorted()
 }
 
 /// The path of a file without symlinks, if it is in a directory that is found once.

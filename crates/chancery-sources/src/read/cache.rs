@@ -80,7 +80,7 @@ impl Cache {
     /// Forgets a file that does not exist any more.
     pub(crate) fn forget(&mut self, path: &Path) {
         if let Some(known) = self.files.remove(path) {
-            self.kept_faults -= known.document.faults.len();
+            self.kept_faults -= known.document.described();
         }
         self.unsure.remove(path);
     }
@@ -97,7 +97,7 @@ impl Cache {
             Ok(mut cached) => {
                 let most = MAX_FAULTS_OF_LOAD.saturating_sub(self.kept_faults);
                 cached.document = cached.document.with_faults(most);
-                self.kept_faults += cached.document.faults.len();
+                self.kept_faults += cached.document.described();
                 if !cached.stamp.is_telling(cached.read_at) {
                     self.unsure.insert(Arc::clone(&found.path));
                 }
@@ -121,7 +121,7 @@ fn cut_early(
     described: &AtomicUsize,
 ) -> Result<CachedFile, Wrong> {
     let mut fresh = fresh?;
-    let count = fresh.document.faults.len();
+    let count = fresh.document.described();
     if count > 1 && described.fetch_add(count, Ordering::Relaxed) > MANY_FAULTS {
         fresh.document = fresh.document.with_faults(1);
     }
@@ -172,7 +172,10 @@ fn fresh(
         _ => {
             let before = before.map(|known| &*known.document);
             let quotes = &|| may_quote(found, &file, top);
-            Arc::new(Parsing { found, quotes, v2: options.v2, schema }.document(&bytes, before)?)
+            Arc::new(
+                Parsing { found, quotes, v2: options.v2, checks: options.checks, schema }
+                    .document(&bytes, before)?,
+            )
         }
     };
     Ok(CachedFile { stamp, read_at, hash, document })

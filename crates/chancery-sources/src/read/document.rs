@@ -15,7 +15,7 @@ use std::path::Path;
 use chancery_catalog::{Entry, Key, Origin};
 use chancery_core::printable::{MAX_NAME_BYTES, cut};
 use chancery_core::{Resource, TypeUrl};
-use chancery_proto::document::{self, Format, Parsed, Piece, Position, Renderer};
+use chancery_proto::document::{self, Checks, Format, Parsed, Piece, Position, Renderer};
 use chancery_proto::resource::to_v2;
 use chancery_proto::schema::Schema;
 use xxhash_rust::xxh3::xxh3_128;
@@ -32,6 +32,10 @@ pub(crate) struct Document {
     pub(crate) faults: Vec<Fault>,
     /// The number of the others.
     pub(crate) more_faults: usize,
+    /// The first rules of messages that resources break, if they are checked.
+    pub(crate) violations: Vec<Fault>,
+    /// The number of the others.
+    pub(crate) more_violations: usize,
     pub(crate) warnings: Vec<Warning>,
     /// True if the file says nothing, not even that it has no resources.
     pub(crate) is_blank: bool,
@@ -75,6 +79,7 @@ pub(crate) struct Parsing<'a> {
     /// Returns true if faults may quote the file. Nobody asks unless there are any.
     pub(crate) quotes: &'a (dyn Fn() -> bool + Sync),
     pub(crate) v2: bool,
+    pub(crate) checks: Checks,
     pub(crate) schema: &'a Schema,
 }
 
@@ -100,15 +105,23 @@ impl Document {
         Arc::ptr_eq(self, other) || (nothing && is_same())
     }
 
-    /// The same document with so many faults at most, and one at least. The others are counted.
+    /// The number of faults and violations that are described.
+    pub(crate) fn described(&self) -> usize {
+        self.faults.len() + self.violations.len()
+    }
+
+    /// The same document with so many faults at most, and one at least, and as many violations. The
+    /// others are counted.
     pub(crate) fn with_faults(self: Arc<Self>, most: usize) -> Arc<Self> {
         let most = most.max(1);
-        if self.faults.len() <= most {
+        if self.faults.len() <= most && self.violations.len() <= most {
             return self;
         }
         let mut document = Arc::unwrap_or_clone(self);
-        document.more_faults += document.faults.len() - most;
+        document.more_faults += document.faults.len().saturating_sub(most);
         document.faults.truncate(most);
+        document.more_violations += document.violations.len().saturating_sub(most);
+        document.violations.truncate(most);
         Arc::new(document)
     }
 }
@@ -132,12 +145,18 @@ impl Parsing<'_> {
 
     /// Parses a whole text. A parser that panics is a fault of this file and concerns no other.
     fn parse_caught(self, bytes: &[u8]) -> Result<Document, Wrong> {
-        let Self { found, v2, schema, .. } = self;
-        let parse = AssertUnwindSafe(|| document::parse(schema, found.format, bytes));
-        let Parsed { resources, faults, more_faults, is_blank } =
-            catch_unwind(parse).map_err(|_| Wrong::Panicked)?;
-        let mut document = Document { more_faults, is_blank, ..Document::default() };
+        let Self { found, v2, checks, schema, .. } = self;
+        let parse =
+            AssertUnwindSafe(|| document::parse_checked(schema, found.format, bytes, checks));
+        let parsed = catch_unwind(parse).map_err(|_| Wrong::Panicked)?;
+        let Parsed { resources, faults, more_faults, violations, more_violations, is_blank } =
+            parsed;
+        let mut document =
+            Document { more_faults, more_violations, is_blank, ..Document::default() };
         document.faults = self.rendered(faults, bytes);
+        let told = self.rendered(violations.iter().map(|it| it.fault.clone()).collect(), bytes);
+        let told = told.into_iter().zip(&violations).map(|(fault, broken)| fault.of_rule(broken));
+        document.violations = told.collect();
         for parsed in resources {
             let kind = parsed.type_url.short();
             let name = cut(parsed.resource.name().as_str(), MAX_NAME_BYTES);
@@ -145,6 +164,7 @@ impl Parsing<'_> {
                 file: Some(found.path.to_path_buf()),
                 line: Some(parsed.position.line),
                 message: format!("{kind} `{name}`: {warning}"),
+                code: warning.code,
             });
             document.warnings.extend(warnings);
             let old = v2.then(|| to_v2(schema, &parsed.type_url, &parsed.resource));
@@ -225,11 +245,11 @@ impl Parsing<'_> {
         Some(parts)
     }
 
-    /// Parses a piece. Returns `None` if it has a fault.
+    /// Parses a piece. Returns `None` if it has a fault or breaks a rule.
     fn part(self, piece: &Piece<'_>, hash: u128) -> Option<DocumentPart> {
         let document = self.parse_caught(piece.text.as_bytes()).ok()?;
         let part = DocumentPart { hash, document: Arc::new(document) };
-        part.document.faults.is_empty().then_some(part)
+        (part.document.described() == 0).then_some(part)
     }
 }
 
@@ -260,7 +280,7 @@ mod tests {
     /// or none at all.
     fn piece() -> impl Strategy<Value = String> {
         let cluster = "\"@type\": t/envoy.config.cluster.v3.Cluster";
-        let good = (0..12u8, 1..3u8).prop_map(move |(name, seconds)| {
+        let good = (0..12u8, 0..3u8).prop_map(move |(name, seconds)| {
             format!(
                 "{cluster}\nname: c{name}\nconnect_timeout: {seconds}s\n\
                  eds_cluster_config: {{ eds_config: {{ path: /a }} }}\n"
@@ -274,12 +294,13 @@ mod tests {
         prop_oneof![20 => good, 1 => rest]
     }
 
-    fn told(document: &Document) -> (Vec<String>, &[Fault], &[Warning], bool) {
+    fn told(document: &Document) -> (Vec<String>, [&[Fault]; 2], &[Warning], bool) {
         let resources = document
             .resources
             .iter()
             .map(|it| format!("{:?} {:?} {} {:?}", it.type_url, it.resource, it.position, it.v2));
-        (resources.collect(), &document.faults, &document.warnings, document.is_blank)
+        let faults = [&document.faults[..], &document.violations[..]];
+        (resources.collect(), faults, &document.warnings, document.is_blank)
     }
 
     proptest! {
@@ -290,8 +311,8 @@ mod tests {
             texts in vec(vec(piece(), 1..8), 1..6),
             v2 in any::<bool>(),
         ) {
-            let (found, schema) = (found(), Schema::bundled());
-            let parsing = Parsing { found: &found, quotes: &|| true, v2, schema: &schema };
+            let (found, schema, checks) = (found(), Schema::bundled(), Checks { rules: v2 });
+            let parsing = Parsing { found: &found, quotes: &|| true, v2, checks, schema: &schema };
             let mut before = None;
             for text in texts {
                 let text = text.join("---\n");
@@ -308,7 +329,13 @@ mod tests {
         let (found, schema, faulty) = (found(), Schema::bundled(), AtomicUsize::new(0));
         // Each text with a fault asks whether it may be quoted.
         let quotes = || faulty.fetch_add(1, Ordering::Relaxed) > 0;
-        let parsing = Parsing { found: &found, quotes: &quotes, v2: false, schema: &schema };
+        let parsing = Parsing {
+            found: &found,
+            quotes: &quotes,
+            v2: false,
+            checks: Checks::default(),
+            schema: &schema,
+        };
         // They are too few for several threads.
         let document = parsing.document("nonsense: 1\n---\n".repeat(20).as_bytes(), None).unwrap();
         assert_eq!(document.faults.len() + document.more_faults, 20);
@@ -318,7 +345,13 @@ mod tests {
     #[test]
     fn a_piece_that_was_there_before_is_not_read_again() {
         let (found, schema) = (found(), Schema::bundled());
-        let parsing = Parsing { found: &found, quotes: &|| true, v2: false, schema: &schema };
+        let parsing = Parsing {
+            found: &found,
+            quotes: &|| true,
+            v2: false,
+            checks: Checks::default(),
+            schema: &schema,
+        };
         let cluster = |name: &str| {
             format!("{{ \"@type\": t/envoy.config.cluster.v3.Cluster, name: {name} }}\n")
         };

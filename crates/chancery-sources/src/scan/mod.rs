@@ -354,10 +354,10 @@ impl Scan<'_> {
     fn warn(&mut self, shown: &Path, message: &str) {
         let warnings = &mut self.listing.warnings;
         if warnings.len() < MAX_WARNINGS {
-            warnings.push(Warning::of_file(shown, message));
+            warnings.push(Warning::of_file("file/ignored", shown, message));
         } else if warnings.len() == MAX_WARNINGS {
             let message = format!("more than {MAX_WARNINGS} files are ignored");
-            warnings.push(Warning::of_file(&self.options.directory, message));
+            warnings.push(Warning::of_file("file/ignored", &self.options.directory, message));
         }
     }
 

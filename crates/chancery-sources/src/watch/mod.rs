@@ -115,7 +115,7 @@ impl Watcher {
     /// The places that cannot be watched; changes there are found by sweeps alone.
     pub(crate) fn trouble(&self) -> impl Iterator<Item = Warning> {
         self.trouble.iter().map(|(path, error)| {
-            Warning::of_file(path, format!("cannot be watched, only swept: {error}"))
+            Warning::of_file("watch", path, format!("cannot be watched, only swept: {error}"))
         })
     }
 }

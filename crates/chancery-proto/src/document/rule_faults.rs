@@ -1,0 +1,262 @@
+//! The rules that the resources of a text break, as faults with places.
+//!
+//! Not here: the rules (`crate::rules`), and the lookup of a place in a tree (`places`).
+
+use chancery_core::{ResourceName, TypeUrl};
+use prost_reflect::{DynamicMessage, ReflectMessage};
+
+use super::collect::Location;
+use super::{BrokenRule, Fault, MAX_FAULTS, places};
+use crate::resource::is_wrapper;
+use crate::rules::{Depth, RuleName, Violation};
+use crate::schema::Schema;
+use crate::{any, lint};
+
+/// The broken rules of one text, of which the first are described.
+#[derive(Default)]
+pub(super) struct RuleFaults {
+    /// Each with the value that the field has, which may be quoted or not.
+    first: Vec<(BrokenRule, Option<String>)>,
+    more: usize,
+}
+
+impl RuleFaults {
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.is_empty()
+    }
+
+    /// Checks a resource, which `message` is or wraps.
+    pub(super) fn check(
+        &mut self,
+        schema: &Schema,
+        type_url: &TypeUrl,
+        name: &ResourceName,
+        message: &DynamicMessage,
+        place: &Location<'_, '_>,
+    ) {
+        let wrapped = is_wrapper(message.descriptor().full_name());
+        let inner =
+            wrapped.then(|| any::open(message.get_field_by_name("resource")?.as_message()?));
+        let inner = inner.flatten();
+        let body = inner.as_ref().unwrap_or(message);
+        let found = schema.rules().check(body, Depth::Whole);
+        let is_for_grpc = !found.is_empty() && lint::is_grpc_listener(type_url, body);
+        self.more += found.more + found.more_warnings;
+        for violation in found.first.into_iter().chain(found.warnings) {
+            if self.first.len() >= MAX_FAULTS {
+                self.more += 1;
+                continue;
+            }
+            let (fault, value) = fault(&violation, wrapped, place);
+            let (type_url, name) = (type_url.clone(), name.clone());
+            let rule = violation.rule;
+            let is_accepted = is_for_grpc || rule.is_warning();
+            self.first.push((BrokenRule { type_url, name, rule, is_accepted, fault }, value));
+        }
+    }
+
+    /// The broken rules by their places, and the number of those that are left out.
+    pub(super) fn into_told(self, confidential: bool) -> (Vec<BrokenRule>, usize) {
+        let told = self.first.into_iter().map(|(mut broken, value)| {
+            if confidential {
+                broken.fault = broken.fault.confidential();
+            } else if let Some(value) = value {
+                broken.fault.message = format!("{}, found {value}", broken.fault.message);
+            }
+            broken
+        });
+        let mut told: Vec<_> = told.collect();
+        told.sort_by_key(|broken| broken.fault.position);
+        (told, self.more)
+    }
+}
+
+/// A violation as a fault of the text, and the value that may be quoted.
+fn fault(
+    violation: &Violation,
+    wrapped: bool,
+    place: &Location<'_, '_>,
+) -> (Fault, Option<String>) {
+    let found = place.node.map(|node| places::find(node, place.dialect, wrapped, &violation.steps));
+    // A text can set a field to the value that it has anyway.
+    let is_missing = violation.is_unset && found.is_none_or(|found| !found.whole);
+    let message = match is_missing && !says_that_it_is_missing(violation.rule) {
+        true => format!("is not set, and {}", violation.message),
+        false => violation.message.clone(),
+    };
+    let inner = if wrapped { "resource" } else { "" };
+    let parts = [place.path.as_str(), inner, violation.path.as_str()];
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let mut fault = Fault::new(message).under(parts.join(".")).of_code(violation.rule.code());
+    fault.position = found.map(|found| found.position);
+    (fault, violation.found.clone().filter(|_| !is_missing))
+}
+
+/// Returns true for the rules whose sentences say that a field is not set.
+fn says_that_it_is_missing(rule: RuleName) -> bool {
+    [RuleName::REQUIRED, RuleName::ONEOF, RuleName::ENUM_DISALLOWED, RuleName::ENUM_DEPRECATED]
+        .contains(&rule)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Checks, Format, Parsed, Renderer, parse, parse_checked};
+    use super::*;
+
+    fn checked(format: Format, text: &str) -> Parsed {
+        let parsed =
+            parse_checked(&Schema::bundled(), format, text.as_bytes(), Checks { rules: true });
+        assert_eq!(parsed.faults, []);
+        parsed
+    }
+
+    /// The places and sentences of all broken rules.
+    fn told(format: Format, text: &str) -> Vec<String> {
+        let parsed = checked(format, text);
+        parsed.violations.iter().map(|it| it.fault.to_string()).collect()
+    }
+
+    const LISTENER: &str = "\
+- \"@type\": type.googleapis.com/envoy.config.listener.v3.Listener
+  name: a
+  filterChains:
+  - filters:
+    - name: hcm
+      typed_config:
+        \"@type\": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+        stat_prefix: ''
+        route_config: {virtual_hosts: [{name: a, domains: []}]}
+    - name: b
+      typedConfig: &raw
+        \"@type\": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy
+        cluster: x
+        max_connect_attempts: 0
+";
+
+    #[test]
+    fn a_violation_in_yaml_points_at_the_value_or_at_the_message_that_lacks_it() {
+        assert_eq!(
+            told(Format::Yaml, LISTENER),
+            [
+                "line 8, column 22: [0].filter_chains[0].filters[0].typed_config.stat_prefix: must not \
+                 be empty",
+                "line 9, column 50: [0].filter_chains[0].filters[0].typed_config.route_config.\
+                 virtual_hosts[0].domains: must not be empty",
+                "line 11, column 7: [0].filter_chains[0].filters[1].typed_config.stat_prefix: is not \
+                 set, and must not be empty",
+                "line 14, column 31: [0].filter_chains[0].filters[1].typed_config.max_connect_attempts: \
+                 must be at least 1, found 0",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_violation_in_json_has_its_place_too() {
+        let text = r#"{ "@type": "t/envoy.config.cluster.v3.Cluster", "name": "a",
+  "connectTimeout": "0s", "load_assignment": {} }"#;
+        assert_eq!(
+            told(Format::Json, text),
+            [
+                "line 2, column 21: connect_timeout: must be greater than 0s, found 0s",
+                "line 2, column 27: load_assignment.cluster_name: is not set, and must not be empty",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_violation_in_protobuf_text_has_its_place_too() {
+        let text = "\
+resources {
+  [type.googleapis.com/envoy.config.cluster.v3.Cluster] {
+    name: \"a\"
+    connect_timeout { seconds: 0 }
+    load_assignment { cluster_name: \"a\" endpoints { priority: 1 } endpoints { priority: 500 } }
+    typed_extension_protocol_options {
+      key: \"x\"
+      value { [type.googleapis.com/envoy.config.core.v3.Address] { } }
+    }
+  }
+}
+";
+        assert_eq!(
+            told(Format::Text, text),
+            [
+                "line 4, column 5: resources[0].connect_timeout: must be greater than 0s, found 0s",
+                "line 5, column 89: resources[0].load_assignment.endpoints[1].priority: must be at most \
+                 128, found 500",
+                "line 8, column 15: resources[0].typed_extension_protocol_options[\"x\"].address: is \
+                 required: set `socket_address`, `pipe` or `envoy_internal_address`",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_wrapper_is_looked_into() {
+        let text = "{ \"@type\": t/envoy.service.discovery.v3.Resource, name: a,\n\
+                    resource: { \"@type\": t/envoy.config.cluster.v3.Cluster,\n  lb_policy: RANDOM,\n\
+                    connect_timeout: -1s } }";
+        let lines = told(Format::Yaml, text);
+        assert_eq!(lines[0], "line 2, column 1: resource.name: is not set, and must not be empty");
+        assert!(lines[1].starts_with("line 4, column 18: resource.connect_timeout"), "{lines:?}");
+    }
+
+    #[test]
+    fn a_binary_file_has_paths_and_no_places() {
+        let schema = Schema::bundled();
+        let response = schema.message("envoy.service.discovery.v3.DiscoveryResponse").unwrap();
+        let text = "resources { [t/envoy.config.cluster.v3.Cluster] { name: 'a' lb_policy: 99 } }";
+        let response = DynamicMessage::parse_text_format(response, text).unwrap();
+        let bytes = prost::Message::encode_to_vec(&response);
+        let parsed = parse_checked(&schema, Format::Binary, &bytes, Checks { rules: true });
+        let fault = &parsed.violations[0].fault;
+        assert_eq!(fault.to_string(), "resources[0].lb_policy: must be a value of `LbPolicy`");
+        assert!(fault.confidential);
+    }
+
+    #[test]
+    fn a_text_that_may_hold_secrets_is_not_quoted() {
+        let text = "\"@type\": t/envoy.config.cluster.v3.Cluster\nname: a\nconnect_timeout: 0s\n\
+                    metadata: {filter_metadata: {a: {password: x}}}\n";
+        let parsed = checked(Format::Yaml, text);
+        let fault = &parsed.violations[0].fault;
+        assert!(fault.confidential);
+        assert_eq!(fault.message, "must be greater than 0s");
+        assert!(!Renderer::new("a.yaml", Some(text)).render(fault).contains("0s\n  |"));
+    }
+
+    #[test]
+    fn a_listener_for_grpc_is_accepted_by_those_who_ask_for_it() {
+        let hcm = "\"@type\": t/envoy.extensions.filters.network.http_connection_manager.v3.\
+                   HttpConnectionManager";
+        let api = format!("api_listener: {{api_listener: {{{hcm}}}}}");
+        let filter =
+            format!("filter_chains: [{{filters: [{{name: a, typed_config: {{{hcm}}}}}]}}]");
+        for (rest, is_accepted) in [(api, true), (filter, false)] {
+            let listener = "type.googleapis.com/envoy.config.listener.v3.Listener";
+            let text = format!("\"@type\": {listener}\nname: a\n{rest}\n");
+            let parsed = checked(Format::Yaml, &text);
+            assert!(!parsed.violations.is_empty());
+            assert!(parsed.violations.iter().all(|it| it.is_accepted == is_accepted), "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_checked_unless_it_is_asked_for_and_the_resources_stay() {
+        let schema = Schema::bundled();
+        let parsed = parse(&schema, Format::Yaml, LISTENER.as_bytes());
+        assert!(parsed.violations.is_empty());
+        let checked = checked(Format::Yaml, LISTENER);
+        assert_eq!(checked.resources.len(), parsed.resources.len());
+        assert_eq!(checked.violations[0].rule.code(), "rule/string-min-len");
+        assert_eq!(checked.violations[0].name.as_str(), "a");
+    }
+
+    #[test]
+    fn of_many_violations_the_first_are_told_and_all_are_counted() {
+        let cluster = "- \"@type\": t/envoy.config.cluster.v3.Cluster\n  name: c";
+        let text: String =
+            (0..150).map(|at| format!("{cluster}{at}\n  connect_timeout: 0s\n")).collect();
+        let parsed = checked(Format::Yaml, &text);
+        assert_eq!((parsed.violations.len(), parsed.more_violations), (MAX_FAULTS, 50));
+    }
+}
