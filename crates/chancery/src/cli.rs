@@ -5,6 +5,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::bench::Bench;
+use crate::check::CheckArgs;
 use crate::config::ServeFlags;
 use crate::get::GetArgs;
 use crate::watch::WatchArgs;
@@ -22,6 +23,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     // The help of each is the documentation of its struct.
     Serve(Box<ServeFlags>),
+    Check(Box<CheckArgs>),
     Get(Box<GetArgs>),
     Watch(Box<WatchArgs>),
     Bench(Box<Bench>),

@@ -42,6 +42,12 @@ impl Failure {
         Self::new(FailureKind::Negative, error.into())
     }
 
+    /// A negative answer that was given on stdout, so that nothing is left to say.
+    pub(crate) fn told() -> Self {
+        let (details, misuse, error, hint) = (String::new(), None, None, None);
+        Self { kind: FailureKind::Negative, misuse, details, error, hint }
+    }
+
     /// Something the command needs did not work.
     pub(crate) fn broken(error: impl Into<anyhow::Error>) -> Self {
         Self::new(FailureKind::Broken, error.into())

@@ -60,6 +60,26 @@ impl Finding {
         &self.file
     }
 
+    /// The number of the line, from 1.
+    pub(crate) fn line(&self) -> Option<u32> {
+        self.line
+    }
+
+    /// The number of the character in the line, from 1.
+    pub(crate) fn column(&self) -> Option<u32> {
+        self.column
+    }
+
+    /// The path of the field.
+    pub(crate) fn field(&self) -> &str {
+        &self.field
+    }
+
+    /// The description of the fault.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The hint on how to repair it, if there is one.
     pub(crate) fn hint(&self) -> Option<&str> {
         self.hint.as_deref()

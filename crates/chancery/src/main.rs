@@ -6,6 +6,7 @@
 mod admin;
 mod ask;
 mod bench;
+mod check;
 mod cli;
 mod config;
 mod counts_by_file;
@@ -46,6 +47,7 @@ fn run() -> Result<(), Failure> {
     };
     let ended = match cli.command {
         Command::Serve(flags) => serve::run(&flags),
+        Command::Check(flags) => check::run(&flags),
         Command::Get(flags) => get::run(&flags),
         Command::Watch(flags) => watch::run(&flags),
         Command::Bench(flags) => bench::run(&flags),

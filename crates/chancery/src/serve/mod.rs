@@ -37,9 +37,10 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+pub(crate) use self::audiences::without_files;
 use self::change_applier::ChangeApplier;
-pub(crate) use self::first::schema;
-use self::grouping::Grouping;
+pub(crate) use self::first::{exists, schema};
+pub(crate) use self::grouping::Grouping;
 use self::listeners::Listeners;
 use self::metrics::LoadMetrics;
 use self::reloads::Reloads;
@@ -70,7 +71,7 @@ pub(crate) fn run(flags: &ServeFlags) -> Result<(), Failure> {
     if config.limits.max_cache_bytes.is_some() {
         warn!("`limits.max-cache-bytes` has no effect any more: remove it");
     }
-    first::exists(&flags.dir)?;
+    exists(&flags.dir)?;
     let schema = schema(&config.descriptor_sets)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .event_interval(TASKS_BETWEEN_READS)

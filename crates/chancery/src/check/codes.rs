@@ -1,0 +1,128 @@
+//! The codes of findings, and what each weighs. `docs/checks.md` describes all of them.
+//!
+//! A code is stable, because people switch findings off by it and programs sort by it. The part
+//! before a `/` is its class.
+
+use chancery_proto::rules::RuleName;
+use serde::Serialize;
+
+/// The weight of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Severity {
+    /// It is not served, or Envoy rejects it.
+    Error,
+    /// It is served, and somebody may want it otherwise.
+    Warning,
+}
+
+/// The codes that are counted as errors, or left out, whatever they are by themselves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Weights {
+    pub(super) deny: Vec<String>,
+    pub(super) allow: Vec<String>,
+}
+
+/// The codes of errors that are no rules of messages.
+pub(super) const ERRORS: [&str; 16] = [
+    "config",
+    "syntax",
+    "unknown-field",
+    "unknown-type",
+    "wrong-value",
+    "wrong-message",
+    "wrong-resource",
+    "duplicate-name",
+    "directory",
+    "file/emptied",
+    "file/unreadable",
+    "file/symlink",
+    "file/not-regular",
+    "file/name",
+    "file/limit",
+    "file/parser",
+];
+
+/// The codes of warnings that are no rules of messages.
+pub(super) const WARNINGS: [&str; 11] = [
+    DANGLING,
+    GROUP_WITHOUT_FILES,
+    UNSUPPORTED_RULE,
+    "grpc",
+    "vhds/host-name",
+    "secret/outside-sds",
+    "file/empty",
+    "file/ignored",
+    "directory/empty",
+    "directory/moving",
+    "watch",
+];
+
+pub(super) const DANGLING: &str = "dangling-reference";
+pub(super) const GROUP_WITHOUT_FILES: &str = "group-without-files";
+pub(super) const UNSUPPORTED_RULE: &str = "unsupported-rule";
+
+/// All codes.
+pub(super) fn all() -> impl Iterator<Item = &'static str> {
+    let rules = RuleName::ALL.iter().map(|rule| rule.code());
+    ERRORS.into_iter().chain(WARNINGS).chain(rules)
+}
+
+/// Returns true for a code or a class.
+pub(super) fn is_known(code: &str) -> bool {
+    all().any(|known| has(known, code))
+}
+
+/// Returns true if the code of a finding is this one, or of this class.
+fn has(code: &str, wanted: &str) -> bool {
+    code == wanted || code.split_once('/').is_some_and(|(class, _)| class == wanted)
+}
+
+impl Weights {
+    /// The weight of a finding, or `None` if it is left out.
+    pub(super) fn of(&self, code: &str, severity: Severity) -> Option<Severity> {
+        let is_in = |codes: &[String]| codes.iter().any(|wanted| has(code, wanted));
+        // The one who denies a class and allows one code of it means the code.
+        let exact = |codes: &[String]| codes.iter().any(|wanted| wanted == code);
+        match (is_in(&self.allow), is_in(&self.deny)) {
+            (true, true) if exact(&self.deny) && !exact(&self.allow) => Some(Severity::Error),
+            (true, _) => None,
+            (false, true) => Some(Severity::Error),
+            (false, false) => Some(severity),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_can_be_denied_or_allowed_alone_or_with_its_class() {
+        let of = |deny: &[&str], allow: &[&str], code| {
+            let own = |codes: &[&str]| codes.iter().map(|code| (*code).to_owned()).collect();
+            Weights { deny: own(deny), allow: own(allow) }.of(code, Severity::Warning)
+        };
+        assert_eq!(of(&[], &[], "grpc"), Some(Severity::Warning));
+        assert_eq!(of(&["file"], &[], "file/empty"), Some(Severity::Error));
+        assert_eq!(of(&["file"], &["file/empty"], "file/empty"), None);
+        assert_eq!(of(&["file/empty"], &["file"], "file/empty"), Some(Severity::Error));
+        assert_eq!(of(&[], &["grpc"], "grpc"), None);
+    }
+
+    #[test]
+    fn codes_are_known_and_unique() {
+        assert!(is_known("grpc") && is_known("rule") && is_known("rule/string-min-len"));
+        assert!(!is_known("rules") && !is_known(""));
+        let codes: std::collections::BTreeSet<_> = all().collect();
+        assert_eq!(codes.len(), all().count());
+    }
+
+    #[test]
+    fn every_code_is_documented() {
+        let page = include_str!("../../../../docs/checks.md");
+        for code in all() {
+            assert!(page.contains(&format!("`{code}`")), "{code}");
+        }
+    }
+}

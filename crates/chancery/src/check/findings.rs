@@ -1,0 +1,89 @@
+//! All findings of one directory, in the order in which they are told.
+
+use chancery_catalog::Catalog;
+use chancery_proto::Schema;
+use chancery_server::Audiences;
+use chancery_sources::LoadReport;
+
+use super::codes::{GROUP_WITHOUT_FILES, Severity, UNSUPPORTED_RULE, Weights};
+use super::finding::Finding;
+use crate::config::Config;
+use crate::counts_by_file::CountsByFile;
+use crate::finding::Finding as ConfigFinding;
+use crate::serve::{Grouping, without_files};
+
+/// All findings.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Findings {
+    pub(super) all: Vec<Finding>,
+    /// The numbers of errors and of warnings that nobody described.
+    pub(super) more_errors: CountsByFile,
+    pub(super) more_warnings: usize,
+    /// The numbers of files and resources, if they were read.
+    pub(super) read: Option<(usize, usize)>,
+}
+
+impl Findings {
+    /// The fault of a configuration without which nothing can be read.
+    pub(super) fn of_config(fault: &ConfigFinding) -> Self {
+        Self { all: vec![Finding::from(fault)], ..Self::default() }
+    }
+
+    /// The findings of a load.
+    pub(super) fn of_load(report: &LoadReport) -> Self {
+        let errors = report.faults.iter().chain(&report.violations).map(Finding::from);
+        let warnings = report.present_warnings.iter().map(Finding::from);
+        let more_errors = report.more_faults.iter().chain(&report.more_violations).collect();
+        let more_warnings = report.warning_count - report.present_warnings.len();
+        let all = errors.chain(warnings).collect();
+        let read = Some((report.files, report.resources));
+        Self { all, more_errors, more_warnings, read }
+    }
+
+    /// Adds the rules of message types that are not enforced.
+    pub(super) fn add_rules(&mut self, schema: &Schema) {
+        let unsupported = schema.rules().unsupported();
+        self.all.extend(unsupported.into_iter().map(|it| {
+            let message = format!("the rule of `{}` is not checked: {}", it.field, it.rule);
+            Finding::warning(UNSUPPORTED_RULE, message)
+        }));
+    }
+
+    /// Adds the groups that rules name and for which there are no files.
+    pub(super) fn add_groups(&mut self, config: &Config, catalog: Catalog) {
+        let audiences = Audiences::new(catalog, Grouping::new(config));
+        self.all.extend(without_files(&audiences).into_iter().map(|group| {
+            let message = format!("group `{group}` has rules and no files below `groups/{group}`");
+            Finding::warning(GROUP_WITHOUT_FILES, message)
+        }));
+    }
+
+    /// The findings as they weigh, without those that are left out, by file and place. Those about no
+    /// file come last.
+    pub(super) fn weighed(mut self, weights: &Weights) -> Self {
+        self.all.retain_mut(|finding| match weights.of(finding.code, finding.severity) {
+            Some(severity) => {
+                finding.severity = severity;
+                true
+            }
+            None => false,
+        });
+        self.all.sort_by(|one, other| {
+            let order = |finding: &Finding| {
+                (finding.file.is_none(), finding.file.clone(), finding.line, finding.column)
+            };
+            order(one).cmp(&order(other))
+        });
+        self
+    }
+
+    /// The number of findings of a weight, with those that nobody described.
+    pub(super) fn count(&self, severity: Severity) -> usize {
+        let told = self.all.iter().filter(|finding| finding.severity == severity).count();
+        let more = match severity {
+            Severity::Error => self.more_errors.total(),
+            Severity::Warning => self.more_warnings,
+        };
+        told + more
+    }
+}

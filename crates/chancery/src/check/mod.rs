@@ -1,0 +1,44 @@
+//! `chancery check`: reads a directory as `serve` would, serves nothing, and tells everything that is
+//! wrong with it at once.
+//!
+//! The directory is loaded by the code of `serve`, with the same options and limits. What is found has
+//! a code, and the code says what it weighs ([`codes`]). Not here: the rules (`chancery-proto`), and
+//! the reading of files (`chancery-sources`).
+
+mod codes;
+mod finding;
+mod findings;
+mod options;
+mod output;
+
+use chancery_sources::Directory;
+
+use self::findings::Findings;
+pub(crate) use self::options::CheckArgs;
+use crate::config::{self, FileContent, InvalidConfig};
+use crate::exit::Failure;
+use crate::serve::{exists, schema};
+
+/// Runs the command.
+pub(crate) fn run(flags: &CheckArgs) -> Result<(), Failure> {
+    let weights = flags.weights()?;
+    exists(&flags.dir)?;
+    let content = FileContent::read(&flags.dir);
+    let config = match config::parsed(&flags.serve_flags(), &content) {
+        Ok(config) => config,
+        // Without it, nobody knows which files are resources.
+        Err(InvalidConfig::Broken(broken)) => {
+            return output::write(flags.output, Findings::of_config(&broken).weighed(&weights));
+        }
+        Err(unreadable) => return Err(unreadable.into()),
+    };
+    let schema = schema(&config.descriptor_sets)?;
+    let mut source = config.source(&flags.dir);
+    source.checks.rules = true;
+    let mut directory = Directory::new(source, schema.clone());
+    let report = directory.load();
+    let mut findings = Findings::of_load(&report);
+    findings.add_rules(&schema);
+    findings.add_groups(&config, directory.catalog());
+    output::write(flags.output, findings.weighed(&weights))
+}

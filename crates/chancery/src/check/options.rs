@@ -1,0 +1,92 @@
+//! The flags of `chancery check`: these structs are its help.
+
+use std::path::PathBuf;
+
+use clap::builder::BoolishValueParser;
+use clap::{Args, ValueEnum};
+
+use super::codes::{self, Weights};
+use crate::config::ServeFlags;
+use crate::exit::Failure;
+
+/// Check the xDS resources in a directory, and serve nothing
+///
+/// Reads DIR as `chancery serve DIR` would, with DIR/chancery.yaml, and prints everything that is
+/// wrong with it: files that cannot be used, resources that Envoy would reject because they break a
+/// rule of its API, references that lead nowhere, and what gRPC clients refuse. Findings are written
+/// to stdout, each with a code, the file, the line and the column. docs/checks.md describes all
+/// codes.
+#[derive(Args, Clone, Debug)]
+#[command(verbatim_doc_comment, after_long_help = AFTER_HELP, arg_required_else_help = true)]
+pub(crate) struct CheckArgs {
+    /// The directory that holds the resources
+    pub(super) dir: PathBuf,
+
+    /// The format in which findings are printed
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = FindingFormat::Text)]
+    #[arg(help_heading = "Output")]
+    pub(super) output: FindingFormat,
+
+    /// Count findings with this code, or of this class, as errors; may be given several times
+    #[arg(long, value_name = "CODE", value_delimiter = ',', help_heading = "Output")]
+    deny: Vec<String>,
+
+    /// Leave out findings with this code, or of this class; may be given several times
+    #[arg(long, value_name = "CODE", value_delimiter = ',', help_heading = "Output")]
+    allow: Vec<String>,
+
+    /// File with more message types, a FileDescriptorSet; may be given several times
+    #[arg(long = "descriptor-set", value_name = "FILE", env = "CHANCERY_DESCRIPTOR_SET")]
+    #[arg(value_delimiter = ',', help_heading = "Resources", hide_env_values = true)]
+    descriptor_sets: Vec<PathBuf>,
+
+    /// Check as for a server that has the v2 types too
+    #[arg(long, env = "CHANCERY_ENABLE_V2", help_heading = "Resources", hide_env_values = true)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_possible_values = true)]
+    enable_v2: Option<bool>,
+}
+
+/// The format of findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum FindingFormat {
+    /// Several lines for each, with the line of the file, and a line of counts
+    Text,
+    /// One line with a JSON object for each: {code, severity, file, line, column, …}
+    Json,
+}
+
+impl CheckArgs {
+    /// The flags of a `serve` that would read the directory in the same way.
+    pub(super) fn serve_flags(&self) -> ServeFlags {
+        ServeFlags {
+            dir: self.dir.clone(),
+            descriptor_sets: self.descriptor_sets.clone(),
+            enable_v2: self.enable_v2,
+            ..ServeFlags::default()
+        }
+    }
+
+    /// The weights of findings. A code that does not exist is a slip.
+    pub(super) fn weights(&self) -> Result<Weights, Failure> {
+        for (flag, codes) in [("--deny", &self.deny), ("--allow", &self.allow)] {
+            if let Some(unknown) = codes.iter().find(|code| !codes::is_known(code)) {
+                let why = format!("`{flag} {unknown}`: no finding has this code, and no class");
+                return Err(Failure::misuse(why));
+            }
+        }
+        Ok(Weights { deny: self.deny.clone(), allow: self.allow.clone() })
+    }
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  chancery check examples/quickstart
+  chancery check config/ -o json | jq -r 'select(.severity == \"error\") | .file' | sort -u
+  chancery check config/ --deny dangling-reference --allow grpc
+
+Exit codes:
+  0   nothing is wrong, or there are only warnings
+  1   there are errors
+  2   the directory, chancery.yaml or a descriptor set cannot be read
+  64  the command line is wrong";

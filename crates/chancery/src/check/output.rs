@@ -1,0 +1,65 @@
+//! The findings as text for people, or as JSON for programs, and the end of the command.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+
+use chancery_core::printable::{PrintForm, printable};
+
+use super::codes::Severity;
+use super::findings::Findings;
+use super::options::FindingFormat;
+use crate::exit::Failure;
+
+/// Prints the findings. Errors are a negative answer.
+pub(super) fn write(format: FindingFormat, findings: Findings) -> Result<(), Failure> {
+    let (text, form) = match format {
+        FindingFormat::Text => (as_text(&findings), PrintForm::Lines),
+        FindingFormat::Json => (as_json(&findings), PrintForm::Json),
+    };
+    let written = io::stdout().write_all(printable(&text, form).as_bytes());
+    if let Err(error) = written.and_then(|()| io::stdout().flush()) {
+        // Whoever closed the pipe has read enough.
+        if error.kind() != io::ErrorKind::BrokenPipe {
+            return Err(Failure::broken(
+                anyhow::Error::new(error).context("cannot write to stdout"),
+            ));
+        }
+    }
+    match findings.count(Severity::Error) {
+        0 => Ok(()),
+        _ => Err(Failure::told()),
+    }
+}
+
+fn as_text(findings: &Findings) -> String {
+    let mut text = String::new();
+    for finding in &findings.all {
+        text += &finding.rendered();
+        text += "\n";
+    }
+    if let Some(line) = findings.more_errors.line("error") {
+        let _ = writeln!(text, "and {line}\n");
+    }
+    if findings.more_warnings > 0 {
+        let _ = writeln!(text, "and {}\n", counted(findings.more_warnings, "more warning"));
+    }
+    let errors = counted(findings.count(Severity::Error), "error");
+    let warnings = counted(findings.count(Severity::Warning), "warning");
+    let _ = match findings.read {
+        Some((files, resources)) => {
+            let (files, resources) = (counted(files, "file"), counted(resources, "resource"));
+            writeln!(text, "{errors}, {warnings} ({files}, {resources})")
+        }
+        None => writeln!(text, "{errors}, {warnings} (nothing else was read)"),
+    };
+    text
+}
+
+fn as_json(findings: &Findings) -> String {
+    let lines = findings.all.iter().filter_map(|finding| serde_json::to_string(finding).ok());
+    lines.map(|line| line + "\n").collect()
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,170 @@
+//! `chancery check` as a user meets it, and the examples of its page.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+mod daemon;
+
+use std::path::Path;
+use std::process::Output;
+
+use daemon::{chancery, cluster, directory, finished};
+
+/// Runs the command on a directory of these files.
+fn check(files: &[(&str, &str)], flags: &[&str]) -> (Option<i32>, String) {
+    let dir = directory(files);
+    let path = dir.path().to_str().unwrap();
+    let Output { status, stdout, stderr } =
+        finished(&mut chancery(&[&["check", path], flags].concat()));
+    let told = [stdout, stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (status.code(), told.concat().replace(path, "DIR"))
+}
+
+const LISTENER: &str = "\
+\"@type\": type.googleapis.com/envoy.config.listener.v3.Listener
+name: a
+filter_chains:
+- filters:
+  - name: tcp
+    typed_config:
+      \"@type\": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy
+      cluster: b
+";
+
+#[test]
+fn everything_wrong_is_told_at_once_with_its_place() {
+    let files = [
+        ("a.yaml", LISTENER),
+        ("b.yaml", &cluster("b", 0)),
+        ("groups/g/c.yaml", "\"@type\": t/envoy.config.cluster.v3.Cluster\nnam: c\n"),
+        ("fine.yaml", &cluster("fine", 1)),
+    ];
+    let (code, told) = check(&files, &[]);
+    assert_eq!(code, Some(1), "{told}");
+    assert_eq!(
+        told,
+        "\
+error[rule/string-min-len]: filter_chains[0].filters[0].typed_config.stat_prefix: is not set, and must \
+not be empty
+ --> DIR/a.yaml:6:5
+  |
+6 |     typed_config:
+  |     ^
+
+error[rule/duration-gt]: connect_timeout: must be greater than 0s, found 0s
+ --> DIR/b.yaml:3:18
+  |
+3 | connect_timeout: 0s
+  |                  ^
+
+error[unknown-field]: nam: unknown field `nam`: `Cluster` has none such
+ --> DIR/groups/g/c.yaml:2:1
+  |
+2 | nam: c
+  | ^
+help: did you mean `name`?
+
+3 errors, 0 warnings (4 files, 3 resources)
+"
+    );
+}
+
+#[test]
+fn nothing_wrong_is_0_and_so_are_warnings_unless_they_are_denied() {
+    let (code, told) = check(&[("a.yaml", &cluster("a", 1))], &[]);
+    assert_eq!((code, told.as_str()), (Some(0), "0 errors, 0 warnings (1 file, 1 resource)\n"));
+    let route = "\"@type\": t/envoy.config.route.v3.RouteConfiguration\nname: a\n\
+                 virtual_hosts: [{name: a, domains: [a], routes: [{match: {prefix: /}, \
+                 route: {cluster: b}}]}]\n";
+    let (code, told) = check(&[("a.yaml", route)], &[]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.starts_with("warning[dangling-reference]: "), "{told}");
+    let (code, told) = check(&[("a.yaml", route)], &["--deny", "dangling-reference"]);
+    assert_eq!(code, Some(1), "{told}");
+    let (code, told) = check(&[("a.yaml", route)], &["--allow", "dangling-reference"]);
+    assert_eq!((code, told.as_str()), (Some(0), "0 errors, 0 warnings (1 file, 1 resource)\n"));
+}
+
+#[test]
+fn programs_get_one_object_for_each_finding() {
+    let (code, told) = check(&[("b.yaml", &cluster("b", 0))], &["-o", "json"]);
+    assert_eq!(code, Some(1));
+    assert_eq!(
+        told,
+        "{\"code\":\"rule/duration-gt\",\"severity\":\"error\",\"file\":\"DIR/b.yaml\",\"line\":3,\
+         \"column\":18,\"field\":\"connect_timeout\",\"message\":\"must be greater than 0s, found \
+         0s\",\"resource_type\":\"cds\",\"resource_name\":\"b\"}\n"
+    );
+}
+
+#[test]
+fn the_configuration_is_that_of_serve() {
+    let bad = cluster("b", 0);
+    let ignoring = [("chancery.yaml", "ignore: [b.yaml]\n"), ("b.yaml", &bad)];
+    assert_eq!(check(&ignoring, &[]).0, Some(0));
+    let (code, told) = check(&[("chancery.yaml", "ignor: [b.yaml]\n"), ("b.yaml", &bad)], &[]);
+    assert_eq!(code, Some(1));
+    assert!(told.starts_with("error[config]: ignor: unknown key `ignor`"), "{told}");
+    assert!(told.ends_with("1 error, 0 warnings (nothing else was read)\n"), "{told}");
+    let tls = "tls: {cert: nowhere.pem, key: nowhere.pem}\n";
+    assert_eq!(check(&[("chancery.yaml", tls), ("a.yaml", &cluster("a", 1))], &[]).0, Some(0));
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_2_and_misuse_64() {
+    let ended = |args: &[&str]| finished(&mut chancery(args)).status.code();
+    assert_eq!(ended(&["check", "/nowhere/at/all"]), Some(2));
+    assert_eq!(ended(&["check"]), Some(64));
+    assert_eq!(ended(&["check", ".", "--deny", "no-such-code"]), Some(64));
+    assert_eq!(ended(&["check", ".", "-o", "yaml"]), Some(64));
+}
+
+#[test]
+fn what_may_be_secret_is_not_quoted() {
+    let secret = "\"@type\": t/envoy.extensions.transport_sockets.tls.v3.Secret\nname: a\n\
+                  tls_certificate: {private_key: {inline_string: hunter2}, certificate_chain: \
+                  {filename: ''}}\n";
+    for flags in [&[][..], &["-o", "json"]] {
+        let (code, told) = check(&[("a.yaml", secret)], flags);
+        assert_eq!(code, Some(1), "{told}");
+        assert!(!told.contains("hunter2"), "{told}");
+    }
+}
+
+#[test]
+fn help_says_how_it_ends() {
+    let help = finished(&mut chancery(&["check", "--help"]));
+    let help = String::from_utf8(help.stdout).unwrap();
+    for told in ["Examples:", "Exit codes:", "docs/checks.md", "--deny", "[default: text]"] {
+        assert!(help.contains(told), "{told} in {help}");
+    }
+}
+
+/// One section of the page: its code, and its examples.
+fn examples(page: &str) -> Vec<(&str, Vec<&str>)> {
+    let sections = page.split("\n### `").skip(1);
+    sections
+        .map(|section| {
+            let (code, rest) = section.split_once('`').unwrap();
+            let blocks = rest.split("```yaml\n").skip(1);
+            (code, blocks.map(|block| block.split_once("```").unwrap().0).collect())
+        })
+        .collect()
+}
+
+#[test]
+fn the_examples_of_the_page_are_what_they_say() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/checks.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let sections = examples(&page);
+    assert!(sections.len() > 15, "{}", sections.len());
+    for (code, blocks) in sections {
+        let [wrong, right] = blocks[..] else { panic!("{code} has {} examples", blocks.len()) };
+        for (text, is_wrong) in [(wrong, true), (right, false)] {
+            let name = text.lines().next().and_then(|line| line.strip_prefix("# "));
+            let name = name.filter(|name| name.ends_with(".yaml")).unwrap_or("a.yaml");
+            let (_, told) = check(&[(name, text)], &["-o", "json"]);
+            let found = told.contains(&format!("\"code\":\"{code}\""));
+            assert_eq!(found, is_wrong, "{code}: {told}{text}");
+        }
+    }
+}
