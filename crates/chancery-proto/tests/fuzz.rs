@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use chancery_core::{DeltaRequest, Request, ResourceName, SotwRequest};
 use chancery_proto::Schema;
-use chancery_proto::document::{Format, parse, pieces, render};
+use chancery_proto::document::{Checks, Format, parse, parse_checked, pieces, render};
 use chancery_proto::frames::{Messages, framed};
 use chancery_proto::json::request_from_json;
 use chancery_proto::show::{Notation, Viewer};
@@ -108,9 +108,14 @@ fn documents(target: &str, format: Format, corpus: &[&str]) {
     }
     fuzz(target, &corpus, |input| {
         let text = String::from_utf8_lossy(input);
-        let parsed = parse(&schema, format, input);
+        let parsed = parse_checked(&schema, format, input, Checks { rules: true });
         for fault in &parsed.faults {
             assert!(!render(fault, "file", Some(&text)).is_empty());
+        }
+        for broken in &parsed.violations {
+            assert!(!broken.fault.to_string().contains(SECRET), "{}", broken.fault);
+            let shown = render(&broken.fault, "file", Some(&text));
+            assert!(!shown.contains(SECRET), "{shown}");
         }
         for found in &parsed.resources {
             let shown = viewer.show(Notation::Yaml, &found.type_url, found.resource.body());
@@ -185,7 +190,7 @@ fn binary() {
     let schema = Schema::bundled();
     assert_eq!(parse(&schema, Format::Binary, cluster).resources.len(), 1);
     fuzz("binary", &[cluster.to_vec(), Vec::new()], |input| {
-        let parsed = parse(&schema, Format::Binary, input);
+        let parsed = parse_checked(&schema, Format::Binary, input, Checks { rules: true });
         assert!(parsed.resources.iter().all(|found| !found.resource.name().as_str().is_empty()));
     });
 }

@@ -34,6 +34,7 @@ fn load_fault(tree: &Tree) -> (Fault, String) {
 
 #[test]
 fn broken_rules_are_told_with_their_places_and_hold_nothing_back() {
+    // S-063
     let bad = "\"@type\": t/envoy.config.cluster.v3.Cluster\nname: b\nconnect_timeout: 0s\n";
     let tree = Tree::with(&[("a.yaml", &documents(&[cluster("a", 1), bad.to_owned()]))]);
     assert!(tree.load().1.violations.is_empty(), "nobody asked");

@@ -119,6 +119,23 @@ fn a_directory_that_is_not_there_is_2_and_misuse_64() {
 }
 
 #[test]
+fn a_directory_with_too_much_in_it_is_not_read() {
+    let files = [("chancery.yaml", "limits: {max-files: 1}\n"), ("a.yaml", ""), ("b.yaml", "")];
+    let (code, told) = check(&files, &[]);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.starts_with("error[file/limit]: there are more than 1 files"), "{told}");
+}
+
+#[test]
+fn the_examples_of_this_repository_have_no_errors() {
+    for name in ["quickstart", "federation/team-a", "federation/team-b"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+        let ended = finished(&mut chancery(&["check", path.to_str().unwrap()]));
+        assert_eq!(ended.status.code(), Some(0), "{name}: {ended:?}");
+    }
+}
+
+#[test]
 fn what_may_be_secret_is_not_quoted() {
     let secret = "\"@type\": t/envoy.extensions.transport_sockets.tls.v3.Secret\nname: a\n\
                   tls_certificate: {private_key: {inline_string: hunter2}, certificate_chain: \

@@ -226,6 +226,7 @@ resources {
 
     #[test]
     fn a_listener_for_grpc_is_accepted_by_those_who_ask_for_it() {
+        // S-063
         let hcm = "\"@type\": t/envoy.extensions.filters.network.http_connection_manager.v3.\
                    HttpConnectionManager";
         let api = format!("api_listener: {{api_listener: {{{hcm}}}}}");

@@ -3,7 +3,7 @@
 use chancery_catalog::Catalog;
 use chancery_proto::Schema;
 use chancery_server::Audiences;
-use chancery_sources::LoadReport;
+use chancery_sources::{LoadReport, Scope};
 
 use super::codes::{GROUP_WITHOUT_FILES, Severity, UNSUPPORTED_RULE, Weights};
 use super::finding::Finding;
@@ -21,6 +21,8 @@ pub(super) struct Findings {
     pub(super) more_warnings: usize,
     /// The numbers of files and resources, if they were read.
     pub(super) read: Option<(usize, usize)>,
+    /// True if the directory could not be read.
+    pub(super) is_unreadable: bool,
 }
 
 impl Findings {
@@ -37,7 +39,8 @@ impl Findings {
         let more_warnings = report.warning_count - report.present_warnings.len();
         let all = errors.chain(warnings).collect();
         let read = Some((report.files, report.resources));
-        Self { all, more_errors, more_warnings, read }
+        let is_unreadable = report.faults.iter().any(|fault| fault.scope == Scope::Directory);
+        Self { all, more_errors, more_warnings, read, is_unreadable }
     }
 
     /// Adds the rules of message types that are not enforced.

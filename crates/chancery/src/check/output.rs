@@ -10,7 +10,7 @@ use super::findings::Findings;
 use super::options::FindingFormat;
 use crate::exit::Failure;
 
-/// Prints the findings. Errors are a negative answer.
+/// Prints the findings. Errors are a negative answer, and a directory that cannot be read is none.
 pub(super) fn write(format: FindingFormat, findings: Findings) -> Result<(), Failure> {
     let (text, form) = match format {
         FindingFormat::Text => (as_text(&findings), PrintForm::Lines),
@@ -26,6 +26,7 @@ pub(super) fn write(format: FindingFormat, findings: Findings) -> Result<(), Fai
         }
     }
     match findings.count(Severity::Error) {
+        _ if findings.is_unreadable => Err(Failure::told().breaks()),
         0 => Ok(()),
         _ => Err(Failure::told()),
     }
