@@ -24,7 +24,7 @@ use chancery_core::Snapshot;
 use crate::audience::Audience;
 use crate::changes::{ChangeSet, Hold};
 use crate::content::LayerContent;
-use crate::dangling::DanglingReferences;
+use crate::dangling::{DanglingReference, DanglingReferences};
 use crate::entry::{Entry, Form, Key};
 use crate::history::History;
 use crate::layer::Layer;
@@ -237,6 +237,15 @@ impl Catalog {
     ///
     /// The same `Arc` comes back until one of them changes.
     pub fn dangling(&self) -> Arc<BTreeSet<String>> {
+        self.look_for_dangling().texts
+    }
+
+    /// The same references as values.
+    pub fn dangling_references(&self) -> Vec<DanglingReference> {
+        self.look_for_dangling().references()
+    }
+
+    fn look_for_dangling(&self) -> DanglingReferences {
         let groups = self.groups();
         let of_group = |name: &Arc<str>| Audience { group: Some(Arc::clone(name)), node: None };
         let wanted: Vec<Audience> = match groups.is_empty() {
@@ -253,7 +262,7 @@ impl Catalog {
         let before = self.lock().dangling.clone();
         let dangling = before.follow(found);
         self.lock().dangling = dangling.clone();
-        dangling.texts
+        dangling
     }
 
     fn last_good(&self) -> Vec<(Layer, Arc<LayerContent>)> {

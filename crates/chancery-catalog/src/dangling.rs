@@ -12,6 +12,15 @@ use crate::audience::Audience;
 /// The references that lead nowhere, by audience. Audiences without any are left out.
 pub(crate) type Lacking = Vec<(Audience, Arc<[Dangling]>)>;
 
+/// A reference that leads nowhere, and everybody for whom it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DanglingReference {
+    /// The reference.
+    pub reference: Dangling,
+    /// The audiences that see it and lack its target.
+    pub audiences: Vec<Audience>,
+}
+
 /// The references that lead nowhere, and what is said of them.
 #[derive(Clone, Default)]
 pub(crate) struct DanglingReferences {
@@ -32,19 +41,37 @@ impl DanglingReferences {
     }
 }
 
-/// One text for each reference, whatever the number of audiences that lack its target.
-fn texts(found: &Lacking) -> BTreeSet<String> {
+impl DanglingReferences {
+    /// Each reference once.
+    pub(crate) fn references(&self) -> Vec<DanglingReference> {
+        let each = by_text(&self.found).into_values().map(|(reference, audiences)| {
+            let audiences = audiences.into_iter().cloned().collect();
+            DanglingReference { reference: reference.clone(), audiences }
+        });
+        each.collect()
+    }
+}
+
+/// The references and those who lack their targets, by what is said of each.
+fn by_text(found: &Lacking) -> BTreeMap<String, (&Dangling, BTreeSet<&Audience>)> {
     // The v2 form of a resource lacks what the resource lacks, and says so in the same words.
-    let mut texts: BTreeMap<String, BTreeSet<&Audience>> = BTreeMap::new();
+    let mut texts = BTreeMap::new();
     for (audience, all) in found {
         for dangling in all.iter() {
             let text = format!("{dangling}; {}", dangling.hint());
-            texts.entry(text).or_default().insert(audience);
+            let (_, audiences) = texts.entry(text).or_insert_with(|| (dangling, BTreeSet::new()));
+            audiences.insert(audience);
         }
     }
-    let written = |(text, audiences): (String, BTreeSet<&Audience>)| match audiences.first() {
+    texts
+}
+
+/// One text for each reference, whatever the number of audiences that lack its target.
+fn texts(found: &Lacking) -> BTreeSet<String> {
+    type Lacked<'a> = (&'a Dangling, BTreeSet<&'a Audience>);
+    let written = |(text, (_, audiences)): (String, Lacked<'_>)| match audiences.first() {
         Some(one) if audiences.len() == 1 => format!("for {one}: {text}"),
         _ => format!("for {} audiences: {text}", audiences.len()),
     };
-    texts.into_iter().map(written).collect()
+    by_text(found).into_iter().map(written).collect()
 }

@@ -55,6 +55,7 @@ pub use audience::Audience;
 pub use catalog::{AudienceSnapshot, Catalog, ListedEntry};
 pub use changes::{Author, ChangeSet, Hold};
 pub use content::LayerContent;
+pub use dangling::DanglingReference;
 pub use entry::{Entry, Form, Key, Origin};
 pub use layer::Layer;
 pub use revision::{ContentHash, Reassigned, Revision};
