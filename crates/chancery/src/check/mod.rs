@@ -37,7 +37,7 @@ pub(crate) fn run(flags: &CheckArgs) -> Result<(), Failure> {
     source.checks.rules = true;
     let mut directory = Directory::new(source, schema.clone());
     let report = directory.load();
-    let mut findings = Findings::of_load(&report);
+    let mut findings = Findings::of_load(&report, &directory.catalog());
     findings.add_rules(&schema);
     findings.add_groups(&config, directory.catalog());
     output::write(flags.output, findings.weighed(&weights))
