@@ -371,6 +371,17 @@ fn an_any_is_left_alone_where_generated_code_leaves_it() {
 }
 
 #[test]
+fn an_optional_scalar_is_checked_only_if_it_is_set() {
+    let optional = json!({"name": "P", "oneofDecl": [{"name": "_f"}], "field": [{
+        "name": "f", "number": 1, "label": "LABEL_OPTIONAL", "type": "TYPE_STRING",
+        "proto3Optional": true, "oneofIndex": 0,
+        "options": {"[validate.rules]": {"string": {"min_len": 1}}}}]});
+    let schema = with_cases(&[], vec![optional]);
+    assert_eq!(said(&schema, "own.P", &json!({})), [""; 0]);
+    assert_eq!(said(&schema, "own.P", &json!({"f": ""})), ["string.min_len f: must not be empty"]);
+}
+
+#[test]
 fn the_first_violations_are_described_and_all_are_counted() {
     let schema = nested();
     let message = json!({"other": {}, "list": vec![json!({}); MAX_VIOLATIONS + 7]});
