@@ -15,7 +15,9 @@ use std::path::Path;
 use chancery_catalog::{Entry, Key, Origin};
 use chancery_core::printable::{MAX_NAME_BYTES, cut};
 use chancery_core::{Resource, TypeUrl};
-use chancery_proto::document::{self, Checks, Format, Parsed, Piece, Position, Renderer};
+use chancery_proto::document::{
+    self, BrokenRule, Checks, Format, MAX_FAULTS, Parsed, Piece, Position, Renderer,
+};
 use chancery_proto::resource::to_v2;
 use chancery_proto::schema::Schema;
 use xxhash_rust::xxh3::xxh3_128;
@@ -34,6 +36,8 @@ pub(crate) struct Document {
     pub(crate) more_faults: usize,
     /// The first rules of messages that resources break, if they are checked.
     pub(crate) violations: Vec<Fault>,
+    /// The same as they were found, by which they are told once the text is whole.
+    broken: Vec<BrokenRule>,
     /// The number of the others.
     pub(crate) more_violations: usize,
     pub(crate) warnings: Vec<Warning>,
@@ -137,10 +141,20 @@ impl Parsing<'_> {
         let is_yaml = self.found.format == Format::Yaml;
         let text = is_yaml.then(|| str::from_utf8(bytes).ok()).flatten();
         let pieces = text.and_then(document::pieces);
-        match pieces.and_then(|pieces| self.together(&pieces, known)) {
-            Some(document) => Ok(document),
-            None => self.parse_caught(bytes),
-        }
+        let mut document = match pieces.and_then(|pieces| self.together(&pieces, known)) {
+            Some(document) => document,
+            None => self.parse_caught(bytes)?,
+        };
+        self.tell_violations(&mut document, bytes);
+        Ok(document)
+    }
+
+    /// Makes faults of the broken rules of a whole text.
+    fn tell_violations(self, document: &mut Document, bytes: &[u8]) {
+        let broken = std::mem::take(&mut document.broken);
+        let faults = self.rendered(broken.iter().map(|it| it.fault.clone()).collect(), bytes);
+        let faults = faults.into_iter().zip(&broken).map(|(fault, broken)| fault.of_rule(broken));
+        document.violations = faults.collect();
     }
 
     /// Parses a whole text. A parser that panics is a fault of this file and concerns no other.
@@ -154,9 +168,7 @@ impl Parsing<'_> {
         let mut document =
             Document { more_faults, more_violations, is_blank, ..Document::default() };
         document.faults = self.rendered(faults, bytes);
-        let told = self.rendered(violations.iter().map(|it| it.fault.clone()).collect(), bytes);
-        let told = told.into_iter().zip(&violations).map(|(fault, broken)| fault.of_rule(broken));
-        document.violations = told.collect();
+        document.broken = violations;
         for parsed in resources {
             let kind = parsed.type_url.short();
             let name = cut(parsed.resource.name().as_str(), MAX_NAME_BYTES);
@@ -209,7 +221,16 @@ impl Parsing<'_> {
                 warning
             });
             document.warnings.extend(warnings);
+            let broken = part.document.broken.iter().cloned().map(|mut broken| {
+                let place = broken.fault.position.as_mut();
+                place.into_iter().for_each(|at| at.line = at.line.saturating_add(piece.lines));
+                broken
+            });
+            document.broken.extend(broken);
+            document.more_violations += part.document.more_violations;
         }
+        document.more_violations += document.broken.len().saturating_sub(MAX_FAULTS);
+        document.broken.truncate(MAX_FAULTS);
         document.is_blank = document.parts.iter().all(|part| part.document.is_blank);
         let names = document.resources.iter();
         let names = names.map(|it| (it.resource.name().as_str(), it.type_url.as_str()));
@@ -245,11 +266,11 @@ impl Parsing<'_> {
         Some(parts)
     }
 
-    /// Parses a piece. Returns `None` if it has a fault or breaks a rule.
+    /// Parses a piece. Returns `None` if it has a fault.
     fn part(self, piece: &Piece<'_>, hash: u128) -> Option<DocumentPart> {
         let document = self.parse_caught(piece.text.as_bytes()).ok()?;
         let part = DocumentPart { hash, document: Arc::new(document) };
-        (part.document.described() == 0).then_some(part)
+        part.document.faults.is_empty().then_some(part)
     }
 }
 
@@ -316,7 +337,8 @@ mod tests {
             let mut before = None;
             for text in texts {
                 let text = text.join("---\n");
-                let whole = parsing.parse_caught(text.as_bytes()).unwrap();
+                let mut whole = parsing.parse_caught(text.as_bytes()).unwrap();
+                parsing.tell_violations(&mut whole, text.as_bytes());
                 let document = parsing.document(text.as_bytes(), before.as_ref()).unwrap();
                 prop_assert_eq!(told(&document), told(&whole));
                 before = Some(document);
@@ -340,6 +362,25 @@ mod tests {
         let document = parsing.document("nonsense: 1\n---\n".repeat(20).as_bytes(), None).unwrap();
         assert_eq!(document.faults.len() + document.more_faults, 20);
         assert_eq!(faulty.into_inner(), 2, "the first piece, and the whole");
+    }
+
+    #[test]
+    fn a_piece_that_breaks_a_rule_is_not_read_again() {
+        let (found, schema, checks) = (found(), Schema::bundled(), Checks { rules: true });
+        let parsing =
+            Parsing { found: &found, quotes: &|| true, v2: false, checks, schema: &schema };
+        let bad =
+            "{ \"@type\": t/envoy.config.cluster.v3.Cluster, name: a, connect_timeout: 0s }\n";
+        let text = format!("{bad}---\n{}", bad.replace("name: a", "name: b"));
+        let first = parsing.document(text.as_bytes(), None).unwrap();
+        let moved = format!("# moved\n---\n{text}");
+        let second = parsing.document(moved.as_bytes(), Some(&first)).unwrap();
+        assert!(Arc::ptr_eq(&first.resources[1].resource, &second.resources[1].resource));
+        let lines = |document: &Document| -> Vec<_> {
+            document.violations.iter().map(|it| it.position.unwrap().line).collect()
+        };
+        assert_eq!((lines(&first), lines(&second)), (vec![1, 3], vec![3, 5]));
+        assert!(second.violations[1].render().contains("a.yaml:5:"));
     }
 
     #[test]
