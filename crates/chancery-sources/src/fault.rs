@@ -77,6 +77,8 @@ pub struct Warning {
     pub file: Option<PathBuf>,
     /// The line in it, if known.
     pub line: Option<u32>,
+    /// The column, if known.
+    pub column: Option<u32>,
     /// The description.
     pub message: String,
     /// The code of warnings of this kind, which is stable, as in `dangling-reference`.
@@ -248,12 +250,14 @@ impl Fault {
 impl Warning {
     /// A warning about a whole file or directory.
     pub(crate) fn of_file(code: &'static str, file: &Path, message: impl Into<String>) -> Self {
-        Self { file: Some(file.to_owned()), line: None, message: message.into(), code }
+        let file = Some(file.to_owned());
+        Self { file, line: None, column: None, message: message.into(), code }
     }
 
     /// A warning about a reference that leads nowhere.
     pub(crate) fn dangling(message: impl Into<String>) -> Self {
-        Self { file: None, line: None, message: message.into(), code: "dangling-reference" }
+        let code = "dangling-reference";
+        Self { file: None, line: None, column: None, message: message.into(), code }
     }
 }
 

@@ -14,7 +14,7 @@ use prost_reflect::{DynamicMessage, ReflectMessage, Value as Field};
 
 use super::dialect::Dialect;
 use super::rule_faults::RuleFaults;
-use super::{BrokenRule, Checks, ParsedResource, Position, reader};
+use super::{BrokenRule, Checks, ParsedResource, Position, places, reader};
 use crate::resource::{ResourceError, Wrapper, is_wrapper, resource};
 use crate::schema::Schema;
 use crate::syntax::{Fault, FaultList, TreeNode};
@@ -113,6 +113,14 @@ impl Collector {
             let mut warnings = lint::lint(&type_url, body);
             warnings.extend(lint::lint_host(&type_url, resource.name(), body));
             warnings.extend(lint::lint_secret(&type_url, &resource, body));
+            if let Some(node) = place.node {
+                for warning in &mut warnings {
+                    let wrapped = inner.is_some();
+                    let path = &warning.path;
+                    let found = places::find_written(node, place.dialect, wrapped, path);
+                    warning.position = Some(found);
+                }
+            }
             Ok((resource, warnings, type_url))
         });
         match built {

@@ -32,6 +32,36 @@ pub(super) fn find(root: &TreeNode<'_>, dialect: Dialect, wrapped: bool, steps: 
     Found { position: search.position, whole }
 }
 
+/// Looks up the place of a path in its written form, as in `endpoints[1].priority`: that of its last
+/// part that is there.
+pub(super) fn find_written(
+    root: &TreeNode<'_>,
+    dialect: Dialect,
+    wrapped: bool,
+    path: &str,
+) -> Position {
+    let mut search = Search { dialect, nodes: vec![root], position: root.position() };
+    let mut found = dialect == Dialect::Json || search.content();
+    if wrapped {
+        found = found && search.named("resource", "resource") && search.content();
+    }
+    let mut rest = if wrapped { path.strip_prefix("resource.").unwrap_or(path) } else { path };
+    while found && !rest.is_empty() {
+        let (part, behind) = match rest.strip_prefix('[') {
+            Some(inner) => inner.split_once(']').unwrap_or((inner, "")),
+            None => rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len())),
+        };
+        let is_field = !rest.starts_with('[');
+        found = match (is_field, part.parse()) {
+            (true, _) => search.written_field(part),
+            (false, Ok(index)) if search.has_items() => search.item(index),
+            (false, _) => search.key(part),
+        };
+        rest = behind.strip_prefix('.').unwrap_or(behind);
+    }
+    search.position
+}
+
 struct Search<'n, 'a> {
     dialect: Dialect,
     /// The nodes that are the value: in protobuf text, a repeated field has one for each item.
@@ -66,6 +96,24 @@ impl<'n, 'a> Search<'n, 'a> {
         self.position = if is_scalar { first.node.position() } else { first.key_position };
         self.nodes = all.iter().map(|entry| &entry.node).collect();
         true
+    }
+
+    /// The same for a name alone, which may stand in an `Any` here.
+    fn written_field(&mut self, name: &str) -> bool {
+        let mut parts = name.split('_');
+        let mut json_name = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let mut letters = part.chars();
+            json_name.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+            json_name.push_str(letters.as_str());
+        }
+        self.named(name, &json_name) || (self.content() && self.named(name, &json_name))
+    }
+
+    /// Returns true if the value is a list, and no map.
+    fn has_items(&self) -> bool {
+        let is_list = |node: &&TreeNode<'_>| matches!(node.value(), TreeValue::Sequence(_));
+        self.dialect == Dialect::Text || self.nodes.iter().any(is_list)
     }
 
     fn item(&mut self, index: usize) -> bool {
@@ -135,5 +183,40 @@ fn scalar_text<'n>(node: &'n TreeNode<'_>) -> Option<&'n str> {
         TreeValue::Text(text) | TreeValue::Number(text) => Some(text),
         TreeValue::Word(text) => Some(text),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Format, parse};
+    use crate::Schema;
+
+    /// The places and paths of all warnings.
+    fn warned(format: Format, text: &str) -> Vec<String> {
+        let parsed = parse(&Schema::bundled(), format, text.as_bytes());
+        assert_eq!(parsed.faults, []);
+        let all = parsed.resources.iter().flat_map(|found| &found.warnings);
+        all.map(|it| format!("{} {}", it.position.unwrap(), it.path)).collect()
+    }
+
+    #[test]
+    fn a_warning_points_at_its_field() {
+        let url = "type.googleapis.com/envoy";
+        let text = format!(
+            "- \"@type\": {url}.config.endpoint.v3.ClusterLoadAssignment\n  clusterName: a\n  \
+             endpoints:\n  - locality: {{region: a}}\n    loadBalancingWeight: 1\n  - locality: {{}}\n\
+             - \"@type\": {url}.service.discovery.v3.Resource\n  name: b\n  resource:\n    \
+             \"@type\": {url}.config.cluster.v3.Cluster\n    edsClusterConfig:\n      edsConfig:\n        \
+             path: /a\n"
+        );
+        assert_eq!(
+            warned(Format::Yaml, &text),
+            ["line 6, column 5 endpoints[1]", "line 12, column 7 eds_cluster_config.eds_config",]
+        );
+        let text = format!(
+            "resources {{\n  [{url}.config.cluster.v3.Cluster] {{\n    name: 'a'\n    \
+             eds_cluster_config {{\n      eds_config {{ path: '/a' }}\n    }}\n  }}\n}}\n"
+        );
+        assert_eq!(warned(Format::Text, &text), ["line 5, column 7 eds_cluster_config.eds_config"]);
     }
 }

@@ -21,6 +21,7 @@ use prost_reflect::{DynamicMessage, ReflectMessage};
 use crate::facts::{ConfigSource, is_v2};
 use crate::schema::Schema;
 use crate::sensitive;
+use crate::syntax::Position;
 use crate::walk::{message_in, walk};
 
 mod endpoints;
@@ -35,6 +36,8 @@ pub struct Warning {
     pub text: String,
     /// The code of warnings of this kind, which is stable.
     pub code: &'static str,
+    /// The position of the field in its file, if it comes from one that has positions.
+    pub position: Option<Position>,
 }
 
 /// The codes of warnings.
@@ -45,7 +48,7 @@ const SECRET: &str = "secret/outside-sds";
 impl Warning {
     /// A warning about gRPC.
     fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { path: path.into(), text: text.into(), code: GRPC }
+        Self { path: path.into(), text: text.into(), code: GRPC, position: None }
     }
 }
 

@@ -174,7 +174,8 @@ impl Parsing<'_> {
             let name = cut(parsed.resource.name().as_str(), MAX_NAME_BYTES);
             let warnings = parsed.warnings.iter().map(|warning| Warning {
                 file: Some(found.path.to_path_buf()),
-                line: Some(parsed.position.line),
+                line: Some(warning.position.unwrap_or(parsed.position).line),
+                column: Some(warning.position.unwrap_or(parsed.position).column),
                 message: format!("{kind} `{name}`: {warning}"),
                 code: warning.code,
             });

@@ -138,6 +138,7 @@ impl From<&Warning> for Finding {
         Self {
             file: warning.file.as_ref().map(|file| file.display().to_string()),
             line: warning.line,
+            column: warning.column,
             ..Self::warning(warning.code, warning.message.clone())
         }
     }
