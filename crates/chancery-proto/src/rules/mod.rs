@@ -24,13 +24,17 @@
 
 mod check;
 mod deprecation;
+mod fields;
 mod formats;
+mod lengths;
 mod limits;
 mod name;
 mod options;
 mod pattern;
+mod place;
 mod plan;
 mod text;
+mod unique;
 mod violation;
 mod walk;
 

@@ -6,11 +6,13 @@
 use prost_reflect::{DynamicMessage, EnumDescriptor, Kind, ReflectMessage, Value};
 
 use super::check::{Check, EnumRules, duration, timestamp};
+use super::fields::Fields;
 use super::formats::{Format, HeaderForm};
-use super::limits::{Bound, Limits};
-use super::name::{DURATION, ENUM, LimitNames, NUMBER, TIMESTAMP};
+use super::lengths::Lengths;
+use super::limits::Limits;
+use super::name::{DURATION, ENUM, NUMBER, TIMESTAMP};
 use super::pattern;
-use super::text::{BytesRules, Lengths, TextRules};
+use super::text::{BytesRules, TextRules};
 
 /// The options of one field, or of its items, keys or values.
 #[derive(Default)]
@@ -51,12 +53,6 @@ pub(super) enum KindOptions {
 pub(super) struct Reading {
     /// The rules that cannot be enforced: the field and the rule.
     pub(super) unsupported: Vec<(String, String)>,
-}
-
-/// The fields of one message of options. It keeps track of those that were read.
-struct Fields<'a> {
-    rules: &'a DynamicMessage,
-    read: Vec<&'static str>,
 }
 
 impl Reading {
@@ -226,89 +222,6 @@ impl Reading {
                 let rule = format!("{}.{}", kind.name(), field.name());
                 self.unsupported.push((place.to_owned(), rule));
             }
-        }
-    }
-}
-
-impl<'a> Fields<'a> {
-    fn of(rules: &'a DynamicMessage) -> Self {
-        Self { rules, read: Vec::new() }
-    }
-
-    /// The value of an option that is set.
-    fn value(&mut self, name: &'static str) -> Option<Value> {
-        self.read.push(name);
-        let is_set = self.rules.has_field_by_name(name);
-        is_set.then(|| self.rules.get_field_by_name(name)).flatten().map(|value| value.into_owned())
-    }
-
-    fn flag(&mut self, name: &'static str) -> bool {
-        self.value(name).and_then(|value| value.as_bool()) == Some(true)
-    }
-
-    fn message(&mut self, name: &'static str) -> Option<DynamicMessage> {
-        self.value(name)?.as_message().cloned()
-    }
-
-    fn text(&mut self, name: &'static str) -> Option<String> {
-        self.texts(name).pop()
-    }
-
-    fn texts(&mut self, name: &'static str) -> Vec<String> {
-        self.list(name, |value| value.as_str().map(str::to_owned))
-    }
-
-    fn bytes(&mut self, name: &'static str) -> Vec<Vec<u8>> {
-        self.list(name, |value| value.as_bytes().map(|bytes| bytes.to_vec()))
-    }
-
-    fn list<T>(&mut self, name: &'static str, read: impl Fn(&Value) -> Option<T>) -> Vec<T> {
-        match self.value(name) {
-            Some(Value::List(values)) => values.iter().filter_map(read).collect(),
-            Some(value) => read(&value).into_iter().collect(),
-            None => Vec::new(),
-        }
-    }
-
-    fn lengths(&mut self, exact: &'static str, least: &'static str, most: &'static str) -> Lengths {
-        let mut length = |name| self.value(name).and_then(|value| value.as_u64());
-        Lengths {
-            exact: if exact.is_empty() { None } else { length(exact) },
-            least: length(least),
-            most: length(most),
-        }
-    }
-
-    fn format(&mut self, formats: &[(&'static str, Format)]) -> Option<Format> {
-        let mut found = None;
-        for (name, format) in formats {
-            if self.flag(name) {
-                found = Some(*format);
-            }
-        }
-        found
-    }
-
-    fn limits<T: Copy + Default + PartialOrd>(
-        &mut self,
-        names: &'static LimitNames,
-        read: impl Fn(&Value) -> Option<T>,
-    ) -> Limits<T> {
-        let mut one = |name| self.list(name, &read).pop();
-        let (gt, gte, lt, lte) = (one("gt"), one("gte"), one("lt"), one("lte"));
-        let constant = one("const");
-        let end = |exclusive: Option<T>, inclusive: Option<T>| {
-            let exclusive = exclusive.map(|at| Bound { at, inclusive: false });
-            exclusive.or_else(|| inclusive.map(|at| Bound { at, inclusive: true }))
-        };
-        Limits {
-            constant,
-            lower: end(gt, gte),
-            upper: end(lt, lte),
-            one_of: self.list("in", &read),
-            none_of: self.list("not_in", &read),
-            ignore_empty: self.flag("ignore_empty"),
-            names,
         }
     }
 }

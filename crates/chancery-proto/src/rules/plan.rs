@@ -12,8 +12,8 @@ use prost_reflect::{
 
 use super::check::Check;
 use super::deprecation::{DeprecatedValues, Deprecation, DeprecationReader};
+use super::lengths::Lengths;
 use super::options::{FieldOptions, KindOptions, Reading, is_wrapper};
-use super::text::Lengths;
 use crate::any;
 
 /// The plans of all messages of a pool.

@@ -6,37 +6,18 @@
 
 use std::collections::HashMap;
 
-use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, Value};
+use prost_reflect::{DynamicMessage, Kind, Value};
 
 use super::check::Check;
+use super::lengths::{LengthNames, Lengths};
 use super::name::RuleName;
+use super::place::{Place, PlaceStep};
 use super::plan::{AnyRules, FieldPlan, MessagePlan, Plans, Shape, ValuePlan};
-use super::text::{LengthNames, Lengths};
-use super::violation::{Step, Violation, path_text};
+use super::unique::Item;
+use super::violation::{Violation, path_text};
 use super::{Depth, Violations};
 use crate::any;
-use crate::sensitive::{HiddenFields, is_private_map_key};
 use crate::syntax::MAX_FAULTS;
-
-/// A place in the message, and the place around it.
-#[derive(Clone, Copy)]
-struct Place<'a> {
-    around: Option<&'a Self>,
-    step: PlaceStep<'a>,
-    /// The message and the field that the place is in, which say whether a value may be shown.
-    owner: &'a DynamicMessage,
-    field: Option<&'a FieldDescriptor>,
-}
-
-#[derive(Clone, Copy)]
-enum PlaceStep<'a> {
-    Root,
-    Field(&'a FieldDescriptor),
-    Oneof(&'a str),
-    Index(usize),
-    Key(&'a MapKey),
-    Content,
-}
 
 /// The walk over one message.
 pub(super) struct RuleWalk<'r> {
@@ -294,90 +275,6 @@ impl<'r> RuleWalk<'r> {
             is_unset,
             steps,
         });
-    }
-}
-
-impl Place<'_> {
-    /// The steps from the root to here.
-    fn steps(&self) -> Vec<Step> {
-        let mut steps = Vec::new();
-        let mut next = Some(self);
-        while let Some(place) = next {
-            steps.extend(place.step.owned());
-            next = place.around;
-        }
-        steps.reverse();
-        steps
-    }
-
-    /// Returns true if the last step is a field or a oneof that is not set.
-    fn is_unset(&self) -> bool {
-        match self.step {
-            PlaceStep::Field(field) => !self.owner.has_field(field),
-            PlaceStep::Oneof(_) => true,
-            _ => false,
-        }
-    }
-
-    /// Returns true if the value must not be shown.
-    fn hides(&self, value: &Value) -> bool {
-        self.field.is_some_and(|field| HiddenFields::of(self.owner).contain(field, value))
-    }
-}
-
-impl PlaceStep<'_> {
-    fn owned(self) -> Option<Step> {
-        Some(match self {
-            Self::Root => return None,
-            Self::Field(field) => Step::Field(field.clone()),
-            Self::Oneof(name) => Step::Oneof(name.to_owned()),
-            Self::Index(index) => Step::Index(index),
-            Self::Key(key) if is_private_map_key(key) => Step::Key(None),
-            Self::Key(key) => Step::Key(Some(key_text(key))),
-            Self::Content => Step::Content,
-        })
-    }
-}
-
-/// A key of a map as JSON writes it.
-fn key_text(key: &MapKey) -> String {
-    match key {
-        MapKey::Bool(key) => key.to_string(),
-        MapKey::I32(key) => key.to_string(),
-        MapKey::I64(key) => key.to_string(),
-        MapKey::U32(key) => key.to_string(),
-        MapKey::U64(key) => key.to_string(),
-        MapKey::String(key) => key.clone(),
-    }
-}
-
-/// An item of a list, as it is compared with others.
-#[derive(PartialEq, Eq, Hash)]
-enum Item<'v> {
-    Text(&'v str),
-    Bytes(&'v [u8]),
-    Integer(i64),
-    Unsigned(u64),
-    Float(u64),
-}
-
-impl<'v> Item<'v> {
-    /// The item, or `None` for one that is equal to no other.
-    fn of(value: &'v Value) -> Option<Self> {
-        // A negative zero is a zero.
-        let float = |value: f64| (!value.is_nan()).then(|| Self::Float((value + 0.0).to_bits()));
-        match value {
-            Value::String(text) => Some(Self::Text(text)),
-            Value::Bytes(bytes) => Some(Self::Bytes(bytes)),
-            Value::Bool(value) => Some(Self::Integer((*value).into())),
-            Value::I32(value) | Value::EnumNumber(value) => Some(Self::Integer((*value).into())),
-            Value::I64(value) => Some(Self::Integer(*value)),
-            Value::U32(value) => Some(Self::Unsigned((*value).into())),
-            Value::U64(value) => Some(Self::Unsigned(*value)),
-            Value::F32(value) => float((*value).into()),
-            Value::F64(value) => float(*value),
-            Value::Message(_) | Value::List(_) | Value::Map(_) => None,
-        }
     }
 }
 
