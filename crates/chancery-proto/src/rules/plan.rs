@@ -45,6 +45,8 @@ pub(super) struct FieldPlan {
     pub(super) field: FieldDescriptor,
     pub(super) required: bool,
     pub(super) shape: Shape,
+    /// True if whoever reads the list opens the first item that it knows, and no `Any` behind it.
+    pub(super) takes_first: bool,
     pub(super) deprecation: Option<Deprecation>,
     /// The values of an enum that are deprecated.
     pub(super) deprecated_values: DeprecatedValues,
@@ -257,7 +259,8 @@ impl Planner<'_> {
             let (required, shape) = self.shape(&field, rules.as_ref());
             let deprecation = self.deprecations.of_field(&field);
             let deprecated_values = self.deprecations.of_values(&field);
-            FieldPlan { field, required, shape, deprecation, deprecated_values }
+            let takes_first = TAKES_FIRST.contains(&field.full_name());
+            FieldPlan { field, required, shape, takes_first, deprecation, deprecated_values }
         });
         let fields = fields.collect();
         MessagePlan { oneofs, fields, ..MessagePlan::default() }
@@ -352,6 +355,9 @@ const UNREAD: [&str; 2] = [
     "envoy.config.core.v3.Metadata.typed_filter_metadata",
     "envoy.api.v2.core.Metadata.typed_filter_metadata",
 ];
+
+/// The lists of alternatives, of which Envoy takes the first that it knows.
+const TAKES_FIRST: [&str; 1] = ["envoy.config.cluster.v3.LoadBalancingPolicy.policies"];
 
 /// The rules of a field. Most fields have no options at all, and decoding them is what costs.
 fn options_of(field: &FieldDescriptor, rules: &ExtensionDescriptor) -> Option<DynamicMessage> {

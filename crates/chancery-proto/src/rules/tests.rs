@@ -447,6 +447,25 @@ fn a_cluster_is_checked_through_any_and_wrappers() {
 }
 
 #[test]
+fn of_alternatives_the_first_is_opened() {
+    let policy = |size: u32| {
+        json!({"typed_extension_config": {"name": "a", "typed_config": {
+            "@type": "t/envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash",
+            "minimum_ring_size": size}}})
+    };
+    let of = |policies: Json| {
+        said(
+            &Schema::bundled(),
+            "envoy.config.cluster.v3.LoadBalancingPolicy",
+            &json!({ "policies": policies }),
+        )
+    };
+    let bad = 9_000_000;
+    assert_eq!(of(json!([policy(1), policy(bad)])), [""; 0]);
+    assert_eq!(of(json!([policy(bad), policy(bad)])).len(), 1);
+}
+
+#[test]
 fn a_nest_of_any_is_opened_to_a_bound() {
     let schema = Schema::bundled();
     let any = schema.message("google.protobuf.Any").unwrap();

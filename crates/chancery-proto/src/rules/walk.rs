@@ -141,12 +141,17 @@ impl<'r> RuleWalk<'r> {
                 if *unique {
                     self.unique(items, &at);
                 }
+                let whole = self.depth;
                 if item.has_work() {
                     for (index, value) in items.iter().enumerate() {
                         let step = PlaceStep::Index(index);
                         self.value(item, value, &Place { around: Some(&at), step, ..at }, depth);
+                        if plan.takes_first {
+                            self.depth = Depth::Own;
+                        }
                     }
                 }
+                self.depth = whole;
             }
             (Shape::Map { lengths, key, value, .. }, Value::Map(entries)) => {
                 self.lengths(*lengths, &PAIRS, entries.len(), &at);
