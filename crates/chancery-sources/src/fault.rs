@@ -83,6 +83,8 @@ pub struct Warning {
     pub message: String,
     /// The code of warnings of this kind, which is stable, as in `dangling-reference`.
     pub code: &'static str,
+    /// The type and the name of the resource that it is about, if it is about one in a file.
+    pub resource: Option<(TypeUrl, ResourceName)>,
 }
 
 /// The faults of files that are found without parsing them, and those between files.
@@ -251,13 +253,17 @@ impl Warning {
     /// A warning about a whole file or directory.
     pub(crate) fn of_file(code: &'static str, file: &Path, message: impl Into<String>) -> Self {
         let file = Some(file.to_owned());
-        Self { file, line: None, column: None, message: message.into(), code }
+        Self { file, ..Self::general(code, message) }
+    }
+
+    fn general(code: &'static str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { file: None, line: None, column: None, message, code, resource: None }
     }
 
     /// A warning about a reference that leads nowhere.
     pub(crate) fn dangling(message: impl Into<String>) -> Self {
-        let code = "dangling-reference";
-        Self { file: None, line: None, column: None, message: message.into(), code }
+        Self::general("dangling-reference", message)
     }
 }
 

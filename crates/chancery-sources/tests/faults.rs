@@ -521,7 +521,8 @@ fn texts_of_files_are_escaped_and_cut_wherever_they_are_shown() {
     let warning = report.warnings.iter().find(|it| it.message.starts_with("ignored")).unwrap();
     assert!(warning.to_string().contains("a\\u{1b}[31m.txt: ignored"), "{warning}");
     let message = "a\u{202e}b\n".to_owned();
-    let general = Warning { file: None, line: None, column: None, message, code: "odd" };
+    let resource = None;
+    let general = Warning { file: None, line: None, column: None, message, code: "odd", resource };
     assert_eq!(general.to_string(), "a\\u{202e}b\\n");
     let long = "n".repeat(2000);
     let tree = Tree::with(&[("a.yaml", &cluster(&long, 1)), ("b.yaml", &cluster(&long, 1))]);

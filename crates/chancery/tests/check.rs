@@ -99,6 +99,17 @@ fn programs_get_one_object_for_each_finding() {
 }
 
 #[test]
+fn a_warning_has_its_place_and_its_resource_too() {
+    let endpoints = "\"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n\
+                     cluster_name: a\nendpoints:\n- locality: {}\n";
+    let (code, told) = check(&[("a.yaml", endpoints)], &["-o", "json"]);
+    assert_eq!(code, Some(0), "{told}");
+    let parts = ["\"code\":\"grpc\"", "\"line\":4,\"column\":3", "\"resource_name\":\"a\""];
+    let found = told.lines().any(|line| parts.iter().all(|part| line.contains(part)));
+    assert!(found, "{told}");
+}
+
+#[test]
 fn the_configuration_is_that_of_serve() {
     let bad = cluster("b", 0);
     let ignoring = [("chancery.yaml", "ignore: [b.yaml]\n"), ("b.yaml", &bad)];

@@ -14,7 +14,7 @@ use prost_reflect::{DynamicMessage, ReflectMessage, Value as Field};
 
 use super::dialect::Dialect;
 use super::rule_faults::RuleFaults;
-use super::{BrokenRule, Checks, ParsedResource, Position, places, reader};
+use super::{BrokenRule, Checks, MAX_FAULTS, ParsedResource, Position, Warning, places, reader};
 use crate::resource::{ResourceError, Wrapper, is_wrapper, resource};
 use crate::schema::Schema;
 use crate::syntax::{Fault, FaultList, TreeNode};
@@ -53,6 +53,8 @@ pub(super) struct Collector {
     pub(super) faults: FaultList,
     rules: RuleFaults,
     checks: Checks,
+    /// The number of warnings whose places were looked up.
+    placed: usize,
     seen: BTreeMap<(TypeUrl, ResourceName), (Option<Position>, String)>,
 }
 
@@ -78,7 +80,8 @@ impl ResourceFault {
 impl Collector {
     pub(super) fn new(checks: Checks) -> Self {
         let (resources, faults) = (Vec::new(), FaultList::default());
-        Self { resources, faults, rules: RuleFaults::default(), checks, seen: BTreeMap::new() }
+        let (rules, seen) = (RuleFaults::default(), BTreeMap::new());
+        Self { resources, faults, rules, checks, placed: 0, seen }
     }
 
     pub(super) fn has_violations(&self) -> bool {
@@ -113,29 +116,36 @@ impl Collector {
             let mut warnings = lint::lint(&type_url, body);
             warnings.extend(lint::lint_host(&type_url, resource.name(), body));
             warnings.extend(lint::lint_secret(&type_url, &resource, body));
-            if let Some(node) = place.node {
-                for warning in &mut warnings {
-                    let wrapped = inner.is_some();
-                    let path = &warning.path;
-                    let found = places::find_written(node, place.dialect, wrapped, path);
-                    warning.position = Some(found);
-                }
-            }
-            Ok((resource, warnings, type_url))
+            Ok((resource, warnings, type_url, inner))
         });
         match built {
             Err(wrong) => self.fault(wrong, place),
-            Ok((resource, warnings, type_url)) => {
+            Ok((resource, mut warnings, type_url, inner)) => {
                 let position = place.position().unwrap_or(Position::START);
+                self.place(&mut warnings, inner.is_some(), place);
                 if self.is_new(&type_url, resource.name(), place) {
                     if self.checks.rules {
-                        self.rules.check(schema, &type_url, resource.name(), message, place);
+                        let rules = schema.rules();
+                        let body = inner.as_ref().unwrap_or(message);
+                        let name = resource.name();
+                        self.rules.check(rules, &type_url, name, body, inner.is_some(), place);
                     }
                     let resource = Arc::new(resource);
                     let parsed = ParsedResource { type_url, resource, position, warnings };
                     self.resources.push(parsed);
                 }
             }
+        }
+    }
+
+    /// Looks up the places of the first warnings of the text. A lookup walks over lists and maps, and
+    /// there may be a warning for each of their items; the other ones are at their resource.
+    fn place(&mut self, warnings: &mut [Warning], wrapped: bool, place: &Location<'_, '_>) {
+        let Some(node) = place.node else { return };
+        for warning in warnings.iter_mut().take(MAX_FAULTS - self.placed) {
+            let found = places::find_written(node, place.dialect, wrapped, &warning.path);
+            warning.position = Some(found);
+            self.placed += 1;
         }
     }
 

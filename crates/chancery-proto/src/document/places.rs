@@ -188,7 +188,7 @@ fn scalar_text<'n>(node: &'n TreeNode<'_>) -> Option<&'n str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Format, parse};
+    use super::super::{Format, MAX_FAULTS, parse};
     use crate::Schema;
 
     /// The places and paths of all warnings.
@@ -197,6 +197,21 @@ mod tests {
         assert_eq!(parsed.faults, []);
         let all = parsed.resources.iter().flat_map(|found| &found.warnings);
         all.map(|it| format!("{} {}", it.position.unwrap(), it.path)).collect()
+    }
+
+    #[test]
+    fn of_many_warnings_the_first_have_a_place() {
+        let cluster = |at: usize| {
+            format!(
+                "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n  name: c{at}\n  \
+                 eds_cluster_config: {{eds_config: {{path: /a}}}}\n"
+            )
+        };
+        let text: String = (0..150).map(cluster).collect();
+        let parsed = parse(&Schema::bundled(), Format::Yaml, text.as_bytes());
+        let warnings = parsed.resources.iter().flat_map(|found| &found.warnings);
+        let placed = warnings.clone().filter(|warning| warning.position.is_some()).count();
+        assert_eq!((warnings.count(), placed), (150, MAX_FAULTS));
     }
 
     #[test]

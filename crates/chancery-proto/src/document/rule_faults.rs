@@ -3,14 +3,12 @@
 //! Not here: the rules (`crate::rules`), and the lookup of a place in a tree (`places`).
 
 use chancery_core::{ResourceName, TypeUrl};
-use prost_reflect::{DynamicMessage, ReflectMessage};
+use prost_reflect::DynamicMessage;
 
 use super::collect::Location;
 use super::{BrokenRule, Fault, MAX_FAULTS, places};
-use crate::resource::is_wrapper;
-use crate::rules::{Depth, RuleName, Violation};
-use crate::schema::Schema;
-use crate::{any, lint};
+use crate::lint;
+use crate::rules::{Depth, RuleName, Rules, Violation};
 
 /// The broken rules of one text, of which the first are described.
 #[derive(Default)]
@@ -25,21 +23,17 @@ impl RuleFaults {
         self.first.is_empty()
     }
 
-    /// Checks a resource, which `message` is or wraps.
+    /// Checks the body of a resource, which may stand in a wrapper at this place.
     pub(super) fn check(
         &mut self,
-        schema: &Schema,
+        rules: &Rules,
         type_url: &TypeUrl,
         name: &ResourceName,
-        message: &DynamicMessage,
+        body: &DynamicMessage,
+        wrapped: bool,
         place: &Location<'_, '_>,
     ) {
-        let wrapped = is_wrapper(message.descriptor().full_name());
-        let inner =
-            wrapped.then(|| any::open(message.get_field_by_name("resource")?.as_message()?));
-        let inner = inner.flatten();
-        let body = inner.as_ref().unwrap_or(message);
-        let found = schema.rules().check(body, Depth::Whole);
+        let found = rules.check(body, Depth::Whole);
         let is_for_grpc = !found.is_empty() && lint::is_grpc_listener(type_url, body);
         self.more += found.more + found.more_warnings;
         for violation in found.first.into_iter().chain(found.warnings) {
@@ -102,6 +96,7 @@ fn says_that_it_is_missing(rule: RuleName) -> bool {
 mod tests {
     use super::super::{Checks, Format, Parsed, Renderer, parse, parse_checked};
     use super::*;
+    use crate::schema::Schema;
 
     fn checked(format: Format, text: &str) -> Parsed {
         let parsed =

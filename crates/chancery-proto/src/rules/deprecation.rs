@@ -2,8 +2,11 @@
 //!
 //! A deprecated one is still accepted, and Envoy logs a warning. One that is disallowed by default
 //! (`envoy.annotations.disallowed_by_default`) is refused, unless the runtime of that Envoy says
-//! otherwise. The values of a list are not looked at, as in Envoy. A field that has no function yet
-//! is marked in comments alone, and those are not in the descriptors.
+//! otherwise. The values of a list are not looked at, as in Envoy.
+//!
+//! The mark `[#not-implemented-hide:]`, which stands in comments, says nothing here: it hides a field
+//! from the documentation, and many of these fields work, some for gRPC alone
+//! (`ca_certificate_provider_instance`).
 
 use std::collections::HashMap;
 

@@ -17,6 +17,18 @@
 //! Deprecated fields and values are told as well: as violations where Envoy refuses them by default, and
 //! as warnings where it does not.
 //!
+//! ```
+//! use chancery_proto::Schema;
+//! use chancery_proto::rules::Depth;
+//! use prost_reflect::DynamicMessage;
+//!
+//! let schema = Schema::bundled();
+//! let cluster = schema.message("envoy.config.cluster.v3.Cluster").expect("it is built in");
+//! let found = schema.rules().check(&DynamicMessage::new(cluster), Depth::Whole);
+//! assert_eq!(found.first[0].to_string(), "name: must not be empty");
+//! assert_eq!(found.first[0].rule.code(), "rule/string-min-len");
+//! ```
+//!
 //! Not here: who rejects what (`chancery check` and others decide), and where a violation stands in a
 //! file ([`crate::document`]).
 //!

@@ -338,7 +338,8 @@ impl Planner<'_> {
             }
             other => self.refuse(Some(other), place),
         }
-        (required, plan)
+        // Only a message can be missing; a scalar has its default.
+        (required && kind.as_message().is_some(), plan)
     }
 
     /// Notes rules that are those of another kind of field.

@@ -252,6 +252,7 @@ fn what_may_be_absent_is_checked_only_if_it_is_there() {
                 (json!({"@type": "t/own.M0"}), "any.not_in f: must not be of the type `t/own.M0`"),
             ],
         ),
+        case("TYPE_STRING", json!({"message": {"required": true}}), [(Json::Null, "")]),
         case(
             "TYPE_MESSAGE Empty",
             json!({"message": {"required": true}}),

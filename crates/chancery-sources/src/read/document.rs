@@ -178,6 +178,7 @@ impl Parsing<'_> {
                 column: Some(warning.position.unwrap_or(parsed.position).column),
                 message: format!("{kind} `{name}`: {warning}"),
                 code: warning.code,
+                resource: Some((parsed.type_url.clone(), parsed.resource.name().clone())),
             });
             document.warnings.extend(warnings);
             let old = v2.then(|| to_v2(schema, &parsed.type_url, &parsed.resource));

@@ -84,6 +84,11 @@ impl Finding {
         }
     }
 
+    /// The order of findings: by file and place, and at last those about no file.
+    pub(super) fn order(&self) -> impl Ord {
+        (self.file.is_none(), self.file.as_deref(), self.line, self.column)
+    }
+
     /// The finding with its code, the text of its line if it may be shown, and its hint. It ends with
     /// a line feed.
     pub(super) fn rendered(&self) -> String {
@@ -135,10 +140,13 @@ impl From<&Fault> for Finding {
 
 impl From<&Warning> for Finding {
     fn from(warning: &Warning) -> Self {
+        let resource = warning.resource.as_ref();
         Self {
             file: warning.file.as_ref().map(|file| file.display().to_string()),
             line: warning.line,
             column: warning.column,
+            resource_type: resource.map(|(type_url, _)| type_url.short().to_owned()),
+            resource_name: resource.map(|(_, name)| name.to_string()),
             ..Self::warning(warning.code, warning.message.clone())
         }
     }

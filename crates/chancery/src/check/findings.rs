@@ -106,12 +106,7 @@ impl Findings {
             }
             None => false,
         });
-        self.all.sort_by(|one, other| {
-            let order = |finding: &Finding| {
-                (finding.file.is_none(), finding.file.clone(), finding.line, finding.column)
-            };
-            order(one).cmp(&order(other))
-        });
+        self.all.sort_by(|one, other| one.order().cmp(&other.order()));
         self
     }
 
