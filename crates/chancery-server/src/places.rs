@@ -1,6 +1,6 @@
 //! Places of which there are few, and that peers take in [turns](crate::turns).
 //!
-//! Not here: what is done in a place (`slice`, `acceptor`), and permits that end by themselves
+//! Not here: what is done in a place (`acceptor`, `connection`), and permits that end by themselves
 //! (`grpc::send_permits`).
 
 use std::future::poll_fn;

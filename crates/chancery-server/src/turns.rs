@@ -37,7 +37,7 @@ pub(crate) struct Ticket {
 }
 
 /// The place of a request among those of its peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Line {
     /// Before the others: it ends something that was begun, and frees what that holds.
     Front,

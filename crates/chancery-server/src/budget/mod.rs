@@ -29,10 +29,9 @@ pub use peer::shared_address;
 
 pub(crate) use charge::MemoryCharge;
 pub(crate) use memory::MemoryShortage;
-pub(crate) use peer::{PeerShare, Permit};
+pub(crate) use peer::{PeerKey, PeerShare, Permit};
 
 use memory::Memory;
-use peer::PeerKey;
 use pool::Pool;
 use tokio::time::Instant;
 

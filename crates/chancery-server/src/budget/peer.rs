@@ -27,7 +27,7 @@ const BUSY_MILLIS: u64 = 1_000;
 
 /// The name of a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum PeerKey {
+pub(crate) enum PeerKey {
     /// The certificate, as DER.
     Certificate(Arc<[u8]>),
     /// The address, or the first 64 bits of one of IPv6.
@@ -106,6 +106,11 @@ impl PeerShare {
             long_polls: AtomicUsize::new(0),
             charges: Mutex::default(),
         }
+    }
+
+    /// The name of the peer.
+    pub(crate) fn key(&self) -> &PeerKey {
+        &self.key
     }
 
     /// Takes one connection.
