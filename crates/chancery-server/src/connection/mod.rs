@@ -216,7 +216,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Driver<I> {
     /// Has the budget know what HTTP keeps. The connection ends if that is too much.
     fn check_kept(&mut self, executor: &Executor<I, Http2Stream>) {
         if !self.is_over
-            && let Err(shortage) = self.charge.update(&self.responder)
+            && let Err(shortage) = self.charge.update(&self.responder, executor)
         {
             self.is_over = true;
             debug!(peer = %self.responder.context.peer, "all streams are ended: {shortage}");
