@@ -30,8 +30,8 @@ use data_meter::DataMeter;
 /// the processor; a larger buffer was measured to be slower.
 const ROOM: usize = 32 * 1024;
 
-/// The number of bytes that are read in one poll of the task, after which others run.
-const READ_AT_ONCE: usize = 256 * 1024;
+/// The number of bytes that are read in one poll of the task, after which they are charged, and others run.
+const READ_AT_ONCE: usize = 128 * 1024;
 
 thread_local! {
     /// The buffer for the connection that is polled on this thread.
