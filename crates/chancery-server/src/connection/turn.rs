@@ -49,11 +49,13 @@ pub(super) struct TurnTaken {
 }
 
 impl Turn {
-    /// Waits for the turn of the connection, if its peer has to take turns.
+    /// Waits for the turn of the connection, if its peer has to take turns. It is in this line of those
+    /// of its peer.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
         peer: &Arc<PeerShare>,
+        line: Line,
         places: &Places,
     ) -> Poll<TurnTaken> {
         let begun = Instant::now();
@@ -61,7 +63,7 @@ impl Turn {
             TurnState::NotAsked if !peer.is_busy(begun, self.was_long(begun)) => {
                 return Poll::Ready(TurnTaken { begun, _place: None });
             }
-            TurnState::NotAsked => Box::new(places.request(peer, Line::End)),
+            TurnState::NotAsked => Box::new(places.request(peer, line)),
             TurnState::Waiting(request) => request,
             TurnState::Next(place) => {
                 return Poll::Ready(TurnTaken { begun, _place: Some(place) });
@@ -101,7 +103,7 @@ mod tests {
 
     /// Begins a poll; `None` if the connection has to wait.
     fn begun(turn: &mut Turn, peer: &Arc<PeerShare>, places: &Places) -> Option<TurnTaken> {
-        match turn.poll(&mut Context::from_waker(Waker::noop()), peer, places) {
+        match turn.poll(&mut Context::from_waker(Waker::noop()), peer, Line::End, places) {
             Poll::Ready(taken) => Some(taken),
             Poll::Pending => None,
         }
