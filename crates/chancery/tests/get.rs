@@ -414,6 +414,20 @@ fn misuse_is_told_apart() {
     }
 }
 
+#[test]
+fn who_refuses_the_stream_has_not_answered() {
+    let rules = "unmatched: refuse\nanonymous: refuse\n";
+    let dir = directory(&[("a.yaml", &cluster("a", 1)), ("chancery.yaml", rules)]);
+    let site = Site { server: Server::start(&dir, &[]), dir };
+    let rest = format!("http://{}", site.address());
+    for server in [site.address(), rest] {
+        for words in [&["cds"][..], &["cds", "a"]] {
+            let run = get(&[&["--server", &server, "--timeout", "2s"], words].concat());
+            assert_eq!(run.status.code(), Some(2), "{server}: {}", err(&run));
+        }
+    }
+}
+
 /// A daemon that serves a directory.
 struct Site {
     server: Server,
