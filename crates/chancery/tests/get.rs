@@ -392,6 +392,7 @@ fn what_happens_on_the_way_is_told_if_asked_for() {
 fn misuse_is_told_apart() {
     for words in [
         &["cdx", "--server", "a:1"][..],
+        &["cds/nope", "--server", "a:1"],
         &["cds"],
         &["cds", "--server", "a:1", "--bootstrap", "b"],
         &["cds", "--server", "a:1", "--cert", "c"],
