@@ -13,6 +13,7 @@ mod exit;
 mod finding;
 mod get;
 mod logging;
+mod misuse;
 mod serve;
 mod watch;
 
@@ -36,7 +37,8 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), Failure> {
-    let cli = match Cli::try_parse() {
+    let words: Vec<_> = std::env::args_os().collect();
+    let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => return Err(error.into()),
         Err(help) => {
@@ -50,5 +52,5 @@ fn run() -> Result<(), Failure> {
         Command::Watch(flags) => watch::run(&flags),
         Command::Bench(flags) => bench::run(&flags),
     };
-    ended.map_err(|failure| failure.with_usage(&mut Cli::command()))
+    ended.map_err(|failure| failure.with_usage(|| misuse::called(&Cli::command(), &words)))
 }

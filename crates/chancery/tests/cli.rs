@@ -60,6 +60,20 @@ fn misuse_is_64_and_told_on_stderr() {
 }
 
 #[test]
+fn a_misuse_is_told_with_the_usage_of_the_subcommand() {
+    for (args, usage) in [
+        (&["get", "cds", "--server", "127.0.0.1:1", "--token", "/x"][..], "chancery get "),
+        (&["watch", "cdx", "--server", "127.0.0.1:1"], "chancery watch "),
+        (&["get", "cds", "--lisen"], "chancery get "),
+    ] {
+        let ended = run(args);
+        let told = text(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(64), "{args:?}: {told}");
+        assert!(told.contains(&format!("Usage: {usage}")), "{args:?}: {told}");
+    }
+}
+
+#[test]
 fn what_does_not_work_is_2_and_comes_with_a_hint() {
     let gone = run(&["serve", "/nowhere/at/all"]);
     assert_eq!(gone.status.code(), Some(2));
