@@ -40,7 +40,14 @@ fn run() -> Result<(), Failure> {
     let words: Vec<_> = std::env::args_os().collect();
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
-        Err(error) if error.use_stderr() => return Err(error.into()),
+        Err(error) if error.use_stderr() => {
+            let hint = misuse::of_environment(&Cli::command(), &words, &error);
+            let failure = Failure::from(error);
+            return Err(match hint {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            });
+        }
         Err(help) => {
             help.print().ok();
             return Ok(());

@@ -74,6 +74,27 @@ fn a_misuse_is_told_with_the_usage_of_the_subcommand() {
 }
 
 #[test]
+fn a_misuse_by_a_variable_is_told_with_its_name() {
+    let told = |args: &[&str], variables: &[(&str, &str)]| {
+        let mut command = chancery(&[&["serve", "."], args].concat());
+        for (name, value) in variables {
+            command.env(name, value);
+        }
+        let ended = finished(&mut command);
+        assert_eq!(ended.status.code(), Some(64), "{ended:?}");
+        text(&ended.stderr)
+    };
+    let listen = told(&[], &[("CHANCERY_LISTEN", "foo"), ("CHANCERY_ADMIN", "off")]);
+    let hint = "hint: `CHANCERY_LISTEN` in the environment sets `--listen`\n";
+    assert!(listen.contains("invalid value 'foo'") && listen.ends_with(hint), "{listen}");
+    let pair = told(&[], &[("CHANCERY_TLS_CERT", "cert.pem")]);
+    assert!(pair.contains("--tls-key") && pair.contains("`CHANCERY_TLS_CERT` in"), "{pair}");
+    // The flag is at fault, and the variable is not read.
+    let flag = told(&["--listen", "bar"], &[("CHANCERY_LISTEN", "foo")]);
+    assert!(flag.contains("invalid value 'bar'") && !flag.contains("hint"), "{flag}");
+}
+
+#[test]
 fn what_does_not_work_is_2_and_comes_with_a_hint() {
     let gone = run(&["serve", "/nowhere/at/all"]);
     assert_eq!(gone.status.code(), Some(2));
