@@ -111,6 +111,16 @@ fn what_does_not_work_is_2_and_comes_with_a_hint() {
 }
 
 #[test]
+fn nothing_is_printed_of_a_directory_that_is_not_there() {
+    for flag in ["--print-config", "--print-limits"] {
+        let gone = run(&["serve", "/nowhere/at/all", flag]);
+        assert_eq!((gone.status.code(), text(&gone.stdout).as_str()), (Some(2), ""));
+        let told = text(&gone.stderr);
+        assert!(told.contains("cannot read `/nowhere/at/all`: No such file"), "{told}");
+    }
+}
+
+#[test]
 fn a_directory_with_faults_is_1_and_all_of_them_are_shown() {
     let dir = directory(&[
         ("a.yaml", "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nnmae: a\n"),
