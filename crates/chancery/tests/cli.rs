@@ -51,6 +51,7 @@ fn misuse_is_64_and_told_on_stderr() {
         &["serve"],
         &["serve", ".", "--lisen", "127.0.0.1:1"],
         &["serve", ".", "--listen", "localhost"],
+        &["serve", ".", "--listen", "127.0.0.1:1", "--listen", "127.0.0.1:1"],
         &["serve", ".", "--tls-cert", "cert.pem"],
     ] {
         let ended = run(args);

@@ -45,7 +45,7 @@ use self::metrics::LoadMetrics;
 use self::reloads::Reloads;
 use self::signals::{OperatorSignal, Signals};
 use crate::admin::{self, Admin, AdminHosts, LoadStatus, MetricsPage, Readiness, ReadinessState};
-use crate::config::{self, Config, ConfigFile, FileContent, ServeFlags};
+use crate::config::{self, Config, ConfigFile, FileContent, ListenAddress, ServeFlags};
 use crate::exit::Failure;
 use crate::logging;
 
@@ -56,6 +56,9 @@ const TASKS_BETWEEN_READS: u32 = 1024;
 
 /// Runs the server as the flags say, until a signal stops it.
 pub(crate) fn run(flags: &ServeFlags) -> Result<(), Failure> {
+    ListenAddress::check_distinct(&flags.listen).map_err(|error| {
+        Failure::misuse(format!("{error}: `--listen` or `CHANCERY_LISTEN` has it"))
+    })?;
     first::exists(&flags.dir)?;
     let content = FileContent::read(&flags.dir);
     let config = config::parsed(flags, &content)?;
