@@ -15,6 +15,7 @@ mod get;
 mod logging;
 mod misuse;
 mod serve;
+mod stdout;
 mod watch;
 
 use std::process::ExitCode;

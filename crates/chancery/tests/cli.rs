@@ -9,11 +9,12 @@ mod daemon;
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
 use daemon::{
-    PATIENCE, Server, chancery, cluster, dir_write, directory, eventually, exchange, finished,
+    PATIENCE, Running, Server, chancery, cluster, dir_write, directory, eventually, exchange,
+    finished,
 };
 
 #[test]
@@ -118,6 +119,18 @@ fn nothing_is_printed_of_a_directory_that_is_not_there() {
         assert_eq!((gone.status.code(), text(&gone.stdout).as_str()), (Some(2), ""));
         let told = text(&gone.stderr);
         assert!(told.contains("cannot read `/nowhere/at/all`: No such file"), "{told}");
+    }
+}
+
+#[test]
+fn output_that_nobody_reads_is_no_failure() {
+    let dir = directory(&[]);
+    for flag in ["--print-config", "--print-limits"] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = chancery(&["serve", dir.path().to_str().unwrap(), flag]);
+        let mut run = Running::start(command.stdout(writer).stderr(Stdio::piped()));
+        assert_eq!(run.ended(), (Some(0), String::new()), "{flag}");
     }
 }
 

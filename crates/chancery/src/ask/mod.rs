@@ -14,7 +14,6 @@ mod options;
 mod query;
 mod render;
 
-use std::io;
 use std::process;
 use std::time::Duration;
 
@@ -118,18 +117,6 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     Ok(runtime.context("cannot start")?)
-}
-
-/// Returns the outcome of writing. It is `false` if nobody reads the output any more, which is no
-/// failure.
-pub(crate) fn written(wrote: io::Result<()>) -> Result<bool, Failure> {
-    match wrote {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => {
-            Err(anyhow::Error::from(error).context("cannot write to the standard output").into())
-        }
-    }
 }
 
 /// Returns true if an error means that there is no answer; false if it is a negative answer.
