@@ -313,6 +313,7 @@ fn a_unix_socket_serves_too() {
     let socket = place.path().join("xds.sock");
     let listen = format!("unix:{}", socket.display());
     let mut server = Server::start(&dir, &["--listen", &listen]);
+    assert!(server.log_has(&format!("serving on {listen}")));
     let mut stream = UnixStream::connect(&socket).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let (status, body) = exchange(&mut stream, "POST /v3/discovery:clusters", NODE);
