@@ -252,8 +252,17 @@ fn an_order_to_stop_is_obeyed_and_an_order_to_reload_too() {
     server.signal("HUP");
     assert!(server.log_has("told to read everything again"));
     eventually(|| server.clusters("me").contains("\"b\""));
+    server.signal("HUP");
+    assert!(server.log_has("the directory was read again: nothing has changed"));
+    dir_write(&dir, "a.yaml", "{\n");
+    server.signal("HUP");
+    assert!(server.log_has("loaded with faults"));
+    server.signal("HUP");
+    assert!(server.log_has("nothing has changed; `/config` lists the faults"));
     server.signal("TERM");
     assert!(server.log_has("stopped"));
+    let told = server.log().matches("nothing has changed").count();
+    assert_eq!(told, 2, "{}", server.log());
     server.ends_well();
 }
 

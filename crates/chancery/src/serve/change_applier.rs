@@ -120,6 +120,9 @@ impl ChangeApplier {
         let more: CountsByFile = report.more_faults.iter().collect();
         let same = faults == state.faults && more == state.more_faults;
         if same && report.layers().is_empty() && report.warnings.is_empty() {
+            if report.is_requested {
+                log_unchanged(report);
+            }
             return;
         }
         log_warnings(&report.warnings);
@@ -159,6 +162,18 @@ impl ChangeApplier {
 
     fn lock(&self) -> MutexGuard<'_, ApplierState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Logs that a load which was asked for has no news.
+fn log_unchanged(report: &LoadReport) {
+    let files = report.files;
+    match report.fault_count() {
+        0 => info!(files, "the directory was read again: nothing has changed"),
+        faults => warn!(
+            files,
+            faults, "the directory was read again: nothing has changed; `/config` lists the faults"
+        ),
     }
 }
 
