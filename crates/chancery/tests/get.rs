@@ -351,7 +351,15 @@ fn tls_and_mutual_tls_are_spoken() {
     let run = ask(&["--ca", &ca, "--cert", &cert, "--key", &key]);
     assert_eq!(object(&out(&run))["name"], "a");
     assert_eq!(ask(&["--tls", "--ca", &ca]).status.code(), Some(2), "it wants to know who we are");
-    assert_eq!(ask(&[]).status.code(), Some(2));
+    let plain = ask(&[]);
+    assert_eq!(plain.status.code(), Some(2));
+    assert!(err(&plain).contains("hint: if the server speaks TLS, `--tls`"), "{}", err(&plain));
+    let open = Site::new(&[("a", 1)]);
+    let server = format!("localhost:{}", open.server.port);
+    let encrypted = get(&["cds", "--server", &server, "--ca", &ca]);
+    assert_eq!(encrypted.status.code(), Some(2));
+    let told = err(&encrypted);
+    assert!(told.contains("hint: if the server speaks no TLS, leave out"), "{told}");
 }
 
 #[test]

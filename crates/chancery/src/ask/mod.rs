@@ -40,6 +40,8 @@ pub(crate) struct QueryPlan {
     pub(crate) schema: Schema,
     bootstrap: Bootstrap,
     options: Options,
+    /// True if the flags connect with TLS; `None` if a bootstrap decides.
+    is_secure: Option<bool>,
 }
 
 impl QueryPlan {
@@ -63,7 +65,8 @@ impl QueryPlan {
         let secrets = args.output.show_secrets;
         let viewer = if secrets { viewer.with_secrets() } else { viewer };
         let options = options(args, &queries);
-        Ok(Self { queries, viewer, secrets, schema, bootstrap, options })
+        let is_secure = (!args.server.servers.is_empty()).then(|| args.server.is_secure());
+        Ok(Self { queries, viewer, secrets, schema, bootstrap, options, is_secure })
     }
 
     /// Returns the variant of the protocol.
@@ -98,6 +101,21 @@ impl QueryPlan {
         let answer = settings.missing_after.max(settings.timeout_after);
         let connects = self.options.connect_timeout.saturating_mul(2).saturating_mul(servers);
         connects.saturating_add(answer).saturating_add(GRACE)
+    }
+
+    /// Returns a hint for the error of a server that accepted a connection, and then did not speak
+    /// HTTP/2 without TLS, or TLS with it. Errors about certificates are those of TLS.
+    pub(crate) fn tls_hint(&self, error: &str) -> Option<&'static str> {
+        let is_of_certificate = error.contains("certificate") || error.contains("alert");
+        match self.is_secure? {
+            false if error.contains(": HTTP/2: ") => {
+                Some("if the server speaks TLS, `--tls` or `--ca` is needed")
+            }
+            true if error.contains(": TLS: ") && !is_of_certificate => {
+                Some("if the server speaks no TLS, leave out `--tls`, `--ca` and `--cert`")
+            }
+            _ => None,
+        }
     }
 
     /// Returns true if every response is rejected.
