@@ -40,6 +40,7 @@ use crate::watch::{Wakeup, Watcher};
 pub struct Following {
     wakeup: Wakeup,
     changes: ChangeLog,
+    requested: Arc<AtomicBool>,
     stopped: Arc<AtomicBool>,
     /// Is told when the thread ends, or closed.
     end: Receiver<()>,
@@ -48,8 +49,9 @@ pub struct Following {
 
 impl Directory {
     /// Follows the directory on a thread of its own. It begins with a load, so that no change since
-    /// the last one is missed. `report` is called after that load, and after each later load with
-    /// new content, other faults or a warning.
+    /// the last one is missed. `report` is called after that load, after each load that
+    /// [`Following::reload`] asks for, and after each other load with new content, other faults or a
+    /// warning.
     ///
     /// # Errors
     /// If there can be no thread. If the system reports no events, sweeps find the changes, and
@@ -75,12 +77,13 @@ impl Directory {
                 }
             }
         }
-        let stopped = Arc::new(AtomicBool::new(false));
+        let (requested, stopped) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
         let pace = Pace::new(self.options.sweep, Instant::now());
         let faults = None;
         let mut follower = Follower {
             directory: self,
             wakeups,
+            requested: Arc::clone(&requested),
             stopped: Arc::clone(&stopped),
             report,
             faults,
@@ -101,14 +104,16 @@ impl Directory {
             let _ = ended.send(());
         };
         let thread = Some(thread.spawn(run)?);
-        Ok(Following { wakeup, changes, stopped, end, thread })
+        Ok(Following { wakeup, changes, requested, stopped, end, thread })
     }
 }
 
 impl Following {
-    /// Makes the follower read the directory now, even if nothing seems to have changed.
+    /// Makes the follower read the directory now, even if nothing seems to have changed, and report
+    /// that. Several requests before a load are one.
     pub fn reload(&self) {
         self.changes.record_anywhere();
+        self.requested.store(true, Ordering::Release);
         self.wakeup.notify();
     }
 
@@ -163,6 +168,8 @@ impl Drop for Following {
 struct Follower<F> {
     directory: Directory,
     wakeups: Receiver<()>,
+    /// True if a load was asked for that has not begun.
+    requested: Arc<AtomicBool>,
     stopped: Arc<AtomicBool>,
     report: F,
     /// The faults of the last report.
@@ -213,7 +220,8 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
 
     fn turn(&mut self) -> Result<(), Stopped> {
         self.load_took = Duration::ZERO;
-        let report = self.load()?;
+        let is_requested = self.requested.swap(false, Ordering::AcqRel);
+        let report = LoadReport { is_requested, ..self.load()? };
         if !self.report_news(&report) {
             match self.woken {
                 Woken::Notified => {}
@@ -280,12 +288,15 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
         self.partial_loads >= PATIENCE
     }
 
-    /// Reports a load that has news. Returns true if it has.
+    /// Reports a load that has news or was asked for. Returns true if it does.
     fn report_news(&mut self, report: &LoadReport) -> bool {
         let faults = (&report.faults, &report.more_faults);
         let same = self.faults.as_ref().is_some_and(|(some, more)| (some, more) == faults)
             && self.warnings == report.present_warnings;
-        let news = !same || !report.layers().is_empty() || !report.warnings.is_empty();
+        let news = report.is_requested
+            || !same
+            || !report.layers().is_empty()
+            || !report.warnings.is_empty();
         if news {
             (self.report)(report);
             self.faults = Some((report.faults.clone(), report.more_faults.clone()));
@@ -390,6 +401,7 @@ mod tests {
             pace: Pace::new(options.sweep, Instant::now()),
             directory: Directory::new(options, Schema::bundled()),
             wakeups,
+            requested: Arc::default(),
             stopped: Arc::default(),
             report: |_: &LoadReport| {},
             faults: None,
