@@ -272,7 +272,11 @@ impl Directory {
             watcher.watch(&listing.places);
         }
         let top = listing.places.top.as_deref();
-        let documents = self.cache.read(&listing.files, top, &self.options, &self.schema);
+        // Of a directory that has too much nothing is taken, and what is known of it stays known.
+        let documents = match listing.is_over {
+            true => Vec::new(),
+            false => self.cache.read(&listing.files, top, &self.options, &self.schema),
+        };
         Reading { listing, documents }
     }
 
@@ -379,7 +383,7 @@ impl Directory {
     /// The fault of a directory that lost all its files at once.
     fn emptied(&self, listing: &Listing) -> Option<Fault> {
         let (top, files) = self.filled?;
-        let empty = listing.files.is_empty() && listing.top.is_some();
+        let empty = listing.files.is_empty() && listing.top.is_some() && !listing.is_over;
         let last_file_removed = files <= 1 && listing.top == top;
         (empty && files > 0 && !last_file_removed)
             .then(|| Wrong::Emptied(files).at(Scope::Directory, &self.options.directory, None))

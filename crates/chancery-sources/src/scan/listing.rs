@@ -23,6 +23,8 @@ pub(crate) struct Listing {
     pub(crate) files: Vec<FoundFile>,
     /// The bytes that are read of all files.
     pub(crate) bytes: u64,
+    /// True if the directory has more than it may have. No file of it is listed then.
+    pub(crate) is_over: bool,
     /// Groups with a directory, broken or not.
     pub(crate) groups: BTreeSet<Arc<str>>,
     /// Nodes with a directory, broken or not.
