@@ -1,7 +1,8 @@
 //! A listing that is brought up to date without a scan, after changes of single files.
 //!
 //! Only simple changes are handled here: regular files that were added, removed or changed in
-//! directories of one layer, reached without symlinks. Any other change needs a scan.
+//! directories of one layer, reached without symlinks. Any other change needs a scan, and so does any
+//! change in a layer that the last scan found a fault in. Faults elsewhere are none of its concern.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use chancery_proto::document::Format;
 
 use crate::change_log::ChangedPlaces;
+use crate::fault::Scope;
 use crate::options::Options;
 use crate::scan::listing::{
     FileChange, FileIdentity, FileStamp, FoundFile, LayerDirectory, Listing,
@@ -26,10 +28,10 @@ pub(crate) fn changed_files(
     at: &ChangedPlaces,
 ) -> Option<Vec<FileChange>> {
     match at {
-        ChangedPlaces::At(paths) if listing.faults.is_empty() => {
-            Look { listing, options }.changes_at(paths)
-        }
-        _ => None,
+        // A scan that had such a fault did not look at everything.
+        _ if listing.faults.holds(&Scope::Directory) => None,
+        ChangedPlaces::At(paths) => Look { listing, options }.changes_at(paths),
+        ChangedPlaces::Anywhere => None,
     }
 }
 
@@ -91,7 +93,14 @@ impl Look<'_> {
         if is_ignored(self.options, &shown) {
             return Ok(None);
         }
-        let format = Format::of_path(&shown).ok_or(NeedsScan)?;
+        // The fault may be gone; and while there is one, its layer is held back.
+        let faults = &self.listing.faults;
+        if faults.holds(&Scope::Layer(layer.clone()))
+            || faults.concerns(&shown, &self.options.directory)
+        {
+            return Err(NeedsScan);
+        }
+        let Some(format) = Format::of_path(&shown) else { return self.ignored_at(path, &shown) };
         if identity(parent) != Some(*known) {
             return Err(NeedsScan);
         }
@@ -115,6 +124,18 @@ impl Look<'_> {
             is_ours,
         };
         Ok(Some(FileChange { now: now.map(found), path }))
+    }
+
+    /// A place whose name is not of a known format: there may be a file, of which a scan warns, or
+    /// nothing, as there was before.
+    fn ignored_at(&self, path: &Path, shown: &Path) -> Result<Option<FileChange>, NeedsScan> {
+        let warnings = &self.listing.warnings;
+        let was = warnings.iter().any(|it| it.file.as_deref() == Some(shown));
+        let is_as_before = match fs::symlink_metadata(path) {
+            Ok(metadata) => metadata.is_file() && was,
+            Err(error) => error.kind() == io::ErrorKind::NotFound && !was,
+        };
+        if is_as_before { Ok(None) } else { Err(NeedsScan) }
     }
 }
 

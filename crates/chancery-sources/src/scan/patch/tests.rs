@@ -116,9 +116,31 @@ fn plain_changes_need_no_scan() {
     };
     assert_eq!(looked(&["chancery.yaml", ".hidden.yaml", "x.yaml~", "mine.yaml"]), Some(vec![]));
     assert_eq!(looked(&["b.json"]), Some(vec![]), "came and went");
-    assert_eq!(looked(&["notes.md"]), None);
+    assert_eq!(looked(&["notes.md"]), Some(vec![]), "came and went");
+    fs::write(top.join("notes.md"), "1").unwrap();
+    assert_eq!(looked(&["notes.md"]), None, "a warning is to come");
+    fs::remove_file(top.join("notes.md")).unwrap();
     assert_eq!(looked(&["deep"]), None);
     fs::write(top.join("groups/g/f.yaml"), "1").unwrap();
     fs::remove_file(top.join("a.yaml")).unwrap();
     assert_eq!(looked(&["a.yaml", "groups/g/f.yaml"]), Some(vec![false, true]));
+}
+
+#[test]
+fn a_fault_elsewhere_has_no_other_layer_scanned() {
+    let (_outer, options) = setup();
+    let top = &options.directory;
+    symlink("nowhere.yaml", top.join("groups/g/link.yaml")).unwrap();
+    fs::create_dir(top.join("nodes/n/g.yaml")).unwrap();
+    let listing = scan(&options);
+    let look = |name: &str| {
+        let changed = ChangedPlaces::At([top.join(name)].into());
+        changed_files(&listing, &options, &changed).map(|changes| changes.len())
+    };
+    fs::write(top.join("a.yaml"), "1").unwrap();
+    fs::write(top.join("groups/g/f.yaml"), "1").unwrap();
+    assert_eq!(look("a.yaml"), Some(1));
+    assert_eq!(look("groups/g/f.yaml"), None, "its layer is held back");
+    fs::remove_dir(top.join("nodes/n/g.yaml")).unwrap();
+    assert_eq!(look("nodes/n/g.yaml"), None, "the fault is gone");
 }
