@@ -234,9 +234,15 @@ impl Directory {
     pub(crate) fn has_moved(&self) -> bool {
         let moved = self.last.as_ref().is_none_or(|last| last.listing != self.peek());
         if moved {
+            self.distrust_watcher();
             self.change_log.record_anywhere();
         }
         moved
+    }
+
+    /// Has the next load watch all places again, because something changed without an event.
+    fn distrust_watcher(&self) {
+        self.watcher.iter().for_each(Watcher::distrust);
     }
 
     /// Returns true if files may have changed without a new stamp, or could not be read.
@@ -304,6 +310,7 @@ impl Directory {
             return None;
         }
         if !self.watcher.as_ref().is_some_and(Watcher::catch_up) {
+            self.distrust_watcher();
             self.change_log.record_anywhere();
             return None;
         }
