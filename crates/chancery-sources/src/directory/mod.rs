@@ -189,6 +189,32 @@ impl Directory {
         Some((report, !moving.is_empty()))
     }
 
+    /// Loads the files that were there before and whose content changed and rests, whatever else
+    /// changed. Nothing comes and nothing goes, and all that was recorded stays recorded. It is for
+    /// the time between two loads of everything, so that a directory that is renamed all the time
+    /// does not hold up the changes of all others. Returns `None` if there is nothing to load.
+    pub(crate) fn load_known_files(&mut self) -> Option<LoadReport> {
+        let at = self.change_log.pending();
+        let moment = Moment::now(true);
+        let last = self.last.as_ref().filter(|_| self.hears_everything() && self.committed)?;
+        let mut changes = patch::changes_of_known_files(&last.listing, &self.options, &at);
+        changes.retain(|change| moment.rests(change, self.options.quiet()));
+        let read: Vec<_> =
+            changes.into_iter().map(|change| (self.read_changed(&change), change)).collect();
+        let reading = self.last.take()?;
+        let (documents, changes): (Vec<_>, Vec<_>) = read
+            .into_iter()
+            .filter(|(document, change)| {
+                reading.takes_known(change, document.as_ref(), &self.catalog)
+            })
+            .unzip();
+        if changes.is_empty() {
+            self.last = Some(reading);
+            return None;
+        }
+        Some(self.take_changes(reading, changes, documents))
+    }
+
     /// Warns that files are written all the time, and stay as they were.
     pub(crate) fn warn_of_moving(&mut self, report: &mut LoadReport) {
         self.warn_of_unrest(

@@ -35,6 +35,27 @@ pub(crate) fn changed_files(
     }
 }
 
+/// The known files whose content changed, of the changes at these places. All others are left out:
+/// those of files that come or go, and whatever needs a scan.
+pub(crate) fn changes_of_known_files(
+    listing: &Listing,
+    options: &Options,
+    at: &ChangedPlaces,
+) -> Vec<FileChange> {
+    let look = Look { listing, options };
+    let paths = match at {
+        ChangedPlaces::At(paths) => paths.clone(),
+        ChangedPlaces::Anywhere => look.other_files(),
+    };
+    let is_known = |change: &FileChange| {
+        let known = listing.find(&change.path).map(|at| &listing.files[at]);
+        change.now.is_some() && known.is_some_and(|known| change.now.as_ref() != Some(known))
+    };
+    let changes = paths.iter().filter_map(|path| look.change_at(path).ok()?);
+    let changes: Vec<_> = changes.filter(is_known).collect();
+    if look.fits(&changes) { changes } else { Vec::new() }
+}
+
 struct Look<'a> {
     listing: &'a Listing,
     options: &'a Options,
@@ -48,10 +69,15 @@ impl Look<'_> {
         let changes: Result<Vec<Option<FileChange>>, NeedsScan> =
             paths.iter().map(|path| self.change_at(path)).collect();
         let changes: Vec<FileChange> = changes.ok()?.into_iter().flatten().collect();
+        self.fits(&changes).then_some(changes)
+    }
+
+    /// Returns true if the directory with these changes is the same one, and has no more than it
+    /// may have.
+    fn fits(&self, changes: &[FileChange]) -> bool {
         // Events still come from a directory that was moved away; its path leads to another one.
-        let top = self.listing.top;
-        if !changes.is_empty() && identity(&self.options.directory) != top {
-            return None;
+        if !changes.is_empty() && identity(&self.options.directory) != self.listing.top {
+            return false;
         }
         let known: Vec<_> = changes.iter().filter_map(|it| self.listing.find(&it.path)).collect();
         let come = changes.len() - known.len();
@@ -59,9 +85,22 @@ impl Look<'_> {
         let now = changes.iter().filter_map(|change| change.now.as_ref());
         let now: u64 = now.map(|found| found.bytes).fold(0, u64::saturating_add);
         let bytes = (self.listing.bytes - before).saturating_add(now);
-        let fit = self.listing.files.len() + come <= self.options.max_files
-            && bytes <= self.options.max_directory_bytes;
-        fit.then_some(changes)
+        self.listing.files.len() + come <= self.options.max_files
+            && bytes <= self.options.max_directory_bytes
+    }
+
+    /// The paths without symlinks of the known files that are not as they are listed.
+    fn other_files(&self) -> BTreeSet<PathBuf> {
+        let directories = self.listing.places.by_shown();
+        let is_other = |found: &&FoundFile| {
+            let now = fs::symlink_metadata(&found.path);
+            now.is_ok_and(|metadata| FileStamp::of(&metadata) != found.stamp)
+        };
+        let others = self.listing.files.iter().filter(is_other);
+        let real = |found: &FoundFile| {
+            Some(directories.get(found.path.parent()?)?.join(found.path.file_name()?))
+        };
+        others.filter_map(real).collect()
     }
 
     fn change_at(&self, path: &Path) -> Result<Option<FileChange>, NeedsScan> {
