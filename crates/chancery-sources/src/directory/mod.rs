@@ -157,7 +157,7 @@ impl Directory {
         let mut look = self.unsettled.look(moment, self.options.quiet());
         let (resting, moving) = reading.resting_changes(read, &now, takes_broken, &mut look);
         let (documents, changes): (Vec<_>, Vec<_>) = resting.into_iter().unzip();
-        let report = self.take_changes(reading, changes, documents);
+        let report = self.take_changes(reading, changes, documents, at);
         self.record_files(&moving);
         Some((report, !moving.is_empty()))
     }
@@ -212,7 +212,7 @@ impl Directory {
             self.last = Some(reading);
             return None;
         }
-        Some(self.take_changes(reading, changes, documents))
+        Some(self.take_changes(reading, changes, documents, &ChangedPlaces::default()))
     }
 
     /// Warns that files are written all the time, and stay as they were.
@@ -345,7 +345,7 @@ impl Directory {
             return None;
         }
         let reading = self.last.take()?;
-        Some(self.take_changes(reading, changes, documents))
+        Some(self.take_changes(reading, changes, documents, at))
     }
 
     fn read_changed(&mut self, change: &FileChange) -> Option<Arc<Document>> {
@@ -373,13 +373,15 @@ impl Directory {
         report
     }
 
-    /// Commits the last load with the files that changed since.
+    /// Commits the last load with the files that changed since, at these places.
     fn take_changes(
         &mut self,
         mut reading: Reading,
         changes: Vec<FileChange>,
         documents: Vec<Option<Arc<Document>>>,
+        at: &ChangedPlaces,
     ) -> LoadReport {
+        let ignored = patch::ignored_files(&reading.listing, &self.options, at);
         let mut edits: BTreeMap<Layer, Vec<FileEdit>> = BTreeMap::new();
         let changed = changes.into_iter().zip(documents);
         for edit in changed.filter_map(|(change, document)| reading.apply(change, document)) {
@@ -394,6 +396,8 @@ impl Directory {
         }
         (report.faults, report.more_faults) = faults.into_sorted();
         report.warnings = self.warnings.of_edits(edits.values().flatten());
+        report.warnings.extend(self.warnings.of_ignored(&ignored));
+        ignored.into_iter().for_each(|file| reading.listing.apply_ignored(file));
         self.warn_of_rest(&mut report);
         self.last = Some(reading);
         report

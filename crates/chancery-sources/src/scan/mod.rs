@@ -344,8 +344,7 @@ impl<'a> Scan<'a> {
     /// Adds a file, or the fault of an entry that is neither a file nor a directory.
     fn found(&mut self, spot: &ScannedEntry, layer: &Layer) {
         let Some(format) = Format::of_path(&spot.shown) else {
-            let message = "ignored: not `.yaml`, `.yml`, `.json`, `.pb_text` or `.pb`";
-            return self.warn(&spot.shown, message);
+            return self.warn(&spot.shown, NOT_A_FORMAT);
         };
         let scope = Scope::Layer(layer.clone());
         if let Some(kind) = FileKind::of(spot.metadata.file_type()) {
@@ -421,6 +420,9 @@ impl Overlays {
 
 /// The number of ignored files that are named.
 const MAX_WARNINGS: usize = 1000;
+
+/// The warning about a file whose name is not of a known format.
+const NOT_A_FORMAT: &str = "ignored: not `.yaml`, `.yml`, `.json`, `.pb_text` or `.pb`";
 
 /// The number of directories that may be there however few files may be.
 const FEWEST_DIRECTORIES: usize = 1000;

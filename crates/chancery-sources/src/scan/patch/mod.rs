@@ -14,12 +14,13 @@ use std::sync::Arc;
 use chancery_proto::document::Format;
 
 use crate::change_log::ChangedPlaces;
-use crate::fault::Scope;
+use crate::fault::{Scope, Warning};
 use crate::options::Options;
 use crate::scan::listing::{
     FileChange, FileIdentity, FileStamp, FoundFile, LayerDirectory, Listing,
 };
 use crate::scan::skipped::{is_ignored, is_skipped};
+use crate::scan::{MAX_WARNINGS, NOT_A_FORMAT};
 
 /// The files that changed at these places. Returns `None` if that needs a scan.
 pub(crate) fn changed_files(
@@ -30,7 +31,9 @@ pub(crate) fn changed_files(
     match at {
         // A scan that had such a fault did not look at everything.
         _ if listing.faults.holds(&Scope::Directory) => None,
-        ChangedPlaces::At(paths) => Look { listing, options }.changes_at(paths),
+        ChangedPlaces::At(paths) => {
+            Look { listing, options, places: paths.len() }.changes_at(paths)
+        }
         ChangedPlaces::Anywhere => None,
     }
 }
@@ -42,7 +45,7 @@ pub(crate) fn changes_of_known_files(
     options: &Options,
     at: &ChangedPlaces,
 ) -> Vec<FileChange> {
-    let look = Look { listing, options };
+    let look = Look { listing, options, places: 0 };
     let paths = match at {
         ChangedPlaces::At(paths) => paths.clone(),
         ChangedPlaces::Anywhere => look.other_files(),
@@ -56,9 +59,48 @@ pub(crate) fn changes_of_known_files(
     if look.fits(&changes) { changes } else { Vec::new() }
 }
 
+/// A file that is ignored because of its name, and of which a scan warns.
+#[derive(Debug)]
+pub(crate) struct IgnoredFile {
+    pub(crate) warning: Warning,
+    /// True if it is there now; it was not then when the listing was made, or the other way round.
+    pub(crate) is_there: bool,
+}
+
+/// The ignored files that came or went at these places.
+pub(crate) fn ignored_files(
+    listing: &Listing,
+    options: &Options,
+    at: &ChangedPlaces,
+) -> Vec<IgnoredFile> {
+    let ChangedPlaces::At(paths) = at else { return Vec::new() };
+    let look = Look { listing, options, places: paths.len() };
+    let found = paths.iter().filter_map(|path| match look.look_at(path) {
+        Ok(Found::Ignored(shown)) => Some((path, shown)),
+        _ => None,
+    });
+    let ignored = found.map(|(path, shown)| IgnoredFile {
+        warning: Warning::of_file(&shown, NOT_A_FORMAT),
+        is_there: path.symlink_metadata().is_ok_and(|metadata| metadata.is_file()),
+    });
+    ignored.filter(|it| it.is_there != listing.warnings.contains(&it.warning)).collect()
+}
+
 struct Look<'a> {
     listing: &'a Listing,
     options: &'a Options,
+    /// The number of places that are looked at.
+    places: usize,
+}
+
+/// What was found at a place.
+enum Found {
+    /// Nothing that a load takes.
+    Nothing,
+    /// A file whose name is not of a known format, or none of that name: the path as it is shown.
+    Ignored(PathBuf),
+    /// A file, as it is now.
+    File(FileChange),
 }
 
 /// The error for changes that need a scan.
@@ -104,6 +146,13 @@ impl Look<'_> {
     }
 
     fn change_at(&self, path: &Path) -> Result<Option<FileChange>, NeedsScan> {
+        Ok(match self.look_at(path)? {
+            Found::File(change) => Some(change),
+            Found::Nothing | Found::Ignored(_) => None,
+        })
+    }
+
+    fn look_at(&self, path: &Path) -> Result<Found, NeedsScan> {
         let places = &self.listing.places;
         // This path is a link, the target of one, or a directory.
         if places.entries.contains(path) || places.directories.contains_key(path) {
@@ -112,25 +161,25 @@ impl Look<'_> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(NeedsScan);
         };
-        let Some(home) = places.directories.get(parent) else { return Ok(None) };
+        let Some(home) = places.directories.get(parent) else { return Ok(Found::Nothing) };
         if is_skipped(name) {
             // Links may lead through this path.
             let mut next =
                 places.entries.range::<Path, _>((Bound::Included(path), Bound::Unbounded));
             let is_on_a_way = next.next().is_some_and(|entry| entry.starts_with(path));
-            return if is_on_a_way { Err(NeedsScan) } else { Ok(None) };
+            return if is_on_a_way { Err(NeedsScan) } else { Ok(Found::Nothing) };
         }
         let LayerDirectory { shown, identity: known, layer } = home.as_ref().ok_or(NeedsScan)?;
         if *shown == self.options.directory {
             match name.to_str() {
-                Some("chancery.yaml") => return Ok(None),
+                Some("chancery.yaml") => return Ok(Found::Nothing),
                 Some("groups" | "nodes") => return Err(NeedsScan),
                 _ => {}
             }
         }
         let shown = shown.join(name);
         if is_ignored(self.options, &shown) {
-            return Ok(None);
+            return Ok(Found::Nothing);
         }
         // The fault may be gone; and while there is one, its layer is held back.
         let faults = &self.listing.faults;
@@ -139,7 +188,6 @@ impl Look<'_> {
         {
             return Err(NeedsScan);
         }
-        let Some(format) = Format::of_path(&shown) else { return self.ignored_at(path, &shown) };
         if identity(parent) != Some(*known) {
             return Err(NeedsScan);
         }
@@ -148,10 +196,15 @@ impl Look<'_> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             _ => return Err(NeedsScan),
         };
+        let Some(format) = Format::of_path(&shown) else {
+            // Beyond a number of them, a scan knows which are named.
+            let may_name = self.listing.warnings.len() + self.places <= MAX_WARNINGS;
+            return if may_name { Ok(Found::Ignored(shown)) } else { Err(NeedsScan) };
+        };
         let is_ours = places.top.as_ref().is_some_and(|top| parent.starts_with(top));
         let known = self.listing.find(&shown).map(|at| &self.listing.files[at].path);
         if known.is_none() && now.is_none() {
-            return Ok(None);
+            return Ok(Found::Nothing);
         }
         let path: Arc<Path> = known.cloned().unwrap_or_else(|| shown.as_path().into());
         let found = |stamp: FileStamp| FoundFile {
@@ -162,19 +215,7 @@ impl Look<'_> {
             bytes: stamp.bytes_read(self.options.max_file_bytes),
             is_ours,
         };
-        Ok(Some(FileChange { now: now.map(found), path }))
-    }
-
-    /// A place whose name is not of a known format: there may be a file, of which a scan warns, or
-    /// nothing, as there was before.
-    fn ignored_at(&self, path: &Path, shown: &Path) -> Result<Option<FileChange>, NeedsScan> {
-        let warnings = &self.listing.warnings;
-        let was = warnings.iter().any(|it| it.file.as_deref() == Some(shown));
-        let is_as_before = match fs::symlink_metadata(path) {
-            Ok(metadata) => metadata.is_file() && was,
-            Err(error) => error.kind() == io::ErrorKind::NotFound && !was,
-        };
-        if is_as_before { Ok(None) } else { Err(NeedsScan) }
+        Ok(Found::File(FileChange { now: now.map(found), path }))
     }
 }
 

@@ -9,11 +9,13 @@ use tempfile::TempDir;
 use super::*;
 use crate::scan::scan;
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 14] = [
     "a.yaml",
     "b.json",
     "chancery.yaml",
     "notes.md",
+    "deep/notes.md",
+    "groups/g/notes",
     ".hidden.yaml",
     "x.yaml~",
     "mine.yaml",
@@ -92,8 +94,11 @@ proptest! {
         for ops in histories {
             let touched = ops.iter().flat_map(|op| op.apply(&options.directory)).collect();
             let wanted = scan(&options);
-            match changed_files(&listing, &options, &ChangedPlaces::At(touched)) {
+            let touched = ChangedPlaces::At(touched);
+            match changed_files(&listing, &options, &touched) {
                 Some(changes) => {
+                    let ignored = ignored_files(&listing, &options, &touched);
+                    ignored.into_iter().for_each(|file| listing.apply_ignored(file));
                     changes.into_iter().for_each(|change| drop(listing.apply(change)));
                     prop_assert_eq!(&listing, &wanted);
                 }
@@ -116,14 +121,28 @@ fn plain_changes_need_no_scan() {
     };
     assert_eq!(looked(&["chancery.yaml", ".hidden.yaml", "x.yaml~", "mine.yaml"]), Some(vec![]));
     assert_eq!(looked(&["b.json"]), Some(vec![]), "came and went");
-    assert_eq!(looked(&["notes.md"]), Some(vec![]), "came and went");
-    fs::write(top.join("notes.md"), "1").unwrap();
-    assert_eq!(looked(&["notes.md"]), None, "a warning is to come");
-    fs::remove_file(top.join("notes.md")).unwrap();
+    assert_eq!(looked(&["notes.md"]), Some(vec![]), "a warning may come");
     assert_eq!(looked(&["deep"]), None);
     fs::write(top.join("groups/g/f.yaml"), "1").unwrap();
     fs::remove_file(top.join("a.yaml")).unwrap();
     assert_eq!(looked(&["a.yaml", "groups/g/f.yaml"]), Some(vec![false, true]));
+}
+
+#[test]
+fn where_more_files_are_ignored_than_are_named_a_scan_says_which() {
+    let (_outer, options) = setup();
+    let noted = options.directory.join("notes.md");
+    let mut listing = scan(&options);
+    let look = |listing: &Listing| {
+        let at = ChangedPlaces::At([noted.clone()].into());
+        let came = ignored_files(listing, &options, &at).len();
+        changed_files(listing, &options, &at).map(|changes| (changes.len(), came))
+    };
+    assert_eq!(look(&listing), Some((0, 0)));
+    fs::write(&noted, "").unwrap();
+    assert_eq!(look(&listing), Some((0, 1)));
+    listing.warnings.resize(MAX_WARNINGS, Warning::general("ignored"));
+    assert_eq!(look(&listing), None);
 }
 
 #[test]
