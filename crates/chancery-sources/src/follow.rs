@@ -340,8 +340,8 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
         let now = Instant::now();
         let is_due = self.pace.until_retry(now).is_zero() && self.directory.has_unsure();
         if is_due {
-            self.directory.record_unsure();
-            self.pace.retried(now);
+            let are_all = self.directory.record_unsure();
+            self.pace.retried(now, are_all);
         }
         is_due
     }

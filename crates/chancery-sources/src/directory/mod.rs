@@ -11,6 +11,7 @@
 //! removed while other files stay.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -57,6 +58,8 @@ pub struct Directory {
     warnings: WarningsSeen,
     /// The files that loads left out because they were moving, and since when they are as they are.
     unsettled: Unsettled,
+    /// The last file that was read again because it may have changed without a new stamp.
+    retried_last: Option<Arc<Path>>,
     /// The time of the last warning that the directory does not come to rest.
     warned_of_moving: Option<Instant>,
 }
@@ -78,6 +81,7 @@ impl Directory {
             filled: None,
             warnings: WarningsSeen::default(),
             unsettled: Unsettled::default(),
+            retried_last: None,
             warned_of_moving: None,
         }
     }
@@ -276,9 +280,17 @@ impl Directory {
         !self.cache.unsure().is_empty()
     }
 
-    /// Has the next load read these files again.
-    pub(crate) fn record_unsure(&self) {
-        self.record_files(self.cache.unsure());
+    /// Has the next load read these files again, or some of them, one after the other: very many
+    /// would make it a load of everything. Returns true if these are all.
+    pub(crate) fn record_unsure(&mut self) -> bool {
+        let unsure = self.cache.unsure();
+        let after = self.retried_last.take().map_or(Bound::Unbounded, Bound::Excluded);
+        let next = unsure.range::<Arc<Path>, _>((after.as_ref(), Bound::Unbounded));
+        let part: Vec<_> =
+            next.chain(unsure).take(MOST_UNSURE.min(unsure.len())).cloned().collect();
+        self.record_files(&part);
+        self.retried_last = part.last().cloned();
+        part.len() == unsure.len()
     }
 
     /// Has the next load look at these files.
@@ -454,6 +466,9 @@ fn real(directories: &BTreeMap<&Path, &Path>, shown: &Path) -> Option<PathBuf> {
 /// The number of times that a directory that moves while it is read is read again. After them it is
 /// taken as it is.
 pub(crate) const PATIENCE: usize = 10;
+
+/// The number of files that a load reads again because they may have changed without a new stamp.
+const MOST_UNSURE: usize = 512;
 
 /// The time between two warnings that the directory does not come to rest.
 const MOVING_WARNING_PAUSE: Duration = Duration::from_secs(600);

@@ -68,6 +68,23 @@ fn a_file_read_in_the_tick_it_was_written_in_is_read_again() {
     assert!(directory.has_unsure());
 }
 
+#[test]
+fn of_very_many_files_some_are_read_again_after_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let count = 2 * MOST_UNSURE - 1;
+    (0..count).for_each(|at| fs::write(dir.path().join(format!("{at}.json")), "[]").unwrap());
+    let mut directory = Directory::new(Options::new(dir.path()), Schema::bundled());
+    directory.load();
+    let mut recorded = BTreeSet::new();
+    for _ in 0..2 {
+        assert!(!directory.record_unsure());
+        let ChangedPlaces::At(part) = directory.change_log.take() else { panic!("too many") };
+        assert_eq!(part.len(), MOST_UNSURE);
+        recorded.extend(part);
+    }
+    assert_eq!(recorded.len(), count);
+}
+
 /// A directory that was read while its events are recorded, as a follower does.
 struct Listening {
     dir: tempfile::TempDir,
