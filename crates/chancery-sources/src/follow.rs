@@ -235,14 +235,15 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
     }
 
     fn load(&mut self) -> Result<LoadReport, Stopped> {
+        let mut took = Duration::ZERO;
         for failed in 0..PATIENCE {
             // Nobody else waits until a directory comes to rest that changes while it is read.
-            if failed > 1 {
+            if failed > 1 || took >= self.directory.options.bound() {
                 self.load_known_files();
             }
             let begun = Instant::now();
             let report = self.attempt();
-            let took = begun.elapsed();
+            took = begun.elapsed();
             self.load_took += took;
             let is_whole = report.is_some() && self.partial_loads == 0;
             // A directory that is loaded whole and in vain must not keep the machine busy.

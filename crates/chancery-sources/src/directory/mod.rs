@@ -114,10 +114,7 @@ impl Directory {
         let recorded = self.change_log.take();
         let report = match self.changes(&recorded) {
             Some(changes) => self.attempt_changes(&recorded, changes),
-            None => {
-                let reading = self.read();
-                self.conclude(reading)
-            }
+            None => self.read_if_watched().and_then(|reading| self.conclude(reading)),
         };
         match report {
             Some(_) => self.unsettled.clear(),
@@ -167,7 +164,7 @@ impl Directory {
     }
 
     fn attempt_resting_whole(&mut self, takes_broken: bool) -> Option<(LoadReport, bool)> {
-        let mut reading = self.read();
+        let mut reading = self.read_if_watched()?;
         let moment = Moment::now(self.hears_everything());
         let now = self.peek();
         let mut look = self.unsettled.look(moment, self.options.quiet());
@@ -309,12 +306,26 @@ impl Directory {
         scan(&self.options)
     }
 
-    /// Reads everything. The places are watched before anything in them is read.
+    /// Reads everything. The places are watched before anything in them is read. Returns `None` if
+    /// there are so many new ones that the next attempts watch the rest of them.
+    fn read_if_watched(&mut self) -> Option<Reading> {
+        let listing = self.peek();
+        self.watch(&listing, MOST_NEW_PLACES).then(|| self.read_listed(listing))
+    }
+
+    /// Reads everything, however much there is to be watched before.
     fn read(&mut self) -> Reading {
         let listing = self.peek();
-        if let Some(watcher) = &mut self.watcher {
-            watcher.watch(&listing.places);
-        }
+        self.watch(&listing, usize::MAX);
+        self.read_listed(listing)
+    }
+
+    /// Watches the places of a listing, so many new ones at most. Returns true if all are watched.
+    fn watch(&mut self, listing: &Listing, most: usize) -> bool {
+        self.watcher.as_mut().is_none_or(|watcher| watcher.watch(&listing.places, most))
+    }
+
+    fn read_listed(&mut self, listing: Listing) -> Reading {
         let top = listing.places.top.as_deref();
         // Of a directory that has too much nothing is taken, and what is known of it stays known.
         let documents = match listing.is_over {
@@ -466,6 +477,10 @@ fn real(directories: &BTreeMap<&Path, &Path>, shown: &Path) -> Option<PathBuf> {
 /// The number of times that a directory that moves while it is read is read again. After them it is
 /// taken as it is.
 pub(crate) const PATIENCE: usize = 10;
+
+/// The number of new places that an attempt watches, so that it is over in a fraction of a second and
+/// the changes of known files have their turn.
+const MOST_NEW_PLACES: usize = 10_000;
 
 /// The number of files that a load reads again because they may have changed without a new stamp.
 const MOST_UNSURE: usize = 512;

@@ -130,8 +130,9 @@ impl Watcher {
     }
 
     /// Watches these places and no others. A place is added again if it is another directory now, or
-    /// if an event told that its watch may have ended.
-    pub(crate) fn watch(&mut self, places: &Places) {
+    /// if an event told that its watch may have ended. Adds so many at most, because each is a round
+    /// trip to another thread, but all of the first places. Returns true if all places are watched.
+    pub(crate) fn watch(&mut self, places: &Places, most: usize) -> bool {
         let around = places.entries.iter().filter_map(|entry| entry.parent().map(Path::to_owned));
         let wanted: BTreeMap<PathBuf, FileIdentity> = around
             .chain(places.directories.keys().cloned())
@@ -139,22 +140,29 @@ impl Watcher {
             .map(|(identity, path)| (path, identity))
             .collect();
         self.trouble.retain(|path, _| wanted.contains_key(path));
+        let is_first = self.lock().directories.is_empty();
+        let most = if is_first { usize::MAX } else { most };
         let (gone, new) = self.lock().change_to(places, wanted);
+        let (new, later) = new.split_at(most.min(new.len()));
+        self.lock().doubted.extend(later.iter().cloned());
         for path in gone {
             // The watch may have ended already.
             let _ = self.inner.unwatch(&path);
         }
         for path in new {
-            match self.inner.watch(&path, RecursiveMode::NonRecursive) {
-                Ok(()) => drop(self.trouble.remove(&path)),
+            match self.inner.watch(path, RecursiveMode::NonRecursive) {
+                Ok(()) => drop(self.trouble.remove(path)),
                 // The watch on the directory that it was in tells when it comes back.
-                Err(error) if is_not_found(&error) => drop(self.lock().doubted.insert(path)),
+                Err(error) if is_not_found(&error) => {
+                    self.lock().doubted.insert(path.clone());
+                }
                 Err(error) => {
                     self.lock().doubted.insert(path.clone());
-                    self.trouble.insert(path, error.to_string());
+                    self.trouble.insert(path.clone(), error.to_string());
                 }
             }
         }
+        later.is_empty()
     }
 
     /// Has the next load watch every place again: something changed of which no event told.
@@ -281,13 +289,16 @@ mod tests {
             record(&ChangeLog::default(), &mut watched, event);
             let wanted = self::watched(&all).directories;
             let (gone, new) = watched.change_to(&places(), wanted);
-            assert_eq!(gone, [PathBuf::new(); 0]);
+            assert_eq!(gone, Vec::<PathBuf>::new());
             new
         };
         let moved = EventKind::Modify(ModifyKind::Name(RenameMode::From));
         let removed = EventKind::Remove(RemoveKind::Folder);
-        assert_eq!(new_after(moved, "/etc/conf/a.yaml"), [PathBuf::new(); 0]);
-        assert_eq!(new_after(EventKind::Create(CreateKind::Any), "/etc/conf"), [PathBuf::new(); 0]);
+        assert_eq!(new_after(moved, "/etc/conf/a.yaml"), Vec::<PathBuf>::new());
+        assert_eq!(
+            new_after(EventKind::Create(CreateKind::Any), "/etc/conf"),
+            Vec::<PathBuf>::new()
+        );
         assert_eq!(new_after(removed, "/etc/conf/groups"), [PathBuf::from("/etc/conf/groups")]);
         assert_eq!(
             new_after(moved, "/etc/conf"),
@@ -295,6 +306,28 @@ mod tests {
         );
         let (gone, new) = watched.change_to(&places(), self::watched(&["/etc"]).directories);
         assert_eq!((gone.len(), new.len()), (3, 0));
+    }
+
+    #[test]
+    fn many_new_places_are_watched_over_several_attempts() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        let names = ["a", "b", "c"].map(|name| top.join(name));
+        names.iter().for_each(|name| fs::create_dir(name).unwrap());
+        let places = |count: usize| Places {
+            directories: names.iter().take(count).map(|name| (name.clone(), None)).collect(),
+            ..Places::default()
+        };
+        let (wake, wakeups) = std::sync::mpsc::sync_channel(1);
+        let mut watcher = Watcher::new(Wakeup(wake), ChangeLog::default()).unwrap();
+        assert!(watcher.watch(&places(1), 0), "the first places are all watched");
+        assert!(!watcher.watch(&places(3), 1));
+        assert!(watcher.watch(&places(3), 1));
+        assert!(watcher.watch(&places(3), 0), "all of them are watched");
+        fs::write(names[2].join("a.yaml"), "").unwrap();
+        wakeups.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+        watcher.distrust();
+        assert!(!watcher.watch(&places(3), 2));
     }
 
     #[test]
