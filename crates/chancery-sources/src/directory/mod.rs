@@ -480,7 +480,7 @@ pub(crate) const PATIENCE: usize = 10;
 
 /// The number of new places that an attempt watches, so that it is over in a fraction of a second and
 /// the changes of known files have their turn.
-const MOST_NEW_PLACES: usize = 10_000;
+const MOST_NEW_PLACES: usize = 20_000;
 
 /// The number of files that a load reads again because they may have changed without a new stamp.
 const MOST_UNSURE: usize = 512;

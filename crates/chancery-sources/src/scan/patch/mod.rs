@@ -93,7 +93,7 @@ struct Look<'a> {
     places: usize,
 }
 
-/// What was found at a place.
+/// The finding at a place.
 enum Found {
     /// Nothing that a load takes.
     Nothing,
