@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use chancery_catalog::{Key, Layer};
+use chancery_catalog::{Catalog, Key, Layer};
 
 use crate::read::document::Document;
 use crate::read::{FileReading, Reading};
@@ -48,6 +48,12 @@ impl Moment {
     /// The present moment. The files of another machine may have the times of another clock.
     pub(crate) fn now(are_files_local: bool) -> Self {
         Self { at: Instant::now(), time: are_files_local.then(SystemTime::now) }
+    }
+
+    /// Returns true if the stamp of the file tells that it has been as it is for this time.
+    pub(crate) fn rests(self, change: &FileChange, quiet: Duration) -> bool {
+        let age = change.now.as_ref().zip(self.time).and_then(|(now, time)| now.stamp.age(time));
+        age.is_some_and(|age| age >= quiet)
     }
 }
 
@@ -91,6 +97,28 @@ impl Reading {
             (None, Some(new)) => is_good(new),
             (_, None) => true,
         }
+    }
+
+    /// Returns true if this document may take the place of that of a known file while it is unknown
+    /// which files come and go. A name that it lacks may be on its way to a new file, and one that
+    /// it adds may come from a file that is about to go, if the layer has it.
+    pub(crate) fn takes_known(
+        &self,
+        change: &FileChange,
+        document: Option<&Arc<Document>>,
+        catalog: &Catalog,
+    ) -> bool {
+        let known = self.kept(&change.path);
+        let Some(((found, known), new)) = known.zip(document) else { return false };
+        let keys = |document: &Document| -> BTreeSet<Key> {
+            document.resources.iter().flat_map(|loaded| loaded.keys()).collect()
+        };
+        let (before, now) = (keys(&known), keys(new));
+        let content = catalog.layer(&found.layer);
+        let is_there = |key: &&Key| content.as_ref().is_some_and(|it| it.get(key).is_some());
+        before.is_subset(&now)
+            && !now.difference(&before).any(|key| is_there(&key))
+            && self.takes(&change.path, Some(new))
     }
 
     /// Parts the changes of this reading into those that rest and the files of the others. `now` has
