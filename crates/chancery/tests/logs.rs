@@ -99,6 +99,7 @@ fn what_the_protocol_below_warns_of_is_not_logged() {
         assert!(length > 0, "it answers");
         read.extend(&part[..length]);
     }
+    drop(io);
     server.signal("TERM");
     server.ends_well();
     assert!(!server.log().contains("WARN"), "{}", server.log());
