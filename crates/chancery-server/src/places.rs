@@ -60,13 +60,16 @@ impl PlaceRequest {
         }
         places.free -= 1;
         places.turns.take_first();
+        places.turns.wake_first();
         Poll::Ready(Place(self.places.clone()))
     }
 }
 
 impl Drop for PlaceRequest {
     fn drop(&mut self) {
-        self.places.lock().turns.remove(&self.peer, self.ticket);
+        let mut places = self.places.lock();
+        places.turns.remove(&self.peer, self.ticket);
+        places.turns.wake_first();
     }
 }
 
