@@ -33,6 +33,7 @@ use crate::directory::{Directory, PATIENCE};
 use crate::fault::{Fault, Warning};
 use crate::options::Watch;
 use crate::pace::{Pace, pause};
+use crate::read::cache::UnsureFiles;
 use crate::report::LoadReport;
 use crate::watch::{Wakeup, Watcher};
 
@@ -68,6 +69,8 @@ impl Directory {
         let changes = self.change_log.clone();
         // Changes from before the watch began cause no event.
         changes.record_anywhere();
+        // Those that were read a moment ago are read again soon, but not all at once.
+        self.unsure_files = UnsureFiles::Keep;
         if self.options.watch == Watch::Events {
             match Watcher::new(wakeup.clone(), changes.clone()) {
                 Ok(watcher) => self.watcher = Some(watcher),

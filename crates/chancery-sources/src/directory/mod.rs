@@ -25,7 +25,7 @@ use crate::fault::{Fault, Scope, Warning, Wrong};
 use crate::fault_list::FaultList;
 use crate::layers::DirectoryLayers;
 use crate::options::Options;
-use crate::read::cache::Cache;
+use crate::read::cache::{Cache, UnsureFiles};
 use crate::read::document::Document;
 use crate::read::moving::{Moment, Unsettled};
 use crate::read::{FileEdit, Reading};
@@ -45,6 +45,8 @@ pub struct Directory {
     pub(crate) change_log: ChangeLog,
     schema: Schema,
     cache: Cache,
+    /// How the next load of everything reads files that may have changed without a new stamp.
+    pub(crate) unsure_files: UnsureFiles,
     catalog: Catalog,
     /// The last reading, with which the next one is compared.
     last: Option<Reading>,
@@ -74,6 +76,7 @@ impl Directory {
             change_log: ChangeLog::default(),
             schema,
             cache: Cache::default(),
+            unsure_files: UnsureFiles::Read,
             catalog: Catalog::default(),
             last: None,
             committed: false,
@@ -330,7 +333,9 @@ impl Directory {
         // Of a directory that has too much nothing is taken, and what is known of it stays known.
         let documents = match listing.is_over {
             true => Vec::new(),
-            false => self.cache.read(&listing.files, top, &self.options, &self.schema),
+            false => {
+                self.cache.read(&listing.files, self.unsure_files, top, &self.options, &self.schema)
+            }
         };
         Reading { listing, documents }
     }
@@ -382,6 +387,7 @@ impl Directory {
 
     /// Commits a whole reading.
     fn take(&mut self, reading: Reading) -> LoadReport {
+        self.unsure_files = UnsureFiles::Read;
         let layers = self.layers.read_all(&reading, &self.catalog);
         let faults = self.faults(&reading.listing);
         let mut report = LoadReport { files: reading.listing.files.len(), ..LoadReport::default() };

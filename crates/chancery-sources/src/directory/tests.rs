@@ -58,7 +58,7 @@ fn a_file_read_in_the_tick_it_was_written_in_is_read_again() {
     let listing = directory.peek();
     let name = |directory: &mut Directory| {
         let Directory { cache, options, schema, .. } = directory;
-        let documents = cache.read(&listing.files, None, options, schema);
+        let documents = cache.read(&listing.files, UnsureFiles::Read, None, options, schema);
         documents[0].resources[0].resource.name().to_string()
     };
     assert_eq!(name(&mut directory), "a");
