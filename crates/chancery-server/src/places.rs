@@ -1,11 +1,15 @@
 //! Places of which there are few, and that peers take in [turns](crate::turns).
 //!
+//! A place that becomes free is handed to the request whose turn it is, which is woken by the thread that had
+//! the place. So each thread wakes another request, and they do not all run on one of them.
+//!
 //! Not here: what is done in a place (`acceptor`, `connection`), and permits that end by themselves
 //! (`grpc::send_permits`).
 
+use std::collections::HashSet;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use crate::budget::PeerShare;
 use crate::turns::{Line, Ticket, Turns};
@@ -17,6 +21,8 @@ pub(crate) struct Places(Arc<Mutex<PlacesState>>);
 struct PlacesState {
     free: usize,
     turns: Turns,
+    /// The requests that have a place and do not know it yet.
+    handed: HashSet<Ticket>,
 }
 
 /// The wait for a place. It is given up when this is dropped.
@@ -31,7 +37,8 @@ pub(crate) struct Place(Places);
 
 impl Places {
     pub(crate) fn new(count: usize) -> Self {
-        Self(Arc::new(Mutex::new(PlacesState { free: count.max(1), turns: Turns::default() })))
+        let (turns, handed) = (Turns::default(), HashSet::new());
+        Self(Arc::new(Mutex::new(PlacesState { free: count.max(1), turns, handed })))
     }
 
     /// Waits for a place.
@@ -52,9 +59,24 @@ impl Places {
     }
 }
 
+impl PlacesState {
+    /// Hands a place that nobody has any more to the next request. Returns its waker.
+    fn hand_on(&mut self) -> Option<Waker> {
+        let Some((next, waker)) = self.turns.pop_first() else {
+            self.free += 1;
+            return None;
+        };
+        self.handed.insert(next);
+        Some(waker)
+    }
+}
+
 impl PlaceRequest {
     pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Place> {
         let mut places = self.places.lock();
+        if places.handed.remove(&self.ticket) {
+            return Poll::Ready(Place(self.places.clone()));
+        }
         if !places.turns.is_first(&self.peer, self.ticket, cx.waker()) || places.free == 0 {
             return Poll::Pending;
         }
@@ -66,15 +88,22 @@ impl PlaceRequest {
 
 impl Drop for PlaceRequest {
     fn drop(&mut self) {
-        self.places.lock().turns.remove(&self.peer, self.ticket);
+        let mut places = self.places.lock();
+        if places.handed.remove(&self.ticket) {
+            drop(places);
+            drop(Place(self.places.clone()));
+        } else {
+            places.turns.remove(&self.peer, self.ticket);
+        }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut places = self.0.lock();
-        places.free += 1;
-        places.turns.wake_first();
+        let next = self.0.lock().hand_on();
+        if let Some(waker) = next {
+            waker.wake();
+        }
     }
 }
 
@@ -84,6 +113,18 @@ mod tests {
 
     use super::*;
     use crate::turns::tests::peers;
+
+    #[tokio::test]
+    async fn each_place_wakes_another_request() {
+        let (places, peers) = (Places::new(2), peers(1));
+        let both =
+            [places.take(&peers[0], Line::End).await, places.take(&peers[0], Line::End).await];
+        let requests: Vec<_> = (0..3).map(|_| places.request(&peers[0], Line::End)).collect();
+        drop(both);
+        let cx = Context::from_waker(Waker::noop());
+        let have = |request: &PlaceRequest| request.poll(&cx).map(std::mem::forget).is_ready();
+        assert_eq!(requests.iter().map(have).collect::<Vec<_>>(), [true, true, false]);
+    }
 
     #[tokio::test]
     async fn peers_take_places_in_turn() {

@@ -30,14 +30,14 @@ struct Requests {
 }
 
 /// A request that waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Ticket {
     number: u64,
     line: Line,
 }
 
 /// The place of a request among those of its peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Line {
     /// Before the others: it ends something that was begun, and frees what that holds.
     Front,
@@ -83,13 +83,18 @@ impl Turns {
 
     /// Removes the request whose turn it is, and gives the turn to the next peer.
     pub(crate) fn take_first(&mut self) {
-        let Some(peer) = self.order.front() else { return };
-        if let Some(requests) = self.waiting.get_mut(peer) {
-            let first = requests.front.pop_front();
-            drop(first.or_else(|| requests.end.pop_front()));
-        }
-        self.order.rotate_left(1);
+        drop(self.pop_first());
         self.wake_first();
+    }
+
+    /// Removes the request whose turn it is. The caller wakes it.
+    pub(crate) fn pop_first(&mut self) -> Option<(Ticket, Waker)> {
+        let requests = self.waiting.get_mut(self.order.front()?)?;
+        let line = if requests.front.is_empty() { Line::End } else { Line::Front };
+        let (number, waker) = requests.of(line).pop_front()?;
+        self.order.rotate_left(1);
+        self.first();
+        Some((Ticket { number, line }, waker))
     }
 
     /// Removes a request that waits no more. Another one may have its turn then.
@@ -102,16 +107,25 @@ impl Turns {
         }
     }
 
-    /// Wakes the request whose turn it is. Peers that wait no more are forgotten when their turn
-    /// comes.
+    /// Wakes the request whose turn it is.
     pub(crate) fn wake_first(&mut self) {
+        if let Some(waker) = self.first() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// The waker of the request whose turn it is. Peers that wait no more are forgotten when their turn
+    /// comes.
+    fn first(&mut self) -> Option<&Waker> {
         while let Some(peer) = self.order.front() {
-            if let Some((_, waker)) = self.waiting.get(peer).and_then(Requests::first) {
-                return waker.wake_by_ref();
+            if self.waiting.get(peer).and_then(Requests::first).is_some() {
+                break;
             }
             self.waiting.remove(peer);
             self.order.pop_front();
         }
+        let requests = self.waiting.get(self.order.front()?)?;
+        requests.first().map(|(_, waker)| waker)
     }
 }
 
