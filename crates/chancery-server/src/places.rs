@@ -47,6 +47,16 @@ impl Places {
         poll_fn(|cx| request.poll(cx)).await
     }
 
+    /// Takes a place that is free, if nobody waits for one.
+    pub(crate) fn take_free(&self) -> Option<Place> {
+        let mut places = self.lock();
+        if places.free == 0 || !places.turns.is_empty() {
+            return None;
+        }
+        places.free -= 1;
+        Some(Place(self.clone()))
+    }
+
     /// Asks for a place.
     pub(crate) fn request(&self, peer: &Arc<PeerShare>, line: Line) -> PlaceRequest {
         let ticket = self.lock().turns.add(peer, line);
@@ -114,11 +124,22 @@ mod tests {
     use super::*;
     use crate::turns::tests::peers;
 
-    #[tokio::test]
-    async fn each_place_wakes_another_request() {
+    #[test]
+    fn a_free_place_is_taken_at_once_if_nobody_waits() {
+        let (places, peers) = (Places::new(1), peers(1));
+        let place = places.take_free().expect("it is free");
+        assert!(places.take_free().is_none());
+        let requests = [0, 0].map(|peer| places.request(&peers[peer], Line::End));
+        drop(place);
+        assert!(places.take_free().is_none(), "another one waits for it");
+        drop(requests);
+        assert!(places.take_free().is_some());
+    }
+
+    #[test]
+    fn each_place_wakes_another_request() {
         let (places, peers) = (Places::new(2), peers(1));
-        let both =
-            [places.take(&peers[0], Line::End).await, places.take(&peers[0], Line::End).await];
+        let both = [places.take_free(), places.take_free()];
         let requests: Vec<_> = (0..3).map(|_| places.request(&peers[0], Line::End)).collect();
         drop(both);
         let cx = Context::from_waker(Waker::noop());

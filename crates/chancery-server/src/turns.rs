@@ -54,6 +54,11 @@ fn number(peer: &Arc<PeerShare>) -> PeerNumber {
 }
 
 impl Turns {
+    /// Returns true if no request waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
     /// Adds a request of a peer. Returns its ticket.
     pub(crate) fn add(&mut self, peer: &Arc<PeerShare>, line: Line) -> Ticket {
         let peer = number(peer);

@@ -240,11 +240,11 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Future for ConnectionTa
         let taken = {
             let Responder { services, context, .. } = &driver.responder;
             // One that ends gives memory back, which others of its peer take.
-            let line = if driver.is_over { Line::Front } else { Line::End };
+            let line = || if driver.is_over { Line::Front } else { Line::End };
             ready!(turn.poll(cx, &context.share, line, &services.shared.worker_places))
         };
         let polled = executor.poll(cx, |executor, round| driver.poll(executor, round));
-        turn.end(taken, &driver.responder.context.share);
+        taken.end(&driver.responder.context.share);
         match polled {
             Poll::Ready(Err(error)) => driver.closed(&error),
             Poll::Ready(Ok(())) => Poll::Ready(()),
