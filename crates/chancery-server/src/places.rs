@@ -72,12 +72,19 @@ impl Places {
 impl PlacesState {
     /// Hands a place that nobody has any more to the next request. Returns its waker.
     fn hand_on(&mut self) -> Option<Waker> {
-        let Some((next, waker)) = self.turns.pop_first() else {
+        let Some((next, waker)) = self.turns.take_first() else {
             self.free += 1;
             return None;
         };
         self.handed.insert(next);
         Some(waker)
+    }
+
+    /// Wakes the next request if a place is free.
+    fn wake_next(&self) {
+        if self.free > 0 {
+            self.turns.wake_first();
+        }
     }
 }
 
@@ -92,6 +99,7 @@ impl PlaceRequest {
         }
         places.free -= 1;
         places.turns.take_first();
+        places.wake_next();
         Poll::Ready(Place(self.places.clone()))
     }
 }
@@ -104,6 +112,7 @@ impl Drop for PlaceRequest {
             drop(Place(self.places.clone()));
         } else {
             places.turns.remove(&self.peer, self.ticket);
+            places.wake_next();
         }
     }
 }

@@ -12,7 +12,6 @@
 //! Not here: clocks and threads (`work_threads`), and the sizes by which work is long (`slice`).
 
 use std::collections::{BTreeMap, HashMap};
-use std::task::Waker;
 use std::time::Duration;
 
 use crate::budget::PeerKey;
@@ -24,15 +23,16 @@ const LEAST: Duration = Duration::from_millis(10);
 /// The most peers that are remembered although nothing of theirs waits or runs.
 const MOST_REMEMBERED: usize = 1_024;
 
-/// The pieces that wait, and the places that are free.
-pub(crate) struct WorkLine {
+/// The pieces that wait, each as a `W`, and the places that are free. While any piece waits, none is free
+/// that it may take: whoever adds one or ends one takes what comes [next](Self::next).
+pub(crate) struct WorkLine<W> {
     /// The free places for any piece.
     free: usize,
     /// The free places for short pieces.
     free_short: usize,
     /// The time of the line. It never goes back while anything waits or runs.
     now: Duration,
-    peers: HashMap<PeerKey, PeerWork>,
+    peers: HashMap<PeerKey, PeerWork<W>>,
     /// The first piece of each peer that waits.
     firsts: ByLength<BTreeMap<Position, PeerKey>>,
     /// The number of pieces that run.
@@ -50,12 +50,11 @@ type Order = (Line, u64);
 type Position = (Duration, Order);
 
 /// The work of one peer.
-#[derive(Default)]
-struct PeerWork {
+struct PeerWork<W> {
     /// The time of the line at which its next piece starts.
     start: Duration,
     running: usize,
-    waiting: ByLength<BTreeMap<Order, Waker>>,
+    waiting: ByLength<BTreeMap<Order, W>>,
 }
 
 /// Something for short pieces, and the same for long ones.
@@ -82,7 +81,7 @@ pub(crate) enum WorkPlaceKind {
     Short,
 }
 
-impl WorkLine {
+impl<W> WorkLine<W> {
     pub(crate) fn new(any: usize, short: usize) -> Self {
         Self {
             free: any.max(1),
@@ -97,53 +96,52 @@ impl WorkLine {
     }
 
     /// Adds a piece of work of a peer.
-    pub(crate) fn add(&mut self, peer: &PeerKey, line: Line, length: Length) -> WorkTicket {
+    pub(crate) fn add(
+        &mut self,
+        peer: &PeerKey,
+        (line, length): (Line, Length),
+        piece: W,
+    ) -> WorkTicket {
         self.last += 1;
         let (order, now) = ((line, self.last), self.now);
         self.change(peer, |work| {
             if work.waiting.is_empty() {
                 work.start = work.start.max(now);
             }
-            work.waiting.of_mut(length).insert(order, Waker::noop().clone());
+            work.waiting.of_mut(length).insert(order, piece);
         });
         WorkTicket { peer: peer.clone(), order, length }
     }
 
-    /// Gives a piece a place, if it is its turn. If not, `waker` is woken when it is.
-    pub(crate) fn take(&mut self, ticket: &WorkTicket, waker: &Waker) -> Option<WorkPlaceKind> {
-        let WorkTicket { peer, order, length } = ticket;
-        let work = self.peers.get_mut(peer)?;
-        let position = (work.start, *order);
-        work.waiting.of_mut(*length).get_mut(order)?.clone_from(waker);
-        if self.firsts.of(*length).keys().next() != Some(&position) {
-            return None;
-        }
-        let place = self.place_of_first(*length)?;
+    /// Gives the piece whose turn it is a place, if there is one for it.
+    pub(crate) fn next(&mut self) -> Option<(WorkTicket, WorkPlaceKind, W)> {
+        let with_place = |length| Some((length, self.place_of_first(length)?));
+        let (length, place) = Length::ALL.into_iter().find_map(with_place)?;
+        let (position, peer) = self.firsts.of(length).first_key_value()?;
+        let ((start, order), peer) = (*position, peer.clone());
+        let piece = self.change(&peer, |work| {
+            let piece = work.waiting.of_mut(length).remove(&order)?;
+            work.running += 1;
+            work.start += LEAST;
+            Some(piece)
+        })?;
         match place {
             WorkPlaceKind::Any => self.free -= 1,
             WorkPlaceKind::Short => self.free_short -= 1,
         }
         self.running += 1;
-        self.change(peer, |work| {
-            work.waiting.of_mut(*length).remove(order);
-            work.running += 1;
-            work.start += LEAST;
-        });
         let left =
             Length::ALL.into_iter().filter_map(|length| self.firsts.of(length).keys().next());
-        let earliest = left.map(|(start, _)| *start).fold(position.0, Duration::min);
+        let earliest = left.map(|(start, _)| *start).fold(start, Duration::min);
         self.now = self.now.max(earliest);
-        self.wake_next();
-        Some(place)
+        Some((WorkTicket { peer, order, length }, place, piece))
     }
 
-    /// Removes a piece that waits no more.
-    pub(crate) fn remove(&mut self, ticket: &WorkTicket) {
+    /// Removes a piece that waits no more. Returns it, unless it was given a place.
+    pub(crate) fn remove(&mut self, ticket: &WorkTicket) -> Option<W> {
         let WorkTicket { peer, order, length } = ticket;
-        if self.peers.contains_key(peer) {
-            self.change(peer, |work| work.waiting.of_mut(*length).remove(order));
-            self.wake_next();
-        }
+        self.peers.get(peer)?;
+        self.change(peer, |work| work.waiting.of_mut(*length).remove(order))
     }
 
     /// Takes back the place of a piece that is done, and counts the work that it was.
@@ -162,12 +160,11 @@ impl WorkLine {
             self.peers.clear();
             (self.idle, self.now) = (0, Duration::ZERO);
         }
-        self.wake_next();
     }
 
     /// Changes the work of a peer, and its place in the line by that. A peer that starts no later than a
     /// new one is forgotten, if nothing of it waits or runs.
-    fn change<T>(&mut self, peer: &PeerKey, edit: impl FnOnce(&mut PeerWork) -> T) -> T {
+    fn change<T>(&mut self, peer: &PeerKey, edit: impl FnOnce(&mut PeerWork<W>) -> T) -> T {
         let known = self.peers.remove(peer);
         self.idle -= usize::from(known.as_ref().is_some_and(PeerWork::is_idle));
         let mut work = known.unwrap_or_default();
@@ -196,41 +193,31 @@ impl WorkLine {
 
     /// The place that the first piece of this length may take, if there is one.
     fn place_of_first(&self, length: Length) -> Option<WorkPlaceKind> {
+        let own = self.firsts.of(length).keys().next()?;
         let other = match length {
             Length::Short if self.free_short > 0 => return Some(WorkPlaceKind::Short),
             Length::Short => self.firsts.long.keys().next(),
             // A short one with a place of its own is not in the way.
             Length::Long => self.firsts.short.keys().next().filter(|_| self.free_short == 0),
         };
-        let own = self.firsts.of(length).keys().next()?;
         (self.free > 0 && other.is_none_or(|other| own < other)).then_some(WorkPlaceKind::Any)
-    }
-
-    /// Wakes those whose turn it is.
-    fn wake_next(&self) {
-        for length in Length::ALL {
-            if let Some(((_, order), peer)) = self.firsts.of(length).first_key_value()
-                && self.place_of_first(length).is_some()
-                && let Some(waker) = self.peers.get(peer).and_then(|work| work.waker(length, order))
-            {
-                waker.wake_by_ref();
-            }
-        }
     }
 }
 
-impl PeerWork {
+impl<W> PeerWork<W> {
     /// The position of its first piece of this length, if one waits.
     fn first(&self, length: Length) -> Option<Position> {
         self.waiting.of(length).keys().next().map(|order| (self.start, *order))
     }
 
-    fn waker(&self, length: Length, order: &Order) -> Option<&Waker> {
-        self.waiting.of(length).get(order)
-    }
-
     fn is_idle(&self) -> bool {
         self.running == 0 && self.waiting.is_empty()
+    }
+}
+
+impl<W> Default for PeerWork<W> {
+    fn default() -> Self {
+        Self { start: Duration::ZERO, running: 0, waiting: ByLength::default() }
     }
 }
 
@@ -257,7 +244,7 @@ impl<K, V> ByLength<BTreeMap<K, V>> {
 }
 
 #[cfg(test)]
-impl WorkLine {
+impl<W> WorkLine<W> {
     /// Returns true if nothing waits or runs, and no peer is remembered.
     pub(crate) fn is_forgotten(&self) -> bool {
         self.running + self.idle == 0 && self.peers.is_empty() && self.firsts.is_empty()
@@ -271,7 +258,7 @@ mod tests {
 
     /// A line with one place for any piece, and so many for short ones.
     struct Test {
-        line: WorkLine,
+        line: WorkLine<()>,
         peers: Vec<PeerKey>,
     }
 
@@ -282,21 +269,24 @@ mod tests {
         }
 
         fn add(&mut self, peer: usize, length: Length) -> WorkTicket {
-            self.line.add(&self.peers[peer], Line::End, length)
+            self.line.add(&self.peers[peer], (Line::End, length), ())
         }
 
-        fn take(&mut self, ticket: &WorkTicket) -> Option<WorkPlaceKind> {
-            self.line.take(ticket, Waker::noop())
+        /// The number of the piece that is given a place, and the kind of that.
+        fn next(&mut self) -> Option<(u64, WorkPlaceKind)> {
+            self.line.next().map(|(ticket, place, ())| (ticket.order.1, place))
         }
 
         /// Does the pieces as they come, each of which is so much work: the order of their tickets.
         fn order(&mut self, mut left: Vec<(WorkTicket, Duration)>) -> Vec<u64> {
             let mut order = Vec::new();
             while !left.is_empty() {
-                let mut is_next = |(ticket, _): &(_, _)| self.line.take(ticket, Waker::noop());
-                let next = left.iter().enumerate().find_map(|(at, it)| Some((at, is_next(it)?)));
-                let (at, place) = next.expect("a piece has its turn");
-                let (ticket, work) = left.remove(at);
+                let (ticket, place, ()) = self.line.next().expect("a piece has its turn");
+                let is_next = |(one, _): &(WorkTicket, _)| one.order == ticket.order;
+                let Some(at) = left.iter().position(is_next) else {
+                    panic!("{ticket:?} is not one of these")
+                };
+                let (_, work) = left.remove(at);
                 self.line.end(&ticket, place, work);
                 order.push(ticket.order.1);
             }
@@ -322,9 +312,9 @@ mod tests {
     fn a_peer_that_comes_later_waits_for_nobody_who_was_given_more_and_has_saved_nothing_up() {
         let mut test = Test::new(0);
         let running = test.add(0, Long);
-        let place = test.take(&running).unwrap();
+        assert_eq!(test.next(), Some((1, WorkPlaceKind::Any)));
         let mut all: Vec<_> = (0..8).map(|at| (test.add(at % 2, Long), SECOND)).collect();
-        test.line.end(&running, place, SECOND);
+        test.line.end(&running, WorkPlaceKind::Any, SECOND);
         assert_eq!(test.order(all.drain(..4).collect()), [3, 2, 5, 4]);
         // The time of the line is two seconds: there a new peer starts.
         all.extend((0..3).map(|_| (test.add(2, Long), SECOND)));
@@ -334,41 +324,39 @@ mod tests {
     #[test]
     fn a_peer_with_many_pieces_delays_another_by_one() {
         let mut test = Test::new(0);
-        let many: Vec<_> = (0..1_000).map(|_| (test.add(0, Long), SECOND)).collect();
-        let place = test.take(&many[0].0).unwrap();
-        let one = test.add(1, Long);
-        assert_eq!(test.take(&one), None);
-        test.line.end(&many[0].0, place, SECOND);
-        assert_eq!(test.take(&many[1].0), None);
-        assert!(test.take(&one).is_some());
+        let many: Vec<_> = (0..1_000).map(|_| test.add(0, Long)).collect();
+        assert_eq!(test.next(), Some((1, WorkPlaceKind::Any)));
+        test.add(1, Long);
+        assert_eq!(test.next(), None);
+        test.line.end(&many[0], WorkPlaceKind::Any, SECOND);
+        assert_eq!(test.next(), Some((1_001, WorkPlaceKind::Any)));
     }
 
     #[test]
     fn short_pieces_have_a_place_of_their_own() {
         let mut test = Test::new(1);
         let long = [0, 1].map(|peer| test.add(peer, Long));
-        assert_eq!(test.take(&long[0]), Some(WorkPlaceKind::Any));
-        assert_eq!(test.take(&long[1]), None);
+        assert_eq!(test.next(), Some((1, WorkPlaceKind::Any)));
+        assert_eq!(test.next(), None);
         let short = [2, 3].map(|peer| test.add(peer, Short));
-        assert_eq!(test.take(&short[1]), None, "another one is first");
-        assert_eq!(test.take(&short[0]), Some(WorkPlaceKind::Short));
-        assert_eq!(test.take(&short[1]), None, "both places are taken");
+        assert_eq!(test.next(), Some((3, WorkPlaceKind::Short)));
+        assert_eq!(test.next(), None, "both places are taken");
         test.line.end(&long[0], WorkPlaceKind::Any, SECOND);
-        assert_eq!(test.take(&short[1]), None, "the long one was first");
-        assert_eq!(test.take(&long[1]), Some(WorkPlaceKind::Any));
+        assert_eq!(test.next(), Some((2, WorkPlaceKind::Any)), "the long one was first");
+        assert_eq!(test.next(), None);
         test.line.end(&short[0], WorkPlaceKind::Short, LEAST);
-        assert_eq!(test.take(&short[1]), Some(WorkPlaceKind::Short));
+        assert_eq!(test.next(), Some((4, WorkPlaceKind::Short)));
     }
 
     #[test]
     fn of_one_peer_what_ends_something_comes_first_and_what_was_removed_does_not_come() {
         let mut test = Test::new(0);
         let all: Vec<_> = (0..3).map(|_| test.add(0, Long)).collect();
-        let front = test.line.add(&test.peers[0], Line::Front, Long);
-        test.line.remove(&all[0]);
+        let front = test.line.add(&test.peers[0], (Line::Front, Long), ());
+        assert_eq!([&all[0], &all[0]].map(|it| test.line.remove(it)), [Some(()), None]);
         let left = [front, all[2].clone(), all[1].clone()].map(|ticket| (ticket, SECOND));
         assert_eq!(test.order(left.into()), [4, 2, 3]);
-        test.line.remove(&all[1]);
+        assert_eq!(test.line.remove(&all[1]), None);
         assert!(test.line.is_forgotten());
     }
 
@@ -376,16 +364,16 @@ mod tests {
     fn peers_without_work_are_forgotten() {
         let mut test = Test::new(1);
         let running = test.add(0, Long);
-        let place = test.take(&running).unwrap();
+        assert_eq!(test.next(), Some((1, WorkPlaceKind::Any)));
         for one in 0..2 * MOST_REMEMBERED as u64 {
             let peer = PeerKey::Certificate(one.to_le_bytes().as_slice().into());
-            let ticket = test.line.add(&peer, Line::End, Short);
-            let place = test.line.take(&ticket, Waker::noop()).unwrap();
+            test.line.add(&peer, (Line::End, Short), ());
+            let (ticket, place, ()) = test.line.next().unwrap();
             test.line.end(&ticket, place, SECOND);
             assert!(test.line.idle <= MOST_REMEMBERED);
             assert!(test.line.peers.len() <= test.line.idle + 1);
         }
-        test.line.end(&running, place, SECOND);
+        test.line.end(&running, WorkPlaceKind::Any, SECOND);
         assert!(test.line.is_forgotten());
     }
 }

@@ -1,13 +1,16 @@
 //! The few threads for long pieces of work, which peers share by the work that they are given.
 //!
+//! A piece that waits is in the line with all that it takes to begin. It begins when its place is free, and not
+//! when the task that waits for it is polled: that one may itself have to wait for long (`connection::turn`),
+//! and a free place is kept for nobody meanwhile.
+//!
 //! Not here: the order ([`WorkLine`]), and the work.
 
-use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use tokio::task::spawn_blocking;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 use crate::budget::PeerShare;
 use crate::slice::{WorkSize, cores};
@@ -17,20 +20,24 @@ use crate::work_line::{WorkLine, WorkPlaceKind, WorkTicket};
 /// The threads for long pieces of work: as many as half of the cores, and one for short pieces. There are
 /// few, because each keeps for the next piece what the allocator gave it for the last.
 #[derive(Clone)]
-pub(crate) struct WorkThreads(Arc<Mutex<WorkLine>>);
+pub(crate) struct WorkThreads(Arc<Mutex<WorkLine<Piece>>>);
 
-/// The wait of a piece for a thread. It is given up when this is dropped.
+/// A piece of work, which is called to begin on a thread of its runtime.
+type Piece = Box<dyn FnOnce(WorkPlace) + Send>;
+
+/// The wait for a piece. A piece that has not begun is given up when this is dropped.
 struct Waiting {
     threads: WorkThreads,
     ticket: WorkTicket,
 }
 
-/// The place of a piece that runs, which is free again when this is dropped.
+/// The place of a piece, which is free again when this is dropped.
 struct WorkPlace {
     threads: WorkThreads,
     ticket: WorkTicket,
     kind: WorkPlaceKind,
-    since: Instant,
+    /// The time when the work began; `None` if it has not begun.
+    since: Option<Instant>,
 }
 
 impl WorkThreads {
@@ -51,89 +58,190 @@ impl WorkThreads {
     {
         let (threads, peer) = (self.clone(), Arc::clone(peer));
         async move {
-            let place = threads.place(&peer, line, size).await;
-            let work = move || {
-                // The place is taken until the work is done, even if nobody waits for it any more.
-                let _place = place;
-                work()
+            let (done, returned) = oneshot::channel();
+            let runtime = Handle::current();
+            let begin = move |place: WorkPlace| {
+                drop(runtime.spawn_blocking(move || done.send(place.within(work))));
             };
-            spawn_blocking(work).await.ok()
+            let order = (line, size.length());
+            let ticket = threads.lock().add(peer.key(), order, Box::new(begin));
+            let _waiting = Waiting { threads: threads.clone(), ticket };
+            threads.begin_next();
+            returned.await.ok()
         }
     }
 
-    /// Waits for a place.
-    async fn place(&self, peer: &PeerShare, line: Line, size: WorkSize) -> WorkPlace {
-        let ticket = self.lock().add(peer.key(), line, size.length());
-        let waiting = Waiting { threads: self.clone(), ticket };
-        poll_fn(|cx| waiting.poll(cx)).await
+    /// Begins those pieces for which there are places. No piece is called or dropped with the lock held.
+    fn begin_next(&self) {
+        loop {
+            let next = self.lock().next();
+            let Some((ticket, kind, piece)) = next else { return };
+            piece(WorkPlace { threads: self.clone(), ticket, kind, since: None });
+        }
     }
 
     /// No code panics with the lock held.
-    fn lock(&self) -> MutexGuard<'_, WorkLine> {
+    fn lock(&self) -> MutexGuard<'_, WorkLine<Piece>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiting {
-    fn poll(&self, cx: &Context<'_>) -> Poll<WorkPlace> {
-        let Self { threads, ticket } = self;
-        let Some(kind) = threads.lock().take(ticket, cx.waker()) else { return Poll::Pending };
-        let (threads, ticket) = (threads.clone(), ticket.clone());
-        Poll::Ready(WorkPlace { threads, ticket, kind, since: Instant::now() })
+impl WorkPlace {
+    /// Does the work. The place is taken until it is done, even if nobody waits for it any more.
+    fn within<T>(mut self, work: impl FnOnce() -> T) -> T {
+        self.since = Some(Instant::now());
+        work()
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.threads.lock().remove(&self.ticket);
+        let piece = self.threads.lock().remove(&self.ticket);
+        drop(piece);
     }
 }
 
 impl Drop for WorkPlace {
     fn drop(&mut self) {
-        self.threads.lock().end(&self.ticket, self.kind, self.since.elapsed());
+        let Self { threads, ticket, kind, since } = self;
+        let work = since.map_or(Duration::ZERO, |since| since.elapsed());
+        threads.lock().end(ticket, *kind, work);
+        // A piece that has not begun is dropped by a runtime that ends, within `begin_next`, which goes on.
+        if since.is_some() {
+            threads.begin_next();
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
+    use std::future::poll_fn;
+    use std::pin::{Pin, pin};
     use std::sync::mpsc;
-    use std::time::Duration;
+    use std::task::Poll;
 
     use super::*;
     use crate::turns::tests::peers;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn piece() -> (Line, WorkSize) {
+        (Line::End, WorkSize::of_bytes(0))
+    }
+
+    /// Polls a wait once.
+    async fn poll_once<F: Future>(mut waiting: Pin<&mut F>) -> Poll<F::Output> {
+        poll_fn(|cx| Poll::Ready(waiting.as_mut().poll(cx))).await
+    }
+
+    /// Takes all places, until the sender is dropped.
+    async fn take_all(threads: &WorkThreads, peer: &Arc<PeerShare>) -> mpsc::Sender<()> {
+        let (keeps, kept) = mpsc::channel::<()>();
+        let kept = Arc::new(Mutex::new(kept));
+        let (said, heard) = mpsc::channel();
+        for _ in 0..=cores().div_ceil(2) {
+            let (kept, said) = (Arc::clone(&kept), said.clone());
+            let work = move || {
+                said.send(()).unwrap();
+                drop(kept.lock().map(|kept| kept.recv()));
+            };
+            tokio::spawn(threads.beside_workers(peer, piece(), work));
+        }
+        tokio::task::yield_now().await;
+        for _ in 0..=cores().div_ceil(2) {
+            heard.recv_timeout(PATIENCE).unwrap();
+        }
+        keeps
+    }
 
     #[tokio::test]
     async fn other_tasks_run_during_a_long_piece_of_work() {
         let (said, heard) = mpsc::channel();
         let other = tokio::spawn(async move { said.send(()) });
         let threads = WorkThreads::new();
-        let long = move || heard.recv_timeout(Duration::from_secs(20));
-        let piece = (Line::End, WorkSize::of_bytes(0));
-        let long = threads.beside_workers(&peers(1)[0], piece, long);
+        let long = move || heard.recv_timeout(PATIENCE);
+        let long = threads.beside_workers(&peers(1)[0], piece(), long);
         assert_eq!(long.await, Some(Ok(())));
         other.await.unwrap().unwrap();
     }
 
     #[tokio::test]
-    async fn places_come_back_from_work_that_panics_and_from_who_waits_no_more() {
+    async fn a_piece_begins_although_nobody_polls_its_wait_and_delays_nobody() {
+        let (threads, peers) = (WorkThreads::new(), peers(3));
+        let keeps = take_all(&threads, &peers[0]).await;
+        let (said, heard) = mpsc::channel();
+        let mut unpolled = Vec::new();
+        for number in 0..2 * cores() {
+            let said = said.clone();
+            let work = move || said.send(number).unwrap();
+            let mut waiting = Box::pin(threads.beside_workers(&peers[1], piece(), work));
+            assert!(poll_once(waiting.as_mut()).await.is_pending());
+            unpolled.push(waiting);
+        }
+        let other = tokio::spawn(threads.beside_workers(&peers[2], piece(), || ()));
+        tokio::task::yield_now().await;
+        drop(keeps);
+        let done = tokio::time::timeout(PATIENCE, other).await.expect("it waits for no poll");
+        assert_eq!(done.unwrap(), Some(()));
+        for _ in &unpolled {
+            heard.recv_timeout(PATIENCE).unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_piece_whose_wait_is_dropped_is_not_done() {
         let (threads, peers) = (WorkThreads::new(), peers(2));
-        let (line, size) = (Line::End, WorkSize::of_bytes(0));
+        let keeps = take_all(&threads, &peers[0]).await;
+        let held = Arc::new(());
+        let work = {
+            let held = Arc::clone(&held);
+            move || drop(held)
+        };
+        {
+            let mut waiting = pin!(threads.beside_workers(&peers[1], piece(), work));
+            assert!(poll_once(waiting.as_mut()).await.is_pending());
+            assert_eq!(Arc::strong_count(&held), 2);
+        }
+        assert_eq!(
+            Arc::strong_count(&held),
+            1,
+            "what it took to begin is free while the places are taken"
+        );
+        drop(keeps);
+        assert_eq!(threads.beside_workers(&peers[1], piece(), || 7).await, Some(7));
+    }
+
+    #[tokio::test]
+    async fn places_come_back_from_work_that_panics() {
+        let (threads, peers) = (WorkThreads::new(), peers(2));
         for _ in 0..=cores() {
-            let fails = threads.beside_workers(&peers[0], (line, size), || panic!("it fails"));
+            let fails = threads.beside_workers(&peers[0], piece(), || panic!("it fails"));
             assert_eq!(fails.await, None::<()>);
         }
-        let mut taken = Vec::new();
-        loop {
-            let mut place = pin!(threads.place(&peers[taken.len() % 2], line, size));
-            match poll_fn(|cx| Poll::Ready(place.as_mut().poll(cx))).await {
-                Poll::Ready(place) => taken.push(place),
-                Poll::Pending => break,
-            }
-        }
-        assert_eq!(taken.len(), cores().div_ceil(2) + 1);
-        drop(taken);
         assert!(threads.lock().is_forgotten());
+        drop(take_all(&threads, &peers[1]).await);
+    }
+
+    #[test]
+    fn pieces_of_a_runtime_that_has_ended_are_given_up() {
+        let (threads, peers) = (WorkThreads::new(), peers(2));
+        let build = || tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (ended, runtime) = (build(), build());
+        let keeps = runtime.block_on(take_all(&threads, &peers[0]));
+        let mut waiting: Vec<_> = (0..10_000)
+            .map(|_| Box::pin(threads.beside_workers(&peers[1], piece(), || ())))
+            .collect();
+        ended.block_on(async {
+            for waiting in &mut waiting {
+                assert!(poll_once(waiting.as_mut()).await.is_pending());
+            }
+        });
+        drop((ended, keeps));
+        runtime.block_on(async {
+            for waiting in waiting {
+                assert_eq!(waiting.await, None);
+            }
+            drop(take_all(&threads, &peers[0]).await);
+        });
     }
 }

@@ -16,6 +16,7 @@ use super::framing::Frames;
 use super::session::{LongWork, StreamSession};
 use super::status::out_of_memory;
 use crate::budget::MemoryCharge;
+use crate::slice::WorkSize;
 use crate::turns::Line;
 use crate::work_threads::WorkThreads;
 
@@ -81,11 +82,11 @@ fn take(waiting: &Mutex<Option<Waiting>>) -> Option<Waiting> {
 }
 
 /// Frees what a stream kept on another thread, and gives its charge back after that.
-pub(super) fn free(kept: StreamSession, threads: &WorkThreads, charge: &Arc<MemoryCharge>) {
+pub(super) fn free(kept: impl Send + 'static, threads: &WorkThreads, charge: &Arc<MemoryCharge>) {
     // Without a runtime the process ends.
     let Ok(runtime) = Handle::try_current() else { return };
     let (threads, charge) = (threads.clone(), Arc::clone(charge));
-    let piece = (Line::Front, kept.size());
+    let piece = (Line::Front, WorkSize::of_stream(charge.bytes()));
     runtime.spawn(async move {
         threads.beside_workers(charge.share(), piece, move || drop(kept)).await;
         drop(charge);

@@ -195,7 +195,9 @@ impl RestPoll<'_> {
     /// Over REST a rejected configuration shows only as an old version on the next poll. A client
     /// that asks again and again for what it was sent must not loop at full speed (S-022).
     fn repeats(&self, request: &SotwRequest, version: &str) -> bool {
-        let Some(times) = self.service.repeats.count(self.type_url, request, version) else {
+        let client = (self.context.share.key(), &*self.context.peer);
+        let repeats = &self.service.repeats;
+        let Some(times) = repeats.count(client, self.type_url, request, version) else {
             return false;
         };
         let node = request.node.as_ref().map_or("", |node| &*node.id);
