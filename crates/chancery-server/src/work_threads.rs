@@ -22,7 +22,7 @@ use crate::work_line::{WorkLine, WorkPlaceKind, WorkTicket};
 #[derive(Clone)]
 pub(crate) struct WorkThreads(Arc<Mutex<WorkLine<Piece>>>);
 
-/// A piece of work, which is called to begin on a thread of its runtime.
+/// A piece of work, to be called on a thread for long work.
 type Piece = Box<dyn FnOnce(WorkPlace) + Send>;
 
 /// The wait for a piece. A piece that has not begun is given up when this is dropped.
@@ -59,10 +59,7 @@ impl WorkThreads {
         let (threads, peer) = (self.clone(), Arc::clone(peer));
         async move {
             let (done, returned) = oneshot::channel();
-            let runtime = Handle::current();
-            let begin = move |place: WorkPlace| {
-                drop(runtime.spawn_blocking(move || done.send(place.within(work))));
-            };
+            let begin = move |place: WorkPlace| drop(done.send(place.within(work)));
             let order = (line, size.length());
             let ticket = threads.lock().add(peer.key(), order, Box::new(begin));
             let _waiting = Waiting { threads: threads.clone(), ticket };
@@ -71,18 +68,36 @@ impl WorkThreads {
         }
     }
 
-    /// Begins those pieces for which there are places. No piece is called or dropped with the lock held.
+    /// Begins those pieces for which there are places, each on a thread of its own. A runtime that has
+    /// ended gives them up.
     fn begin_next(&self) {
-        loop {
-            let next = self.lock().next();
-            let Some((ticket, kind, piece)) = next else { return };
-            piece(WorkPlace { threads: self.clone(), ticket, kind, since: None });
+        let Ok(runtime) = Handle::try_current() else { return };
+        while let Some((place, piece)) = self.next() {
+            drop(runtime.spawn_blocking(move || do_all(place, piece)));
         }
+    }
+
+    /// The piece whose turn it is, with its place, if there is one. No piece is called or dropped with
+    /// the lock held.
+    fn next(&self) -> Option<(WorkPlace, Piece)> {
+        let (ticket, kind, piece) = self.lock().next()?;
+        Some((WorkPlace { threads: self.clone(), ticket, kind, since: None }, piece))
     }
 
     /// No code panics with the lock held.
     fn lock(&self) -> MutexGuard<'_, WorkLine<Piece>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Does a piece, and then those whose turn it is, on the same thread: another one would take memory of its own
+/// from the allocator.
+fn do_all(place: WorkPlace, piece: Piece) {
+    let threads = place.threads.clone();
+    let mut next = Some((place, piece));
+    while let Some((place, piece)) = next {
+        piece(place);
+        next = threads.next();
     }
 }
 
@@ -106,8 +121,8 @@ impl Drop for WorkPlace {
         let Self { threads, ticket, kind, since } = self;
         let work = since.map_or(Duration::ZERO, |since| since.elapsed());
         threads.lock().end(ticket, *kind, work);
-        // A piece that has not begun is dropped by a runtime that ends, within `begin_next`, which goes on.
-        if since.is_some() {
+        // This thread goes on with the next piece, unless the work panics.
+        if std::thread::panicking() {
             threads.begin_next();
         }
     }
@@ -223,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_a_runtime_that_has_ended_are_given_up() {
+    fn nobody_waits_for_a_runtime_that_has_ended() {
         let (threads, peers) = (WorkThreads::new(), peers(2));
         let build = || tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (ended, runtime) = (build(), build());
@@ -239,7 +254,7 @@ mod tests {
         drop((ended, keeps));
         runtime.block_on(async {
             for waiting in waiting {
-                assert_eq!(waiting.await, None);
+                assert_eq!(waiting.await, Some(()), "a thread of the other one did it");
             }
             drop(take_all(&threads, &peers[0]).await);
         });
