@@ -7,6 +7,7 @@
 
 mod daemon;
 
+use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -16,6 +17,26 @@ use daemon::{
     PATIENCE, Running, Server, chancery, cluster, dir_write, directory, eventually, exchange,
     finished,
 };
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn the_allocator_keeps_little_unless_the_operator_says_otherwise() {
+    let dir = directory(&[("clusters.yaml", &cluster("one", 5))]);
+    let settings = |own: &[(&str, &str)]| {
+        let mut program = chancery(&["serve", dir.path().to_str().unwrap()]);
+        for (name, value) in own {
+            program.env(name, value);
+        }
+        // It has the process id with which it was started.
+        let server = Server::start_by(&mut program, &[]);
+        let environment =
+            fs::read_to_string(format!("/proc/{}/environ", server.child.id())).unwrap();
+        let names = environment.split('\0').filter(|setting| setting.starts_with("MALLOC_"));
+        names.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(settings(&[]).len(), 2, "{:?}", settings(&[]));
+    assert_eq!(settings(&[("MALLOC_ARENA_MAX", "2")]), ["MALLOC_ARENA_MAX=2"]);
+}
 
 #[test]
 fn help_tells_what_there_is_and_how_it_ends() {
@@ -360,9 +381,9 @@ fn directories_that_go_are_no_trouble() {
     ]);
     let mut server = Server::start(&dir, &[]);
     assert!(server.clusters("me").contains("\"b\""));
-    std::fs::remove_dir_all(dir.path().join("more")).unwrap();
+    fs::remove_dir_all(dir.path().join("more")).unwrap();
     eventually(|| !server.clusters("me").contains("\"b\""));
-    std::fs::rename(dir.path().join("groups/g/deep"), dir.path().join("more")).unwrap();
+    fs::rename(dir.path().join("groups/g/deep"), dir.path().join("more")).unwrap();
     eventually(|| server.clusters("me").contains("\"c\""));
     server.signal("TERM");
     server.ends_well();
@@ -377,7 +398,7 @@ fn a_server_that_is_killed_leaves_nothing_behind_for_long() {
         let mut command = chancery(&["serve", dir.path().to_str().unwrap()]);
         Server::start_by(command.env("TMPDIR", temporary.path()), &[])
     };
-    let left = || std::fs::read_dir(temporary.path()).unwrap().count();
+    let left = || fs::read_dir(temporary.path()).unwrap().count();
     let (alive, mut killed) = (start(), start());
     assert_eq!(left(), 2);
     killed.child.kill();

@@ -11,6 +11,7 @@
 //! No client is served before the whole directory was read once. Only the admin interface answers
 //! earlier, and says that the server is not ready.
 
+mod allocator;
 mod audiences;
 mod change_applier;
 mod derived_limits;
@@ -56,6 +57,7 @@ const TASKS_BETWEEN_READS: u32 = 1024;
 
 /// Runs the server as the flags say, until a signal stops it.
 pub(crate) fn run(flags: &ServeFlags) -> Result<(), Failure> {
+    allocator::set();
     ListenAddress::check_distinct(&flags.listen).map_err(|error| {
         Failure::misuse(format!("{error}: `--listen` or `CHANCERY_LISTEN` has it"))
     })?;
