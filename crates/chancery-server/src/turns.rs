@@ -30,14 +30,14 @@ struct Requests {
 }
 
 /// A request that waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Ticket {
     number: u64,
     line: Line,
 }
 
 /// The place of a request among those of its peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Line {
     /// Before the others: it ends something that was begun, and frees what that holds.
     Front,

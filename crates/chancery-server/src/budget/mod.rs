@@ -19,8 +19,10 @@ mod memory;
 mod network;
 mod peer;
 mod pool;
+mod recent_work;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 pub use available::{AvailableMemory, MemoryBound};
@@ -63,6 +65,8 @@ pub(crate) struct Budget {
     made: Instant,
     /// The peers that hold something.
     peers: Mutex<HashMap<PeerKey, Weak<PeerShare>>>,
+    /// The number of these, for who looks at it often.
+    peer_count: AtomicUsize,
 }
 
 impl Budget {
@@ -74,6 +78,7 @@ impl Budget {
             balancers: limits.balancers.clone(),
             made: Instant::now(),
             peers: Mutex::default(),
+            peer_count: AtomicUsize::new(0),
         })
     }
 
@@ -86,9 +91,9 @@ impl Budget {
         }
     }
 
-    /// The milliseconds since the budget was made.
-    fn millis(&self, now: Instant) -> u64 {
-        let passed = now.saturating_duration_since(self.made).as_millis();
+    /// The microseconds since the budget was made.
+    fn micros(&self, now: Instant) -> u64 {
+        let passed = now.saturating_duration_since(self.made).as_micros();
         u64::try_from(passed).unwrap_or(u64::MAX)
     }
 
@@ -102,6 +107,7 @@ impl Budget {
         let bounded = !self.balancers.iter().any(|network| peer.is_in(network));
         let share = Arc::new(PeerShare::new(self, key.clone(), bounded));
         peers.insert(key, Arc::downgrade(&share));
+        self.peer_count.store(peers.len(), Ordering::Relaxed);
         share
     }
 
@@ -126,6 +132,7 @@ impl Budget {
         // The peer may have come back, with a share of its own.
         if peers.get(key).is_some_and(|share| share.strong_count() == 0) {
             peers.remove(key);
+            self.peer_count.store(peers.len(), Ordering::Relaxed);
         }
     }
 

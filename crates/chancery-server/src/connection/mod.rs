@@ -199,6 +199,11 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Driver<I> {
         self.own.was_asked_back()
     }
 
+    /// Returns true if the connection ends, or has to when it is polled.
+    fn ends(&self) -> bool {
+        self.is_over || self.own.was_asked_back() || self.lifetime.ends()
+    }
+
     /// Ends the connection so that others have its memory. Ready if that needs no more frames.
     fn give_back(&mut self, executor: &Executor<I, Http2Stream>) -> Poll<()> {
         let Responder { services, context, .. } = &self.responder;
@@ -240,11 +245,11 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Future for ConnectionTa
         let taken = {
             let Responder { services, context, .. } = &driver.responder;
             // One that ends gives memory back, which others of its peer take.
-            let line = if driver.is_over { Line::Front } else { Line::End };
+            let line = || if driver.ends() { Line::Front } else { Line::End };
             ready!(turn.poll(cx, &context.share, line, &services.shared.worker_places))
         };
         let polled = executor.poll(cx, |executor, round| driver.poll(executor, round));
-        turn.end(taken, &driver.responder.context.share);
+        taken.end(&driver.responder.context.share);
         match polled {
             Poll::Ready(Err(error)) => driver.closed(&error),
             Poll::Ready(Ok(())) => Poll::Ready(()),
