@@ -117,7 +117,10 @@ impl Directory {
         let recorded = self.change_log.take();
         let report = match self.changes(&recorded) {
             Some(changes) => self.attempt_changes(&recorded, changes),
-            None => self.read_if_watched().and_then(|reading| self.conclude(reading)),
+            None => {
+                let listed = Moment::now(self.hears_everything());
+                self.read_if_watched().and_then(|reading| self.conclude(reading, listed))
+            }
         };
         match report {
             Some(_) => self.unsettled.clear(),
@@ -202,7 +205,8 @@ impl Directory {
         let moment = Moment::now(true);
         let last = self.last.as_ref().filter(|_| self.hears_everything() && self.committed)?;
         let mut changes = patch::changes_of_known_files(&last.listing, &self.options, &at);
-        changes.retain(|change| moment.rests(change, self.options.quiet()));
+        let quiet = self.options.quiet();
+        changes.retain(|it| it.now.as_ref().is_some_and(|found| moment.rests(found, quiet)));
         let read: Vec<_> =
             changes.into_iter().map(|change| (self.read_changed(&change), change)).collect();
         let reading = self.last.take()?;
@@ -340,9 +344,21 @@ impl Directory {
         Reading { listing, documents }
     }
 
-    /// Commits what was read, if the directory is still the same.
-    fn conclude(&mut self, reading: Reading) -> Option<LoadReport> {
-        (self.peek() == reading.listing).then(|| self.take(reading))
+    /// Commits what was read, if the directory is still the same. If only known files changed since it was
+    /// listed, they are committed as they were then, and the next load looks at them: an edit somewhere must
+    /// not hold up a load of everything, which takes long where there are many files.
+    fn conclude(&mut self, mut reading: Reading, listed: Moment) -> Option<LoadReport> {
+        let now = self.peek();
+        if now == reading.listing {
+            return Some(self.take(reading));
+        }
+        let last = self.last.as_ref().filter(|_| self.committed && self.hears_everything())?;
+        let changed = reading.put_back_changed(&now, last, listed, self.options.quiet())?;
+        let report = self.take(reading);
+        self.record_files(&changed);
+        // There is no event if it happened before the watches began.
+        self.watcher.iter().for_each(Watcher::wake);
+        Some(report)
     }
 
     /// The changes at these places since the last load; `None` if everything has to be read.

@@ -30,11 +30,11 @@ fn what_moved_while_it_was_read_is_not_published() {
     for step in moves {
         let reading = directory.read();
         step().unwrap();
-        assert_eq!(directory.conclude(reading), None);
+        assert_eq!(directory.conclude(reading, Moment::now(false)), None);
     }
     assert!(directory.catalog().snapshot(None, None).is_none());
     let reading = directory.read();
-    assert!(directory.conclude(reading).is_some());
+    assert!(directory.conclude(reading, Moment::now(false)).is_some());
 }
 
 #[test]
@@ -83,6 +83,27 @@ fn of_very_many_files_some_are_read_again_after_the_others() {
         recorded.extend(part);
     }
     assert_eq!(recorded.len(), count);
+}
+
+#[test]
+fn what_changed_after_the_directory_was_listed_is_committed_as_it_was_and_loaded_next() {
+    let mut it = Listening::new(&["a.json", "b.json"]);
+    let name_in = |it: &Listening, file: &str, name: &str| {
+        fs::write(it.dir.path().join(file), cluster(name)).unwrap();
+    };
+    let (reading, listed) = (it.directory.read(), Moment::now(true));
+    name_in(&it, "a.json", "new");
+    assert!(it.directory.conclude(reading, listed).is_some());
+    assert_eq!(it.names(), ["a.json", "b.json"]);
+    it.wakeups.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!((0..60).any(|_| it.directory.attempt().is_some()));
+    assert_eq!(it.names(), ["b.json", "new"]);
+    // A change shortly before may belong together with one that comes later.
+    it.directory.options.settle = Duration::from_secs(3_600);
+    name_in(&it, "b.json", "newer");
+    let (reading, listed) = (it.directory.read(), Moment::now(true));
+    name_in(&it, "a.json", "newest");
+    assert_eq!(it.directory.conclude(reading, listed), None);
 }
 
 /// A directory that was read while its events are recorded, as a follower does.

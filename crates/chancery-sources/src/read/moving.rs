@@ -51,8 +51,8 @@ impl Moment {
     }
 
     /// Returns true if the stamp of the file tells that it has been as it is for this time.
-    pub(crate) fn rests(self, change: &FileChange, quiet: Duration) -> bool {
-        let age = change.now.as_ref().zip(self.time).and_then(|(now, time)| now.stamp.age(time));
+    pub(crate) fn rests(self, found: &FoundFile, quiet: Duration) -> bool {
+        let age = self.time.and_then(|time| found.stamp.age(time));
         age.is_some_and(|age| age >= quiet)
     }
 }
@@ -154,6 +154,36 @@ impl Reading {
             !waits
         });
         (resting, moving)
+    }
+
+    /// Makes this the reading of the moment when the directory was listed, if only the content of known files
+    /// changed from then until `now`: they were as in the last reading. Returns these files. It is `None`
+    /// if anything else changed, or did so shortly before that moment: it may belong together with these.
+    pub(crate) fn put_back_changed(
+        &mut self,
+        now: &Listing,
+        last: &Self,
+        listed: Moment,
+        quiet: Duration,
+    ) -> Option<Vec<Arc<Path>>> {
+        let files = &self.listing.files;
+        if !self.listing.has_same_frame(now) || files.len() != now.files.len() {
+            return None;
+        }
+        let (mut changed, mut known) = (Vec::new(), 0);
+        for (at, (found, there)) in files.iter().zip(&now.files).enumerate() {
+            let before = last.listing.find(&found.path);
+            known += usize::from(before.is_some());
+            let before = before.filter(|before| last.listing.files[*before] == *found);
+            if found != there {
+                let before = before.filter(|_| found.is_at_same_place(there))?;
+                self.documents[at] = Arc::clone(&last.documents[before]);
+                changed.push(Arc::clone(&found.path));
+            } else if before.is_none() && !listed.rests(found, quiet) {
+                return None;
+            }
+        }
+        (known == last.listing.files.len()).then_some(changed)
     }
 
     /// Puts the files that are not at rest back to what they were in the last reading: those that

@@ -180,6 +180,14 @@ impl Listing {
     }
 }
 
+impl FoundFile {
+    /// Returns true if only the content of the file differs.
+    pub(crate) fn is_at_same_place(&self, other: &Self) -> bool {
+        let place = |it: &Self| (Arc::clone(&it.path), it.layer.clone(), it.format, it.is_ours);
+        place(self) == place(other)
+    }
+}
+
 impl FileIdentity {
     pub(crate) fn of(metadata: &Metadata) -> Self {
         Self { device: metadata.dev(), inode: metadata.ino(), born: metadata.created().ok() }

@@ -36,6 +36,7 @@ pub(crate) struct Wakeup(pub(crate) SyncSender<()>);
 /// The places being watched.
 pub(crate) struct Watcher {
     inner: RecommendedWatcher,
+    wakeup: Wakeup,
     changes: ChangeLog,
     shared: Arc<Mutex<Watched>>,
     /// The sync cookies, if they can be created. Without them it is never known that all events
@@ -100,20 +101,25 @@ impl Watcher {
         let shared = Arc::new(Mutex::new(Watched::default()));
         let cookies = SyncCookies::new().ok();
         let given = cookies.as_ref().map(|cookies| cookies.directory().to_owned());
-        let (watched, log) = (Arc::clone(&shared), changes.clone());
+        let (watched, log, wakes) = (Arc::clone(&shared), changes.clone(), wakeup.clone());
         let mut inner = notify::recommended_watcher(move |event: notify::Result<Event>| {
             if records_cookie(&log, given.as_deref(), &event) {
                 return;
             }
             let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
             if record(&log, &mut watched, event) {
-                wakeup.notify();
+                wakes.notify();
             }
         })?;
         let mut watch =
             |cookies: &SyncCookies| inner.watch(cookies.directory(), RecursiveMode::NonRecursive);
         let cookies = cookies.filter(|cookies| watch(cookies).is_ok());
-        Ok(Self { inner, changes, shared, cookies, trouble: BTreeMap::new() })
+        Ok(Self { inner, wakeup, changes, shared, cookies, trouble: BTreeMap::new() })
+    }
+
+    /// Wakes the follower as an event does.
+    pub(crate) fn wake(&self) {
+        self.wakeup.notify();
     }
 
     /// Waits for the events of all earlier changes. Returns true if they are in the log.
