@@ -46,7 +46,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         setup: |setup| some_files(setup, setup.scale(60_000, 3_000)),
         run: |stage| Box::pin(noise(stage)),
         growth: 300,
-        in_ci: false,
+        in_ci: true,
     },
     Attack {
         name: "large-tree-broken-link",
@@ -54,7 +54,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         setup: |setup| some_files(setup, setup.scale(60_000, 3_000)),
         run: |stage| Box::pin(broken_link(stage)),
         growth: 300,
-        in_ci: false,
+        in_ci: true,
     },
     Attack {
         name: "tree-renamed",
