@@ -45,7 +45,7 @@ pub struct Directory {
     pub(crate) change_log: ChangeLog,
     schema: Schema,
     cache: Cache,
-    /// How the next load of everything reads files that may have changed without a new stamp.
+    /// Says when files are read that may have changed without a new stamp, by the next load of everything.
     pub(crate) unsure_files: UnsureFiles,
     catalog: Catalog,
     /// The last reading, with which the next one is compared.

@@ -42,7 +42,7 @@ struct CachedFile {
     document: Arc<Document>,
 }
 
-/// How files are read that may have changed without a new stamp.
+/// The time at which files are read that may have changed without a new stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnsureFiles {
     /// With all others.
