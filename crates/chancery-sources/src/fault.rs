@@ -116,6 +116,8 @@ pub(crate) enum Wrong {
     TooMany { limit: usize },
     #[error("the files have more than {limit} bytes together")]
     TooMuch { limit: u64 },
+    #[error("there are more than {limit} directories")]
+    TooManyDirectories { limit: usize },
     #[error("is more than {limit} directories deep")]
     TooDeep { limit: usize },
     #[error("the parser failed on this file")]
@@ -150,6 +152,9 @@ impl Wrong {
             Self::TooMuch { .. } => {
                 Some("remove files, give the process more memory, or raise `max-directory-bytes`")
             }
+            Self::TooManyDirectories { .. } => {
+                Some("remove directories, or the symlink that leads to them, or raise `max-files`")
+            }
             Self::Name(_) => Some("write `%` itself as `%25`"),
             Self::Cycle(_) | Self::Twice(_) => Some("remove the symlink"),
             Self::Gone
@@ -175,6 +180,7 @@ impl Wrong {
             Self::NameNotUtf8 | Self::Name(_) => "file/name",
             Self::TooLarge { .. }
             | Self::TooMany { .. }
+            | Self::TooManyDirectories { .. }
             | Self::TooMuch { .. }
             | Self::TooDeep { .. } => "file/limit",
             Self::Panicked => "file/parser",

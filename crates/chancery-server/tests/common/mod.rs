@@ -4,10 +4,13 @@
 pub(crate) mod authority;
 pub(crate) mod client;
 pub(crate) mod message;
+pub(crate) mod raw;
+pub(crate) mod scraped;
 
 use std::net::SocketAddr;
 use std::panic::Location;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -96,13 +99,18 @@ pub(crate) fn within<F: Future>(future: F) -> impl Future<Output = F::Output> {
 
 /// A listener on a port that outgoing connections do not take.
 async fn free_port() -> Listener {
-    for port in 20_000..32_000u16 {
-        let port = 20_000 + (port.wrapping_mul(31) ^ std::process::id() as u16) % 12_000;
-        if let Ok(listener) = Listener::tcp(([127, 0, 0, 1], port).into()).await {
+    // No port is tried twice: a test may look whether its server has left its own.
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    const PORTS: u32 = 12_000;
+    loop {
+        let tried = TRIED.fetch_add(1, Ordering::Relaxed);
+        assert!(tried < PORTS, "no free port");
+        let port = 20_000 + (std::process::id() % PORTS + tried * 31) % PORTS;
+        let address = ([127, 0, 0, 1], u16::try_from(port).unwrap()).into();
+        if let Ok(listener) = Listener::tcp(address).await {
             return listener;
         }
     }
-    panic!("no free port");
 }
 
 /// A snapshot of clusters, by name and the name of their statistics, with stated versions.
