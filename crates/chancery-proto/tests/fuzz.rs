@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use chancery_core::{DeltaRequest, Request, ResourceName, SotwRequest};
 use chancery_proto::Schema;
-use chancery_proto::document::{Checks, Format, parse, parse_checked, pieces, render};
+use chancery_proto::document::{Checks, Format, RuleCheck, parse, parse_checked, pieces, render};
 use chancery_proto::frames::{Messages, framed};
 use chancery_proto::json::request_from_json;
 use chancery_proto::show::{Notation, Viewer};
@@ -108,7 +108,7 @@ fn documents(target: &str, format: Format, corpus: &[&str]) {
     }
     fuzz(target, &corpus, |input| {
         let text = String::from_utf8_lossy(input);
-        let parsed = parse_checked(&schema, format, input, Checks { rules: true });
+        let parsed = parse_checked(&schema, format, input, CHECKS);
         for fault in &parsed.faults {
             assert!(!render(fault, "file", Some(&text)).is_empty());
         }
@@ -118,6 +118,9 @@ fn documents(target: &str, format: Format, corpus: &[&str]) {
             assert!(!shown.contains(SECRET), "{shown}");
         }
         for found in &parsed.resources {
+            for warning in &found.warnings {
+                assert!(!warning.to_string().contains(SECRET), "{warning}");
+            }
             let shown = viewer.show(Notation::Yaml, &found.type_url, found.resource.body());
             assert!(!shown.contains(SECRET), "{shown}");
         }
@@ -131,6 +134,9 @@ fn documents(target: &str, format: Format, corpus: &[&str]) {
 
 /// The value of a secret in the files.
 const SECRET: &str = "do-not-tell-this";
+
+/// Texts are read with all checks.
+const CHECKS: Checks = Checks { rules: RuleCheck::Fault };
 
 #[test]
 fn yaml() {
@@ -190,7 +196,7 @@ fn binary() {
     let schema = Schema::bundled();
     assert_eq!(parse(&schema, Format::Binary, cluster).resources.len(), 1);
     fuzz("binary", &[cluster.to_vec(), Vec::new()], |input| {
-        let parsed = parse_checked(&schema, Format::Binary, input, Checks { rules: true });
+        let parsed = parse_checked(&schema, Format::Binary, input, CHECKS);
         assert!(parsed.resources.iter().all(|found| !found.resource.name().as_str().is_empty()));
     });
 }

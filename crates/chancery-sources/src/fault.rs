@@ -53,8 +53,6 @@ pub struct FaultyResource {
     pub name: ResourceName,
     /// The rule of its message that it breaks.
     pub rule: RuleName,
-    /// True if those for whom the resource is accept it all the same.
-    pub is_accepted: bool,
 }
 
 /// The part that a fault holds back: the audiences that contain it keep their last good snapshot.
@@ -232,8 +230,7 @@ impl Fault {
     /// The fault of a rule that a resource breaks.
     pub(crate) fn of_rule(self, broken: &BrokenRule) -> Self {
         let (type_url, name) = (broken.type_url.clone(), broken.name.clone());
-        let (rule, is_accepted) = (broken.rule, broken.is_accepted);
-        let resource = FaultyResource { type_url, name, rule, is_accepted };
+        let resource = FaultyResource { type_url, name, rule: broken.rule };
         Self { resource: Some(resource), ..self }
     }
 

@@ -11,7 +11,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 
 use chancery_catalog::Layer;
-use chancery_proto::document::Checks;
+use chancery_proto::document::{Checks, RuleCheck};
 use chancery_proto::schema::Schema;
 use chancery_sources::{Directory, Fault, LoadReport, Options, Scope, Warning};
 
@@ -38,7 +38,7 @@ fn broken_rules_are_told_with_their_places_and_hold_nothing_back() {
     let bad = "\"@type\": t/envoy.config.cluster.v3.Cluster\nname: b\nconnect_timeout: 0s\n";
     let tree = Tree::with(&[("a.yaml", &documents(&[cluster("a", 1), bad.to_owned()]))]);
     assert!(tree.load().1.violations.is_empty(), "nobody asked");
-    let options = Options { checks: Checks { rules: true }, ..tree.options() };
+    let options = Options { checks: Checks { rules: RuleCheck::Fault }, ..tree.options() };
     let mut directory = Directory::new(options, Schema::bundled());
     let report = directory.load();
     assert_eq!((report.faults.len(), report.resources), (0, 2));

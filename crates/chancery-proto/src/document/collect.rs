@@ -13,8 +13,10 @@ use chancery_core::{Api, ResourceName, TypeUrl};
 use prost_reflect::{DynamicMessage, ReflectMessage, Value as Field};
 
 use super::dialect::Dialect;
-use super::rule_faults::RuleFaults;
-use super::{BrokenRule, Checks, MAX_FAULTS, ParsedResource, Position, Warning, places, reader};
+use super::rule_faults::{CheckedResource, RuleFaults};
+use super::{
+    BrokenRule, Checks, MAX_FAULTS, ParsedResource, Position, RuleCheck, Warning, places, reader,
+};
 use crate::resource::{ResourceError, Wrapper, is_wrapper, resource};
 use crate::schema::Schema;
 use crate::syntax::{Fault, FaultList, TreeNode};
@@ -124,11 +126,15 @@ impl Collector {
                 let position = place.position().unwrap_or(Position::START);
                 self.place(&mut warnings, inner.is_some(), place);
                 if self.is_new(&type_url, resource.name(), place) {
-                    if self.checks.rules {
-                        let rules = schema.rules();
-                        let body = inner.as_ref().unwrap_or(message);
-                        let name = resource.name();
-                        self.rules.check(rules, &type_url, name, body, inner.is_some(), place);
+                    if self.checks.rules != RuleCheck::Off {
+                        let checked = CheckedResource {
+                            type_url: &type_url,
+                            name: resource.name(),
+                            body: inner.as_ref().unwrap_or(message),
+                            wrapped: inner.is_some(),
+                        };
+                        let (rules, check) = (schema.rules(), self.checks.rules);
+                        warnings.extend(self.rules.check(rules, check, &checked, place));
                     }
                     let resource = Arc::new(resource);
                     let parsed = ParsedResource { type_url, resource, position, warnings };

@@ -70,8 +70,8 @@ pub struct Parsed {
     pub faults: Vec<Fault>,
     /// The number of the other faults.
     pub more_faults: usize,
-    /// The first [`MAX_FAULTS`] rules that messages break, in the order of the text, if they were to
-    /// be checked. The resources are among [`Self::resources`] all the same.
+    /// The first [`MAX_FAULTS`] rules that messages break, in the order of the text, where they are
+    /// faults ([`RuleCheck::Fault`]). The resources are among [`Self::resources`] all the same.
     pub violations: Vec<BrokenRule>,
     /// The number of the other broken rules.
     pub more_violations: usize,
@@ -102,10 +102,6 @@ pub struct BrokenRule {
     pub name: ResourceName,
     /// The rule.
     pub rule: RuleName,
-    /// True if those for whom the resource is accept it all the same: Envoy, with a warning, or
-    /// gRPC, which does not know these rules and for which a listener is that has an `api_listener`
-    /// or the name of a gRPC server.
-    pub is_accepted: bool,
     /// The violation as a fault of the text, with its place. Its code is that of the rule.
     pub fault: Fault,
 }
@@ -113,8 +109,23 @@ pub struct BrokenRule {
 /// The checks that are made while a text is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checks {
-    /// True to check the rules of the messages ([`crate::rules`]). Default: false.
-    pub rules: bool,
+    /// The check of the rules of the messages ([`crate::rules`]). Default: none.
+    pub rules: RuleCheck,
+}
+
+/// The check of the rules of messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RuleCheck {
+    /// The rules are not checked.
+    #[default]
+    Off,
+    /// A broken rule is a warning of its resource.
+    Warn,
+    /// A broken rule is a fault ([`Parsed::violations`]). It is a warning where those for whom the
+    /// resource is accept it all the same: Envoy, with a warning of its own, or gRPC, which does not
+    /// know these rules and for which a listener is that has an `api_listener` or the name of a gRPC
+    /// server.
+    Fault,
 }
 
 impl Format {

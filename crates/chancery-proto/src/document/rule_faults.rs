@@ -1,14 +1,17 @@
-//! The rules that the resources of a text break, as faults with places.
+//! The rules that the resources of a text break, as faults or warnings with places.
 //!
-//! Not here: the rules (`crate::rules`), and the lookup of a place in a tree (`places`).
+//! A broken rule is a warning where those for whom the resource is accept it all the same: Envoy does
+//! where it says so itself, and gRPC does not know these rules, so a listener of gRPC has warnings
+//! alone. Not here: the rules (`crate::rules`), and the lookup of a place in a tree (`places`).
 
 use chancery_core::{ResourceName, TypeUrl};
 use prost_reflect::DynamicMessage;
 
 use super::collect::Location;
-use super::{BrokenRule, Fault, MAX_FAULTS, places};
+use super::{BrokenRule, Fault, MAX_FAULTS, RuleCheck, Warning, places};
 use crate::lint;
-use crate::rules::{Depth, RuleName, Rules, Violation};
+use crate::rules::{Depth, MAX_VIOLATIONS, RuleName, Rules, Violation, Violations};
+use crate::syntax::TreeNode;
 
 /// The broken rules of one text, of which the first are described.
 #[derive(Default)]
@@ -16,6 +19,17 @@ pub(super) struct RuleFaults {
     /// Each with the value that the field has, which may be quoted or not.
     first: Vec<(BrokenRule, Option<String>)>,
     more: usize,
+    /// The number of warnings whose places were looked up.
+    placed: usize,
+}
+
+/// A resource whose body is checked.
+pub(super) struct CheckedResource<'a> {
+    pub(super) type_url: &'a TypeUrl,
+    pub(super) name: &'a ResourceName,
+    pub(super) body: &'a DynamicMessage,
+    /// True if the body stands in a wrapper.
+    pub(super) wrapped: bool,
 }
 
 impl RuleFaults {
@@ -23,30 +37,56 @@ impl RuleFaults {
         self.first.is_empty()
     }
 
-    /// Checks the body of a resource, which may stand in a wrapper at this place.
+    /// Checks the body of the resource at this place. Returns what is only worth a warning.
     pub(super) fn check(
         &mut self,
         rules: &Rules,
-        type_url: &TypeUrl,
-        name: &ResourceName,
-        body: &DynamicMessage,
+        check: RuleCheck,
+        resource: &CheckedResource<'_>,
+        place: &Location<'_, '_>,
+    ) -> Vec<Warning> {
+        let CheckedResource { type_url, name, body, wrapped } = *resource;
+        let warns = match check {
+            RuleCheck::Off => return Vec::new(),
+            RuleCheck::Warn => true,
+            RuleCheck::Fault => lint::is_grpc_listener(type_url, body),
+        };
+        let room = if warns { MAX_VIOLATIONS } else { MAX_FAULTS - self.first.len() };
+        let mut found = rules.check_first(body, Depth::Whole, room);
+        if !warns {
+            self.more += std::mem::take(&mut found.more);
+            for violation in std::mem::take(&mut found.first) {
+                let (fault, value) = fault(&violation, wrapped, place.node, place);
+                let (type_url, name) = (type_url.clone(), name.clone());
+                let broken = BrokenRule { type_url, name, rule: violation.rule, fault };
+                self.first.push((broken, value));
+            }
+        }
+        self.warnings(found, wrapped, place)
+    }
+
+    /// The violations as warnings. Of one text, the first have their places.
+    fn warnings(
+        &mut self,
+        found: Violations,
         wrapped: bool,
         place: &Location<'_, '_>,
-    ) {
-        let found = rules.check(body, Depth::Whole);
-        let is_for_grpc = !found.is_empty() && lint::is_grpc_listener(type_url, body);
-        self.more += found.more + found.more_warnings;
+    ) -> Vec<Warning> {
+        let more = found.more + found.more_warnings;
+        let mut warnings = Vec::new();
         for violation in found.first.into_iter().chain(found.warnings) {
-            if self.first.len() >= MAX_FAULTS {
-                self.more += 1;
-                continue;
-            }
-            let (fault, value) = fault(&violation, wrapped, place);
-            let (type_url, name) = (type_url.clone(), name.clone());
-            let rule = violation.rule;
-            let is_accepted = is_for_grpc || rule.is_warning();
-            self.first.push((BrokenRule { type_url, name, rule, is_accepted, fault }, value));
+            let node = place.node.filter(|_| self.placed < MAX_FAULTS);
+            self.placed += usize::from(node.is_some());
+            let (fault, _) = fault(&violation, wrapped, node, place);
+            let Fault { position, message: text, code, .. } = fault;
+            warnings.push(Warning { path: violation.path, text, code, position });
         }
+        if let Some(last) = warnings.last().filter(|_| more > 0) {
+            let text = format!("breaks rules in {more} more places");
+            let (path, code) = (String::new(), last.code);
+            warnings.push(Warning { path, text, code, position: None });
+        }
+        warnings
     }
 
     /// The broken rules by their places, and the number of those that are left out.
@@ -65,13 +105,15 @@ impl RuleFaults {
     }
 }
 
-/// A violation as a fault of the text, and the value that may be quoted.
+/// A violation as a fault of the text, and the value that may be quoted. Its place is looked up in
+/// the node.
 fn fault(
     violation: &Violation,
     wrapped: bool,
+    node: Option<&TreeNode<'_>>,
     place: &Location<'_, '_>,
 ) -> (Fault, Option<String>) {
-    let found = place.node.map(|node| places::find(node, place.dialect, wrapped, &violation.steps));
+    let found = node.map(|node| places::find(node, place.dialect, wrapped, &violation.steps));
     // A text can set a field to the value that it has anyway.
     let is_missing = violation.is_unset && found.is_none_or(|found| !found.whole);
     let message = match is_missing && !says_that_it_is_missing(violation.rule) {
@@ -98,9 +140,10 @@ mod tests {
     use super::*;
     use crate::schema::Schema;
 
+    const CHECKS: Checks = Checks { rules: RuleCheck::Fault };
+
     fn checked(format: Format, text: &str) -> Parsed {
-        let parsed =
-            parse_checked(&Schema::bundled(), format, text.as_bytes(), Checks { rules: true });
+        let parsed = parse_checked(&Schema::bundled(), format, text.as_bytes(), CHECKS);
         assert_eq!(parsed.faults, []);
         parsed
     }
@@ -202,7 +245,7 @@ resources {
         let text = "resources { [t/envoy.config.cluster.v3.Cluster] { name: 'a' lb_policy: 99 } }";
         let response = DynamicMessage::parse_text_format(response, text).unwrap();
         let bytes = prost::Message::encode_to_vec(&response);
-        let parsed = parse_checked(&schema, Format::Binary, &bytes, Checks { rules: true });
+        let parsed = parse_checked(&schema, Format::Binary, &bytes, CHECKS);
         let fault = &parsed.violations[0].fault;
         assert_eq!(fault.to_string(), "resources[0].lb_policy: must be a value of `LbPolicy`");
         assert!(fault.confidential);
@@ -231,9 +274,59 @@ resources {
             let listener = "type.googleapis.com/envoy.config.listener.v3.Listener";
             let text = format!("\"@type\": {listener}\nname: a\n{rest}\n");
             let parsed = checked(Format::Yaml, &text);
-            assert!(!parsed.violations.is_empty());
-            assert!(parsed.violations.iter().all(|it| it.is_accepted == is_accepted), "{text}");
+            let warned = parsed.resources[0].warnings.iter().any(|it| it.code.starts_with("rule/"));
+            assert_eq!(
+                (parsed.violations.is_empty(), warned),
+                (is_accepted, is_accepted),
+                "{text}"
+            );
         }
+    }
+
+    #[test]
+    fn where_rules_are_only_warned_of_they_are_no_faults() {
+        let cluster = "\"@type\": t/envoy.config.cluster.v3.Cluster\nname: a\n";
+        let text = format!("{cluster}connect_timeout: 0s\nhttp_protocol_options: {{}}\n");
+        let warned = |rules| {
+            let checks = Checks { rules };
+            let parsed = parse_checked(&Schema::bundled(), Format::Yaml, text.as_bytes(), checks);
+            let lines = parsed.resources[0]
+                .warnings
+                .iter()
+                .map(|it| format!("{} {it}", it.position.map_or(0, |at| at.line)));
+            (parsed.violations.len(), lines.collect::<Vec<_>>())
+        };
+        let deprecated = "4 http_protocol_options: is deprecated".to_owned();
+        let zero = "3 connect_timeout: must be greater than 0s".to_owned();
+        assert_eq!(warned(RuleCheck::Off), (0, vec![]));
+        assert_eq!(warned(RuleCheck::Fault), (1, vec![deprecated.clone()]));
+        assert_eq!(warned(RuleCheck::Warn), (0, vec![zero, deprecated]));
+    }
+
+    #[test]
+    fn deprecations_take_no_place_of_a_violation() {
+        let cluster = "- \"@type\": t/envoy.config.cluster.v3.Cluster\n  name: c";
+        let old: String =
+            (0..150).map(|at| format!("{cluster}{at}\n  http_protocol_options: {{}}\n")).collect();
+        let parsed = checked(Format::Yaml, &format!("{old}{cluster}\n  connect_timeout: 0s\n"));
+        assert_eq!((parsed.violations.len(), parsed.more_violations), (1, 0));
+        let placed = parsed.resources.iter().flat_map(|it| &it.warnings);
+        assert_eq!(placed.filter(|it| it.position.is_some()).count(), MAX_FAULTS);
+    }
+
+    #[test]
+    fn of_one_resource_with_very_many_warnings_the_last_one_counts_the_others() {
+        let endpoints = "{priority: 500}, ".repeat(150);
+        let text = format!(
+            "\"@type\": t/envoy.config.endpoint.v3.ClusterLoadAssignment\ncluster_name: a\n\
+             endpoints: [{endpoints}]\n"
+        );
+        let checks = Checks { rules: RuleCheck::Warn };
+        let parsed = parse_checked(&Schema::bundled(), Format::Yaml, text.as_bytes(), checks);
+        let rules = parsed.resources[0].warnings.iter().filter(|it| it.code == "rule/number-lte");
+        let rules: Vec<_> = rules.map(ToString::to_string).collect();
+        assert_eq!(rules.len(), MAX_VIOLATIONS + 1);
+        assert_eq!(rules[MAX_VIOLATIONS], "breaks rules in 50 more places");
     }
 
     #[test]

@@ -113,8 +113,18 @@ impl Rules {
 
     /// Finds everything in a message that breaks a rule.
     pub fn check(&self, message: &DynamicMessage, depth: Depth) -> Violations {
+        self.check_first(message, depth, MAX_VIOLATIONS)
+    }
+
+    /// The same, with so many violations described. The others are counted.
+    pub(crate) fn check_first(
+        &self,
+        message: &DynamicMessage,
+        depth: Depth,
+        most: usize,
+    ) -> Violations {
         match self.plans.of(message.descriptor().full_name()) {
-            Some(plan) => RuleWalk::check(&self.plans, depth, message, plan),
+            Some(plan) => RuleWalk::check(&self.plans, depth, message, plan, most),
             None => Violations::default(),
         }
     }
@@ -141,6 +151,6 @@ impl Violations {
 
     /// Returns true if there are none. There may be warnings.
     pub fn is_empty(&self) -> bool {
-        self.first.is_empty()
+        self.count() == 0
     }
 }

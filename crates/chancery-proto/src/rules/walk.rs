@@ -15,14 +15,15 @@ use super::place::{Place, PlaceStep};
 use super::plan::{AnyRules, FieldPlan, MessagePlan, Plans, Shape, ValuePlan};
 use super::unique::Item;
 use super::violation::{Violation, path_text};
-use super::{Depth, Violations};
+use super::{Depth, MAX_VIOLATIONS, Violations};
 use crate::any;
-use crate::syntax::MAX_FAULTS;
 
 /// The walk over one message.
 pub(super) struct RuleWalk<'r> {
     plans: &'r Plans,
     depth: Depth,
+    /// The number of violations that are described.
+    most: usize,
     found: Violations,
 }
 
@@ -37,8 +38,9 @@ impl<'r> RuleWalk<'r> {
         depth: Depth,
         message: &DynamicMessage,
         plan: usize,
+        most: usize,
     ) -> Violations {
-        let mut walk = Self { plans, depth, found: Violations::default() };
+        let mut walk = Self { plans, depth, most, found: Violations::default() };
         let root = Place { around: None, step: PlaceStep::Root, owner: message, field: None };
         walk.message(message, plan, &root, 0);
         walk.found
@@ -261,11 +263,11 @@ impl<'r> RuleWalk<'r> {
         value: Option<(&Check, &Value)>,
         describe: impl FnOnce() -> String,
     ) {
-        let (list, more) = match rule.is_warning() {
-            true => (&mut self.found.warnings, &mut self.found.more_warnings),
-            false => (&mut self.found.first, &mut self.found.more),
+        let (list, more, most) = match rule.is_warning() {
+            true => (&mut self.found.warnings, &mut self.found.more_warnings, MAX_VIOLATIONS),
+            false => (&mut self.found.first, &mut self.found.more, self.most),
         };
-        if list.len() >= MAX_FAULTS {
+        if list.len() >= most {
             *more += 1;
             return;
         }

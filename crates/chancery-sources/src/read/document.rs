@@ -283,6 +283,8 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
+    use chancery_proto::document::RuleCheck;
+
     use super::*;
     use crate::scan::listing::FileStamp;
     use chancery_catalog::Layer;
@@ -334,7 +336,7 @@ mod tests {
             texts in vec(vec(piece(), 1..8), 1..6),
             v2 in any::<bool>(),
         ) {
-            let (found, schema, checks) = (found(), Schema::bundled(), Checks { rules: v2 });
+            let (found, schema, checks) = (found(), Schema::bundled(), Checks { rules: [RuleCheck::Warn, RuleCheck::Fault][usize::from(v2)] });
             let parsing = Parsing { found: &found, quotes: &|| true, v2, checks, schema: &schema };
             let mut before = None;
             for text in texts {
@@ -368,7 +370,8 @@ mod tests {
 
     #[test]
     fn a_piece_that_breaks_a_rule_is_not_read_again() {
-        let (found, schema, checks) = (found(), Schema::bundled(), Checks { rules: true });
+        let (found, schema, checks) =
+            (found(), Schema::bundled(), Checks { rules: RuleCheck::Fault });
         let parsing =
             Parsing { found: &found, quotes: &|| true, v2: false, checks, schema: &schema };
         let bad =

@@ -122,9 +122,8 @@ impl Finding {
 impl From<&Fault> for Finding {
     fn from(fault: &Fault) -> Self {
         let resource = fault.resource.as_ref();
-        let is_warning = resource.is_some_and(|resource| resource.is_accepted);
         Self {
-            severity: if is_warning { Severity::Warning } else { Severity::Error },
+            severity: Severity::Error,
             file: Some(fault.file.display().to_string()),
             line: fault.position.map(|at| at.line),
             column: fault.position.map(|at| at.column),

@@ -11,6 +11,7 @@ mod findings;
 mod options;
 mod output;
 
+use chancery_proto::document::RuleCheck;
 use chancery_sources::Directory;
 
 use self::findings::Findings;
@@ -34,7 +35,7 @@ pub(crate) fn run(flags: &CheckArgs) -> Result<(), Failure> {
     };
     let schema = schema(&config.descriptor_sets)?;
     let mut source = config.source(&flags.dir);
-    source.checks.rules = true;
+    source.checks.rules = RuleCheck::Fault;
     let mut directory = Directory::new(source, schema.clone());
     let report = directory.load();
     let mut findings = Findings::of_load(&report, &directory.catalog());
