@@ -29,6 +29,9 @@
 //! assert_eq!(found.first[0].rule.code(), "rule/string-min-len");
 //! ```
 //!
+//! Envoy has rules in its code that no descriptor states, as that a domain is there once; those that were
+//! found by asking it are checked as well (`envoy`).
+//!
 //! Not here: who rejects what (`chancery check` and others decide), and where a violation stands in a
 //! file ([`crate::document`]).
 //!
@@ -36,6 +39,7 @@
 
 mod check;
 mod deprecation;
+mod envoy;
 mod fields;
 mod formats;
 mod lengths;

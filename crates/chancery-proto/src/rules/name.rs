@@ -103,6 +103,32 @@ names! {
     FIELD_DEPRECATED = "field.deprecated", "rule/field-deprecated";
     ENUM_DISALLOWED = "enum.disallowed", "rule/enum-disallowed";
     ENUM_DEPRECATED = "enum.deprecated", "rule/enum-deprecated";
+    DUPLICATE_DOMAIN = "envoy.duplicate_domain", "envoy/duplicate-domain";
+    DIRECT_RESPONSE_SIZE = "envoy.direct_response_size", "envoy/direct-response-size";
+    WEIGHTED_CLUSTER = "envoy.weighted_cluster", "envoy/weighted-cluster";
+    REWRITES = "envoy.rewrites", "envoy/rewrites";
+    DURATION = "envoy.duration", "envoy/duration";
+    RETRY_BACK_OFF = "envoy.retry_back_off", "envoy/retry-back-off";
+    REGEX = "envoy.regex", "envoy/regex";
+    HEADER = "envoy.header", "envoy/header";
+    IP_ADDRESS = "envoy.ip_address", "envoy/ip-address";
+    EXTENSION_CONFIG = "envoy.extension_config", "envoy/extension-config";
+    CLUSTER_TYPE = "envoy.cluster_type", "envoy/cluster-type";
+    LB_POLICY = "envoy.lb_policy", "envoy/lb-policy";
+    RING_SIZE = "envoy.ring_size", "envoy/ring-size";
+    TABLE_SIZE = "envoy.table_size", "envoy/table-size";
+    EJECTION_TIME = "envoy.ejection_time", "envoy/ejection-time";
+    GRPC_HEALTH_CHECK = "envoy.grpc_health_check", "envoy/grpc-health-check";
+    STATUS_RANGE = "envoy.status_range", "envoy/status-range";
+    HEX = "envoy.hex", "envoy/hex";
+    ALPN = "envoy.alpn", "envoy/alpn";
+    LISTENER = "envoy.listener", "envoy/listener";
+    FILTER_CHAIN = "envoy.filter_chain", "envoy/filter-chain";
+    FILTER_ORDER = "envoy.filter_order", "envoy/filter-order";
+    CONNECTION_MANAGER = "envoy.connection_manager", "envoy/connection-manager";
+    TLS_CERTIFICATE = "envoy.tls_certificate", "envoy/tls-certificate";
+    TLS_AUTHORITY = "envoy.tls_authority", "envoy/tls-authority";
+    PEM = "envoy.pem", "envoy/pem";
 }
 
 impl RuleName {
@@ -176,8 +202,13 @@ mod tests {
     #[test]
     fn a_code_is_the_name_as_codes_are_written() {
         for rule in RuleName::ALL {
-            let code = rule.as_str().replace(['.', '_'], "-");
-            assert_eq!(rule.code(), format!("rule/{code}"));
+            let name = rule.as_str();
+            // Those that Envoy has in its code are a class of their own.
+            let code = match name.strip_prefix("envoy.") {
+                Some(name) => format!("envoy/{name}"),
+                None => format!("rule/{name}"),
+            };
+            assert_eq!(rule.code(), code.replace(['.', '_'], "-"));
         }
     }
 }

@@ -12,6 +12,7 @@ use prost_reflect::{
 
 use super::check::Check;
 use super::deprecation::{DeprecatedValues, Deprecation, DeprecationReader};
+use super::envoy::{self, EnvoyCheck};
 use super::lengths::Lengths;
 use super::options::{FieldOptions, KindOptions, Reading, is_wrapper};
 use crate::any;
@@ -34,6 +35,8 @@ pub(super) struct MessagePlan {
     pub(super) absent: Vec<usize>,
     /// The oneofs of which a field must be set.
     pub(super) oneofs: Vec<OneofPlan>,
+    /// The rules that Envoy has in its code.
+    pub(super) envoy: Option<EnvoyCheck>,
 }
 
 pub(super) struct OneofPlan {
@@ -102,7 +105,7 @@ impl Plans {
 
 impl MessagePlan {
     fn is_live(&self) -> bool {
-        self.is_any || !self.fields.is_empty() || !self.oneofs.is_empty()
+        self.is_any || !self.fields.is_empty() || !self.oneofs.is_empty() || self.envoy.is_some()
     }
 }
 
@@ -188,7 +191,10 @@ fn prune(all: &mut [MessagePlan]) {
     let mut is_live: Vec<bool> = all
         .iter()
         .map(|plan| {
-            plan.is_any || !plan.oneofs.is_empty() || plan.fields.iter().any(FieldPlan::has_rules)
+            plan.is_any
+                || plan.envoy.is_some()
+                || !plan.oneofs.is_empty()
+                || plan.fields.iter().any(FieldPlan::has_rules)
         })
         .collect();
     let mut containers: Vec<Vec<usize>> = vec![Vec::new(); all.len()];
@@ -263,7 +269,8 @@ impl Planner<'_> {
             FieldPlan { field, required, shape, takes_first, deprecation, deprecated_values }
         });
         let fields = fields.collect();
-        MessagePlan { oneofs, fields, ..MessagePlan::default() }
+        let envoy = envoy::check_of(message.full_name());
+        MessagePlan { oneofs, fields, envoy, ..MessagePlan::default() }
     }
 
     /// The plan of the values of a field, and true if it must be set.

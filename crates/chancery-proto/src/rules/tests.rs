@@ -435,6 +435,7 @@ fn a_cluster_is_checked_through_any_and_wrappers() {
         [
             "duration.gt connect_timeout: must be greater than 0s, found 0s",
             "enum.defined_only lb_policy: must be a value of `LbPolicy`, found 99",
+            "envoy.tls_certificate transport_socket.typed_config.common_tls_context.tls_certificates[0]: must have a `private_key` beside its `certificate_chain`",
             "message.required health_checks[0].healthy_threshold: is required",
             "number.gte load_assignment.endpoints[0].load_balancing_weight: must be at least 1, found 0",
             "number.lte load_assignment.endpoints[0].lb_endpoints[0].endpoint.address.socket_address.port_value: must be at most 65535, found 99999",
@@ -462,8 +463,9 @@ fn of_alternatives_the_first_is_opened() {
         )
     };
     let bad = 9_000_000;
+    let told = |said: Vec<String>| said.into_iter().filter(|it| it.starts_with("number")).count();
     assert_eq!(of(json!([policy(1), policy(bad)])), [""; 0]);
-    assert_eq!(of(json!([policy(bad), policy(bad)])).len(), 1);
+    assert_eq!(told(of(json!([policy(bad), policy(bad)]))), 1);
 }
 
 #[test]

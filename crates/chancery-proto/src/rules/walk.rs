@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use prost_reflect::{DynamicMessage, Kind, Value};
 
 use super::check::Check;
+use super::envoy::{self, Broken, EnvoyCheck, Found};
 use super::lengths::{LengthNames, Lengths};
 use super::name::RuleName;
 use super::place::{Place, PlaceStep};
@@ -63,6 +64,31 @@ impl<'r> RuleWalk<'r> {
             }
         }
         self.absent(plan, message, at);
+        if let Some(check) = plan.envoy.filter(|_| self.depth == Depth::Whole) {
+            self.envoy(check, message, at);
+        }
+    }
+
+    /// Checks the rules that Envoy has in its code.
+    fn envoy(&mut self, check: EnvoyCheck, message: &DynamicMessage, at: &Place<'_>) {
+        let is_resource = matches!(at.step, PlaceStep::Root);
+        let mut report = |Broken { below, rule, describe }: Broken<'_>| {
+            if self.found.first.len() >= self.most {
+                self.found.more += 1;
+                return;
+            }
+            let mut steps = at.steps();
+            steps.extend(envoy::steps(message, below));
+            self.found.first.push(Violation {
+                path: path_text(&steps),
+                rule,
+                message: describe(),
+                found: None,
+                is_unset: false,
+                steps,
+            });
+        };
+        check(message, &mut Found { is_resource, report: &mut report });
     }
 
     /// Checks the message in an `Any` of a known type.
