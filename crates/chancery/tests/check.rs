@@ -22,6 +22,7 @@ fn check(files: &[(&str, &str)], flags: &[&str]) -> (Option<i32>, String) {
 const LISTENER: &str = "\
 \"@type\": type.googleapis.com/envoy.config.listener.v3.Listener
 name: a
+address: {pipe: {path: /run/a.sock}}
 filter_chains:
 - filters:
   - name: tcp
@@ -45,9 +46,9 @@ fn everything_wrong_is_told_at_once_with_its_place() {
         "\
 error[rule/string-min-len]: filter_chains[0].filters[0].typed_config.stat_prefix: is not set, and must \
 not be empty
- --> DIR/a.yaml:6:5
+ --> DIR/a.yaml:7:5
   |
-6 |     typed_config:
+7 |     typed_config:
   |     ^
 
 error[rule/duration-gt]: connect_timeout: must be greater than 0s, found 0s
