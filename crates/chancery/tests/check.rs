@@ -170,6 +170,36 @@ fn help_says_how_it_ends() {
     }
 }
 
+#[test]
+fn other_programs_get_the_findings_in_their_formats() {
+    let bad = ["rule,a.yaml", "more\"<&>.yaml"];
+    let texts = bad.map(|file| (file, cluster("b", 0)));
+    let files: Vec<_> = texts.iter().map(|(file, text)| (*file, text.as_str())).collect();
+    let (code, told) = check(&files[..1], &["-o", "github"]);
+    assert_eq!(code, Some(1));
+    assert_eq!(
+        told,
+        "::error file=DIR/rule%2Ca.yaml,line=3,col=18,title=rule/duration-gt::connect_timeout: must be \
+         greater than 0s, found 0s\n"
+    );
+    let (_, told) = check(&files, &["-o", "sarif"]);
+    let log: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let run = &log["runs"][0];
+    // The second file defines the same resource.
+    let codes: Vec<_> = run["results"].as_array().unwrap().iter().map(|it| &it["ruleId"]).collect();
+    assert!(codes.contains(&&"rule/duration-gt".into()), "{codes:?}");
+    assert_eq!(run["results"][0]["level"], "error");
+    let place = &run["results"][0]["locations"][0]["physicalLocation"];
+    let uri = place["artifactLocation"]["uri"].as_str().unwrap();
+    assert!(uri.ends_with("more%22%3C%26%3E.yaml"), "{uri}");
+    assert_eq!(run["invocations"][0]["executionSuccessful"], true);
+    let (_, told) = check(&files, &["-o", "junit"]);
+    assert!(told.contains("more&quot;&lt;&amp;&gt;.yaml"), "{told}");
+    let (code, told) = check(&[("a.yaml", &cluster("b", 1))], &["-o", "junit"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("tests=\"1\" failures=\"0\""), "{told}");
+}
+
 /// One section of the page: its code, and its examples.
 fn examples(page: &str) -> Vec<(&str, Vec<&str>)> {
     let sections = page.split("\n### `").skip(1);

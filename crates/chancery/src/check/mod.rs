@@ -10,6 +10,7 @@ mod finding;
 mod findings;
 mod options;
 mod output;
+mod reports;
 
 use chancery_proto::document::RuleCheck;
 use chancery_sources::Directory;

@@ -54,6 +54,12 @@ pub(super) enum FindingFormat {
     Text,
     /// One line with a JSON object for each: {code, severity, file, line, column, …}
     Json,
+    /// Annotations of a workflow on GitHub
+    Github,
+    /// A log of SARIF 2.1.0, as code scanning reads it
+    Sarif,
+    /// A report of JUnit, as most CI systems read it
+    Junit,
 }
 
 impl CheckArgs {
@@ -84,6 +90,7 @@ Examples:
   chancery check examples/quickstart
   chancery check config/ -o json | jq -r 'select(.severity == \"error\") | .file' | sort -u
   chancery check config/ --deny dangling-reference --allow grpc
+  chancery check config/ -o github          # in a workflow: annotations at the lines
 
 Exit codes:
   0   nothing is wrong, or there are only warnings

@@ -1,4 +1,4 @@
-//! The findings as text for people, or as JSON for programs, and the end of the command.
+//! The findings as text for people, or as JSON and other formats for programs, and the end of the command.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -8,6 +8,7 @@ use chancery_core::printable::{PrintForm, printable};
 use super::codes::Severity;
 use super::findings::Findings;
 use super::options::FindingFormat;
+use super::reports;
 use crate::exit::Failure;
 
 /// Prints the findings. Errors are a negative answer, and a directory that cannot be read is none.
@@ -15,6 +16,9 @@ pub(super) fn write(format: FindingFormat, findings: Findings) -> Result<(), Fai
     let (text, form) = match format {
         FindingFormat::Text => (as_text(&findings), PrintForm::Lines),
         FindingFormat::Json => (as_json(&findings), PrintForm::Json),
+        FindingFormat::Github => (reports::github(&findings), PrintForm::Lines),
+        FindingFormat::Sarif => (reports::sarif(&findings), PrintForm::Json),
+        FindingFormat::Junit => (reports::junit(&findings), PrintForm::Lines),
     };
     let written = io::stdout().write_all(printable(&text, form).as_bytes());
     if let Err(error) = written.and_then(|()| io::stdout().flush()) {
