@@ -4,6 +4,7 @@
 //! out in silence. Not here: which messages and fields there are (`plan`).
 
 use prost_reflect::{DynamicMessage, EnumDescriptor, Kind, ReflectMessage, Value};
+use regex::bytes::Regex;
 
 use super::check::{Check, EnumRules, duration, timestamp};
 use super::fields::Fields;
@@ -192,18 +193,25 @@ impl Reading {
             lengths: fields.lengths("len", "min_len", "max_len"),
             prefix: fields.bytes("prefix").pop(),
             suffix: fields.bytes("suffix").pop(),
-            contains: fields.bytes("contains").pop(),
+            contains: self.part(fields, place),
             pattern: self.pattern(fields, place),
             format: fields.format(&FORMATS),
             ignore_empty: fields.flag("ignore_empty"),
         }
     }
 
-    fn pattern(
-        &mut self,
-        fields: &mut Fields<'_>,
-        place: &str,
-    ) -> Option<(String, regex::bytes::Regex)> {
+    fn part(&mut self, fields: &mut Fields<'_>, place: &str) -> Option<(Vec<u8>, Regex)> {
+        let part = fields.bytes("contains").pop()?;
+        match pattern::literal(&part) {
+            Ok(search) => Some((part, search)),
+            Err(_) => {
+                self.unsupported.push((place.to_owned(), "BytesRules.contains".to_owned()));
+                None
+            }
+        }
+    }
+
+    fn pattern(&mut self, fields: &mut Fields<'_>, place: &str) -> Option<(String, Regex)> {
         let source = fields.text("pattern")?;
         match pattern::compile(&source) {
             Ok(regex) => Some((source, regex)),

@@ -4,12 +4,31 @@ use prost::Message as _;
 use prost_reflect::DynamicMessage;
 use serde_json::{Value as Json, json};
 
+use super::check::Check;
+use super::plan::Shape;
 use super::*;
 use crate::Schema;
 
 #[test]
 fn every_rule_of_the_bundled_descriptors_is_enforced() {
     assert_eq!(Schema::bundled().rules().unsupported(), []);
+}
+
+#[test]
+fn every_pattern_of_the_bundled_descriptors_is_about_the_whole_text() {
+    let schema = Schema::bundled();
+    let values = schema.rules().plans.all.iter().flat_map(|plan| &plan.fields);
+    let values = values.flat_map(|field| match &field.shape {
+        Shape::One(value) | Shape::List { item: value, .. } => vec![value],
+        Shape::Map { key, value, .. } => vec![key, value],
+    });
+    let patterns = values.filter_map(|value| match value.check.as_deref() {
+        Some(Check::Text(rules)) => rules.pattern.as_ref().map(|(source, _)| source.as_str()),
+        _ => None,
+    });
+    let patterns: Vec<_> = patterns.collect();
+    assert!(patterns.len() > 8, "{patterns:?}");
+    assert!(patterns.iter().all(|it| it.starts_with('^') && it.ends_with('$')), "{patterns:?}");
 }
 
 /// One field `f` with rules, and values as JSON, each with what is said of it.
