@@ -18,7 +18,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use chancery_catalog::{Catalog, ChangeSet, Layer};
-use chancery_proto::document::RuleCheck;
 use chancery_proto::schema::Schema;
 
 use crate::change_log::{ChangeLog, ChangedPlaces};
@@ -417,7 +416,7 @@ impl Directory {
             self.commit(changes, &mut report);
         }
         (report.faults, report.more_faults) = faults.into_sorted();
-        if self.options.checks.rules == RuleCheck::Fault {
+        if !self.options.hold_violations {
             (report.violations, report.more_violations) = violations(&reading);
         }
         report.warnings = self.warnings.new_of_scan(&reading);
@@ -448,7 +447,7 @@ impl Directory {
             self.commit(changes, &mut report);
         }
         (report.faults, report.more_faults) = faults.into_sorted();
-        if self.options.checks.rules == RuleCheck::Fault {
+        if !self.options.hold_violations {
             (report.violations, report.more_violations) = violations(&reading);
         }
         report.warnings = self.warnings.of_edits(edits.values().flatten());
