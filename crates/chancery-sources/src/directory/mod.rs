@@ -18,6 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use chancery_catalog::{Catalog, ChangeSet, Layer};
+use chancery_proto::document::Checks;
 use chancery_proto::schema::Schema;
 
 use crate::change_log::{ChangeLog, ChangedPlaces};
@@ -266,6 +267,15 @@ impl Directory {
     /// Returns true if the system reports every change, so that sweeps find lost events alone.
     pub(crate) fn hears_everything(&self) -> bool {
         self.watcher.as_ref().is_some_and(Watcher::reports_everything)
+    }
+
+    /// Has the next load make these checks. It parses all files again: none is known by them.
+    pub(crate) fn set_checks(&mut self, checks: Checks) {
+        if self.options.checks != checks {
+            self.options.checks = checks;
+            self.cache = Cache::default();
+            self.change_log.record_anywhere();
+        }
     }
 
     /// Returns true if something changed since the last load. The next load reads everything then.
