@@ -47,6 +47,40 @@ fn a_start_with_what_envoy_would_reject_is_refused_unless_told_otherwise() {
     }
 }
 
+/// A field of a protobuf message: its number, and its bytes.
+fn field(number: u16, bytes: impl AsRef<[u8]>) -> Vec<u8> {
+    let tag = number << 3 | 2;
+    let low = u8::try_from(tag & 0x7f).unwrap();
+    let key =
+        if tag < 0x80 { vec![low] } else { vec![low | 0x80, u8::try_from(tag >> 7).unwrap()] };
+    let length = vec![u8::try_from(bytes.as_ref().len()).unwrap()];
+    [key, length, bytes.as_ref().to_vec()].concat()
+}
+
+/// A descriptor set of `own.M`, whose text `f` has a rule with a pattern that RE2 does not know.
+fn descriptors() -> Vec<u8> {
+    let rules = field(1071, field(14, field(6, "(a")));
+    let number_label_and_type = vec![3 << 3, 1, 4 << 3, 1, 5 << 3, 9];
+    let f = [field(1, "f"), number_label_and_type, field(8, rules)].concat();
+    let message = [field(1, "M"), field(2, f)].concat();
+    let uses = field(3, "validate/validate.proto");
+    let parts = [field(1, "own.proto"), field(2, "own"), uses, field(4, message)];
+    field(1, [parts.concat(), field(12, "proto3")].concat())
+}
+
+#[test]
+fn a_rule_that_is_not_checked_is_named() {
+    let dir = directory(&[("a.yaml", &cluster("a", 1)), ("chancery.yaml", "ignore: [own.bin]\n")]);
+    let set = dir.path().join("own.bin");
+    std::fs::write(&set, descriptors()).unwrap();
+    let flags = ["--descriptor-set", set.to_str().unwrap()];
+    let told = "the rule of `own.M.f` is not checked: the pattern `(a`";
+    let words = [&["check", dir.path().to_str().unwrap()], &flags[..]].concat();
+    let checked = String::from_utf8(finished(&mut chancery(&words)).stdout).unwrap();
+    assert!(checked.contains(&format!("warning[unsupported-rule]: {told}")), "{checked}");
+    assert!(Server::start(&dir, &flags).log_has(told));
+}
+
 /// Violations in a list, in an `Any`, in a wrapper and behind an anchor, of what is deprecated, and of a
 /// listener that is gRPC's.
 const WRONG: &str = "\

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use chancery_catalog::Catalog;
-use chancery_proto::document::Checks;
+use chancery_proto::document::{Checks, RuleCheck};
 use chancery_proto::schema::Schema;
 use chancery_server::{Audiences, Server, Tls};
 use chancery_sources::Directory;
@@ -116,6 +116,9 @@ async fn serve(
 
     // This failure is returned later: the faults of the directory help the operator more.
     let watched = listeners::bind_admin(config.admin).and_then(|bound| watch(bound, &admin));
+    if config.gate.checks().rules != RuleCheck::Off {
+        first::warn_of_rules(&schema);
+    }
     let loaded = first::load(directory, config.allow_partial, &mut signals).await?;
     let Some((directory, report)) = loaded else { return Ok(()) };
     let closing = watched?;
