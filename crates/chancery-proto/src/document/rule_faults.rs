@@ -314,7 +314,8 @@ resources {
                 .map(|it| format!("{} {it}", it.position.map_or(0, |at| at.line)));
             (parsed.violations.len(), lines.collect::<Vec<_>>())
         };
-        let deprecated = "4 http_protocol_options: is deprecated".to_owned();
+        let deprecated =
+            "4 http_protocol_options: is deprecated: a later Envoy may refuse it".to_owned();
         let zero = "3 connect_timeout: must be greater than 0s".to_owned();
         assert_eq!(warned(RuleCheck::Off), (0, vec![]));
         assert_eq!(warned(RuleCheck::Fault), (1, vec![deprecated.clone()]));

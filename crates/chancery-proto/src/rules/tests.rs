@@ -504,6 +504,19 @@ fn a_nest_of_any_is_opened_to_a_bound() {
 }
 
 #[test]
+fn a_long_key_is_in_no_path() {
+    let schema = nested();
+    let at = |key: &str| {
+        let message = json!({ "map": { key: {} } });
+        let descriptor = schema.message("own.Outer").unwrap();
+        let message = DynamicMessage::deserialize(descriptor, message).unwrap();
+        schema.rules().check(&message, Depth::Whole).first[0].path.clone()
+    };
+    assert_eq!(at("kk"), "map[\"kk\"].f");
+    assert_eq!(at(&"k".repeat(5000)), "map[…].f");
+}
+
+#[test]
 fn no_text_of_a_message_is_shown() {
     let secret = "envoy.extensions.transport_sockets.tls.v3.Secret";
     let key = json!({"name": "a", "generic_secret": {"secrets": {
@@ -536,13 +549,13 @@ fn a_field_that_envoy_refuses_by_default_is_a_violation_and_a_deprecated_one_a_w
     assert_eq!(
         warned("envoy.config.trace.v3.DynamicOtConfig", ot),
         [
-            "field.disallowed library: is deprecated, and Envoy refuses it by default",
-            "field.disallowed config: is deprecated, and Envoy refuses it by default",
+            "field.disallowed library: is deprecated, and Envoy refuses it by default: remove it",
+            "field.disallowed config: is deprecated, and Envoy refuses it by default: remove it",
         ]
     );
     let http = json!({"name": "a", "connect_timeout": "1s", "http_protocol_options": {}});
     assert_eq!(
         warned("envoy.config.cluster.v3.Cluster", http),
-        ["field.deprecated http_protocol_options: is deprecated"]
+        ["field.deprecated http_protocol_options: is deprecated: a later Envoy may refuse it"]
     );
 }
