@@ -22,11 +22,13 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use chancery_proto::document::Checks;
 
 use crate::change_log::ChangeLog;
 use crate::directory::{Directory, PATIENCE};
@@ -43,6 +45,7 @@ pub struct Following {
     wakeup: Wakeup,
     changes: ChangeLog,
     requested: Arc<AtomicBool>,
+    checks: WantedChecks,
     stopped: Arc<AtomicBool>,
     /// Is told when the thread ends, or closed.
     end: Receiver<()>,
@@ -83,12 +86,14 @@ impl Directory {
             }
         }
         let (requested, stopped) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+        let checks = WantedChecks::default();
         let pace = Pace::new(self.options.sweep, Instant::now());
         let faults = None;
         let mut follower = Follower {
             directory: self,
             wakeups,
             requested: Arc::clone(&requested),
+            checks: Arc::clone(&checks),
             stopped: Arc::clone(&stopped),
             report,
             faults,
@@ -109,7 +114,7 @@ impl Directory {
             let _ = ended.send(());
         };
         let thread = Some(thread.spawn(run)?);
-        Ok(Following { wakeup, changes, requested, stopped, end, thread })
+        Ok(Following { wakeup, changes, requested, checks, stopped, end, thread })
     }
 }
 
@@ -119,6 +124,13 @@ impl Following {
     pub fn reload(&self) {
         self.changes.record_anywhere();
         self.requested.store(true, Ordering::Release);
+        self.wakeup.notify();
+    }
+
+    /// Has the directory read again with other checks ([`Options::checks`](crate::Options::checks)).
+    pub fn set_checks(&self, checks: Checks) {
+        *self.checks.lock().unwrap_or_else(PoisonError::into_inner) = Some(checks);
+        self.changes.record_anywhere();
         self.wakeup.notify();
     }
 
@@ -170,11 +182,15 @@ impl Drop for Following {
     }
 }
 
+/// The checks that somebody wants from the next load on.
+type WantedChecks = Arc<Mutex<Option<Checks>>>;
+
 struct Follower<F> {
     directory: Directory,
     wakeups: Receiver<()>,
     /// True if a load was asked for that has not begun.
     requested: Arc<AtomicBool>,
+    checks: WantedChecks,
     stopped: Arc<AtomicBool>,
     report: F,
     /// The faults of the last report.
@@ -227,6 +243,8 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
     fn turn(&mut self) -> Result<(), Stopped> {
         self.load_took = Duration::ZERO;
         let is_requested = self.requested.swap(false, Ordering::AcqRel);
+        let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner).take();
+        checks.into_iter().for_each(|checks| self.directory.set_checks(checks));
         let report = LoadReport { is_requested, ..self.load()? };
         if !self.report_news(&report) {
             match self.woken {
@@ -430,6 +448,7 @@ mod tests {
             directory: Directory::new(options, Schema::bundled()),
             wakeups,
             requested: Arc::default(),
+            checks: WantedChecks::default(),
             stopped: Arc::default(),
             report,
             faults: None,

@@ -17,6 +17,9 @@ pub struct Options {
     pub v2: bool,
     /// The checks of resources that can be used all the same. Default: none.
     pub checks: Checks,
+    /// True if a rule that is a fault by these checks holds back its layer like any other fault.
+    /// Otherwise [`LoadReport::violations`](crate::LoadReport::violations) lists it. Default: true.
+    pub hold_violations: bool,
     /// The limit for the size of a file in bytes. A larger file is a fault. Default: 64 MiB.
     pub max_file_bytes: u64,
     /// The limit for the number of files. Of directories there may be twice as many, and 1,000 in
@@ -71,6 +74,7 @@ impl Options {
             ignore: Vec::new(),
             v2: false,
             checks: Checks::default(),
+            hold_violations: true,
             max_file_bytes: 64 * 1024 * 1024,
             max_files: 100_000,
             max_directory_bytes: 4 << 30,

@@ -17,7 +17,8 @@ pub struct LoadReport {
     /// The number of the other faults, by file.
     pub more_faults: BTreeMap<PathBuf, usize>,
     /// The first thousand of the present violations of the rules of messages, by file and place, if
-    /// they are checked ([`Options::checks`](crate::Options::checks)). They hold nothing back.
+    /// they are to be listed and hold nothing back
+    /// ([`Options::hold_violations`](crate::Options::hold_violations)).
     pub violations: Vec<Fault>,
     /// The number of the other violations, by file.
     pub more_violations: BTreeMap<PathBuf, usize>,

@@ -32,24 +32,56 @@ fn load_fault(tree: &Tree) -> (Fault, String) {
     (fault, file)
 }
 
+/// A good cluster, and one that breaks a rule of its message.
+fn breaking_a_rule() -> String {
+    documents(&[cluster("a", 1), cluster("b", 0)])
+}
+
+fn load_with(tree: &Tree, rules: RuleCheck, hold_violations: bool) -> LoadReport {
+    let options = Options { checks: Checks { rules }, hold_violations, ..tree.options() };
+    Directory::new(options, Schema::bundled()).load()
+}
+
 #[test]
-fn broken_rules_are_told_with_their_places_and_hold_nothing_back() {
+fn a_broken_rule_holds_its_layer_back_and_says_how_it_may_pass() {
     // S-063
-    let bad = "\"@type\": t/envoy.config.cluster.v3.Cluster\nname: b\nconnect_timeout: 0s\n";
-    let tree = Tree::with(&[("a.yaml", &documents(&[cluster("a", 1), bad.to_owned()]))]);
-    assert!(tree.load().1.violations.is_empty(), "nobody asked");
-    let options = Options { checks: Checks { rules: RuleCheck::Fault }, ..tree.options() };
-    let mut directory = Directory::new(options, Schema::bundled());
-    let report = directory.load();
-    assert_eq!((report.faults.len(), report.resources), (0, 2));
-    let [violation] = &report.violations[..] else { panic!("{:#?}", report.violations) };
-    assert_eq!(violation.code, "rule/duration-gt");
-    assert_eq!(violation.resource.as_ref().map(|it| it.name.as_str()), Some("b"));
-    let rendered = violation.render();
+    let tree = Tree::with(&[("a.yaml", &breaking_a_rule()), ("groups/g/c.yaml", &cluster("c", 1))]);
+    let report = load_with(&tree, RuleCheck::Fault, true);
+    let fault = only(&report);
+    assert_eq!((fault.code, &fault.scope), ("rule/duration-gt", &Scope::Layer(Layer::Base)));
+    assert_eq!(report.layers(), [Layer::Group("g".into())]);
+    let rendered = fault.render();
+    let place = fault.position.unwrap();
     let line = rendered.lines().nth(1).unwrap_or_default().to_owned();
-    let place = violation.position.unwrap();
     assert!(line.ends_with(&format!("a.yaml:{}:{}", place.line, place.column)), "{rendered}");
     assert!(rendered.contains("connect_timeout: 0s"), "{rendered}");
+    assert!(rendered.contains("help: Envoy rejects this"), "{rendered}");
+}
+
+#[test]
+fn a_broken_rule_can_be_listed_or_only_warned_of() {
+    // S-063
+    let tree = Tree::with(&[("a.yaml", &breaking_a_rule())]);
+    let counts = |rules, hold| {
+        let report = load_with(&tree, rules, hold);
+        let warned = report.warnings.iter().filter(|it| it.code == "rule/duration-gt");
+        (report.faults.len(), report.violations.len(), warned.count(), report.resources)
+    };
+    assert_eq!(counts(RuleCheck::Off, true), (0, 0, 0, 2));
+    assert_eq!(counts(RuleCheck::Warn, true), (0, 0, 1, 2));
+    assert_eq!(counts(RuleCheck::Fault, false), (0, 1, 0, 2));
+    let report = load_with(&tree, RuleCheck::Fault, false);
+    let [violation] = &report.violations[..] else { panic!("{:#?}", report.violations) };
+    assert_eq!(violation.resource.as_ref().map(|it| it.name.as_str()), Some("b"));
+    assert_eq!(violation.hint, None);
+}
+
+#[test]
+fn faults_and_broken_rules_of_one_file_share_its_bound() {
+    let all: Vec<_> = (0..80).flat_map(|at| [cluster(&format!("c{at}"), 0), broken("b")]).collect();
+    let tree = Tree::with(&[("a.yaml", &documents(&all))]);
+    let report = load_with(&tree, RuleCheck::Fault, true);
+    assert_eq!((report.faults.len(), report.fault_count()), (100, 160));
 }
 
 #[test]

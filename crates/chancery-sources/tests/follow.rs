@@ -10,6 +10,7 @@ use std::os::unix::fs::symlink;
 use std::time::Duration;
 
 use chancery_catalog::Layer;
+use chancery_proto::document::{Checks, RuleCheck};
 use chancery_sources::{Options, Scope, Watch};
 
 use crate::support::{Followed, Tree, broken, cluster, documents, named, version, write};
@@ -50,6 +51,25 @@ fn a_warning_whose_cause_is_gone_is_reported_though_nothing_else_changed() {
     followed.until(|report, _| report.warning_count == 1);
     tree.write("b.yaml", "[]");
     followed.until(|report, _| report.warning_count == 0);
+}
+
+#[test]
+fn other_checks_are_in_force_without_a_change_of_a_file() {
+    // S-063
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
+    let checks = |rules| Checks { rules };
+    let options = Options { checks: checks(RuleCheck::Fault), ..tree.options() };
+    let followed = Followed::new(options);
+    followed.until_named(&["a"]);
+    tree.write("b.yaml", &cluster("b", 0));
+    followed.until(|report, _| report.fault_count() == 1);
+    followed.following.set_checks(checks(RuleCheck::Warn));
+    let report = followed.until_named(&["a", "b"]);
+    assert_eq!((report.fault_count(), report.warning_count), (0, 1));
+    followed.following.set_checks(checks(RuleCheck::Off));
+    followed.until(|report, _| report.warning_count == 0);
+    followed.following.set_checks(checks(RuleCheck::Fault));
+    followed.until(|report, _| report.fault_count() == 1);
 }
 
 #[test]

@@ -123,8 +123,8 @@ pub enum RuleCheck {
     Warn,
     /// A broken rule is a fault ([`Parsed::violations`]). It is a warning where those for whom the
     /// resource is accept it all the same: Envoy, with a warning of its own, or gRPC, which does not
-    /// know these rules and for which a listener is that has an `api_listener` or the name of a gRPC
-    /// server.
+    /// know these rules. Only gRPC can use a listener with an `api_listener` or with the name of a
+    /// gRPC server, and a cluster with a certificate provider.
     Fault,
 }
 

@@ -1,8 +1,8 @@
 //! The rules that the resources of a text break, as faults or warnings with places.
 //!
 //! A broken rule is a warning where those for whom the resource is accept it all the same: Envoy does
-//! where it says so itself, and gRPC does not know these rules, so a listener of gRPC has warnings
-//! alone. Not here: the rules (`crate::rules`), and the lookup of a place in a tree (`places`).
+//! where it warns itself, and gRPC does not know these rules, so a resource that only gRPC can use has
+//! warnings alone. Not here: the rules (`crate::rules`), and the lookup of a place in a tree (`places`).
 
 use chancery_core::{ResourceName, TypeUrl};
 use prost_reflect::DynamicMessage;
@@ -46,16 +46,21 @@ impl RuleFaults {
         place: &Location<'_, '_>,
     ) -> Vec<Warning> {
         let CheckedResource { type_url, name, body, wrapped } = *resource;
-        let warns = match check {
+        let room = match check {
             RuleCheck::Off => return Vec::new(),
-            RuleCheck::Warn => true,
-            RuleCheck::Fault => lint::is_grpc_listener(type_url, body),
+            RuleCheck::Warn => MAX_VIOLATIONS,
+            // One at least, which may be a warning.
+            RuleCheck::Fault => (MAX_FAULTS - self.first.len()).max(1),
         };
-        let room = if warns { MAX_VIOLATIONS } else { MAX_FAULTS - self.first.len() };
         let mut found = rules.check_first(body, Depth::Whole, room);
-        if !warns {
+        let is_fault = check == RuleCheck::Fault && !found.is_empty();
+        if is_fault && !lint::is_only_for_grpc(type_url, body) {
             self.more += std::mem::take(&mut found.more);
             for violation in std::mem::take(&mut found.first) {
+                if self.first.len() >= MAX_FAULTS {
+                    self.more += 1;
+                    continue;
+                }
                 let (fault, value) = fault(&violation, wrapped, place.node, place);
                 let (type_url, name) = (type_url.clone(), name.clone());
                 let broken = BrokenRule { type_url, name, rule: violation.rule, fault };
@@ -263,23 +268,36 @@ resources {
     }
 
     #[test]
-    fn a_listener_for_grpc_is_accepted_by_those_who_ask_for_it() {
+    fn what_only_grpc_can_use_has_warnings() {
         // S-063
         let hcm = "\"@type\": t/envoy.extensions.filters.network.http_connection_manager.v3.\
                    HttpConnectionManager";
         let api = format!("api_listener: {{api_listener: {{{hcm}}}}}");
         let filter =
             format!("filter_chains: [{{filters: [{{name: a, typed_config: {{{hcm}}}}}]}}]");
-        for (rest, is_accepted) in [(api, true), (filter, false)] {
-            let listener = "type.googleapis.com/envoy.config.listener.v3.Listener";
-            let text = format!("\"@type\": {listener}\nname: a\n{rest}\n");
+        let server = "grpc/server?xds.resource.listening_address=0.0.0.0:80";
+        let provider = "{ca_certificate_provider_instance: {instance_name: a}}";
+        let tls = |context: &str| {
+            let url = "t/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext";
+            format!(
+                "connect_timeout: 0s\ntransport_socket: {{name: tls, typed_config: {{\"@type\": {url}, \
+                 common_tls_context: {{validation_context: {context}}}}}}}"
+            )
+        };
+        for (kind, name, rest, is_only_for_grpc) in [
+            ("listener.v3.Listener", "a", &api, true),
+            ("listener.v3.Listener", "a", &filter, false),
+            ("listener.v3.Listener", server, &filter, true),
+            ("listener.v3.Listener", "0.0.0.0:80", &filter, false),
+            ("cluster.v3.Cluster", "a", &tls(provider), true),
+            ("cluster.v3.Cluster", "a", &tls("{}"), false),
+        ] {
+            let url = format!("type.googleapis.com/envoy.config.{kind}");
+            let text = format!("\"@type\": {url}\nname: {name:?}\n{rest}\n");
             let parsed = checked(Format::Yaml, &text);
             let warned = parsed.resources[0].warnings.iter().any(|it| it.code.starts_with("rule/"));
-            assert_eq!(
-                (parsed.violations.is_empty(), warned),
-                (is_accepted, is_accepted),
-                "{text}"
-            );
+            let told = (parsed.violations.is_empty(), warned);
+            assert_eq!(told, (is_only_for_grpc, is_only_for_grpc), "{text}");
         }
     }
 
@@ -296,7 +314,8 @@ resources {
                 .map(|it| format!("{} {it}", it.position.map_or(0, |at| at.line)));
             (parsed.violations.len(), lines.collect::<Vec<_>>())
         };
-        let deprecated = "4 http_protocol_options: is deprecated".to_owned();
+        let deprecated =
+            "4 http_protocol_options: is deprecated: a later Envoy may refuse it".to_owned();
         let zero = "3 connect_timeout: must be greater than 0s".to_owned();
         assert_eq!(warned(RuleCheck::Off), (0, vec![]));
         assert_eq!(warned(RuleCheck::Fault), (1, vec![deprecated.clone()]));

@@ -25,7 +25,10 @@ use crate::syntax::Position;
 use crate::walk::{message_in, walk};
 
 mod endpoints;
+mod grpc_only;
 mod server;
+
+pub(crate) use self::grpc_only::is_only_for_grpc;
 
 /// A part of a resource that some client would refuse, or would handle wrongly.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,7 +132,7 @@ pub fn is_for_grpc(schema: &Schema, type_url: &TypeUrl, resource: &Resource) -> 
 }
 
 /// The same for a message.
-pub(crate) fn is_grpc_listener(type_url: &TypeUrl, message: &DynamicMessage) -> bool {
+fn is_grpc_listener(type_url: &TypeUrl, message: &DynamicMessage) -> bool {
     let is_listener = type_url.api() == Api::Lds && !is_v2(type_url);
     is_listener && (message_in(message, "api_listener").is_some() || server::is_server(message))
 }

@@ -147,7 +147,8 @@ impl EnumRules {
     }
 }
 
-fn integer(value: &Value) -> Option<i128> {
+/// The number of an integer of any size.
+pub(super) fn integer(value: &Value) -> Option<i128> {
     Some(match value {
         Value::I32(value) => (*value).into(),
         Value::I64(value) => (*value).into(),
@@ -157,7 +158,8 @@ fn integer(value: &Value) -> Option<i128> {
     })
 }
 
-fn float(value: &Value) -> Option<f64> {
+/// The number of a float of any size.
+pub(super) fn float(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_f32().map(f64::from))
 }
 

@@ -86,10 +86,13 @@ impl Deprecation {
 
     pub(super) fn of_field(self) -> (RuleName, String) {
         match self {
-            Self::Warned => (RuleName::FIELD_DEPRECATED, "is deprecated".to_owned()),
+            Self::Warned => (
+                RuleName::FIELD_DEPRECATED,
+                "is deprecated: a later Envoy may refuse it".to_owned(),
+            ),
             Self::Refused => (
                 RuleName::FIELD_DISALLOWED,
-                "is deprecated, and Envoy refuses it by default".to_owned(),
+                "is deprecated, and Envoy refuses it by default: remove it".to_owned(),
             ),
         }
     }
@@ -100,7 +103,7 @@ impl Deprecation {
         match self {
             Self::Warned => (
                 RuleName::ENUM_DEPRECATED,
-                format!("{has} the value `{name}`, which is deprecated"),
+                format!("{has} the value `{name}`, which is deprecated; set another"),
             ),
             Self::Refused => (
                 RuleName::ENUM_DISALLOWED,

@@ -147,6 +147,12 @@ impl fmt::Debug for Rules {
     }
 }
 
+impl fmt::Display for UnsupportedRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the rule of `{}` is not checked: {}", self.field, self.rule)
+    }
+}
+
 impl Violations {
     /// The number of all violations, without the warnings.
     pub fn count(&self) -> usize {

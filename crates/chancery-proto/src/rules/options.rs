@@ -3,9 +3,10 @@
 //! An option that this engine cannot enforce is named ([`Reading::unsupported`]); it is never left
 //! out in silence. Not here: which messages and fields there are (`plan`).
 
-use prost_reflect::{DynamicMessage, EnumDescriptor, Kind, ReflectMessage, Value};
+use prost_reflect::{DynamicMessage, EnumDescriptor, Kind, ReflectMessage};
+use regex::bytes::Regex;
 
-use super::check::{Check, EnumRules, duration, timestamp};
+use super::check::{Check, EnumRules, duration, float, integer, timestamp};
 use super::fields::Fields;
 use super::formats::{Format, HeaderForm};
 use super::lengths::Lengths;
@@ -93,51 +94,48 @@ impl Reading {
         kind: &Kind,
         place: &str,
     ) -> KindOptions {
-        let check =
-            match name {
-                "float" | "double" => Check::Float(fields.limits(&NUMBER, |value| {
-                    value.as_f64().or_else(|| value.as_f32().map(f64::from))
-                })),
-                "bool" => match fields.value("const").and_then(|value| value.as_bool()) {
-                    Some(constant) => Check::Bool(constant),
-                    None => return KindOptions::None,
-                },
-                "string" => Check::Text(self.text(fields, place)),
-                "bytes" => Check::Bytes(self.bytes(fields, place)),
-                "enum" => match kind.as_enum() {
-                    Some(of) => Check::Enum(enum_rules(fields, of)),
-                    None => return KindOptions::None,
-                },
-                "duration" => {
-                    Check::Duration(fields.limits(&DURATION, |value| duration(value.as_message()?)))
-                }
-                "timestamp" => Check::Timestamp(
-                    fields.limits(&TIMESTAMP, |value| timestamp(value.as_message()?)),
-                ),
-                "any" => {
-                    let (one_of, none_of) = (fields.texts("in"), fields.texts("not_in"));
-                    return KindOptions::Any { one_of, none_of };
-                }
-                "repeated" => {
-                    return KindOptions::List {
-                        lengths: fields.lengths("", "min_items", "max_items"),
-                        unique: fields.flag("unique"),
-                        ignore_empty: fields.flag("ignore_empty"),
-                        items: fields.message("items"),
-                    };
-                }
-                "map" => {
-                    // A message in a map is there, so no map is sparse.
-                    fields.flag("no_sparse");
-                    return KindOptions::Map {
-                        lengths: fields.lengths("", "min_pairs", "max_pairs"),
-                        ignore_empty: fields.flag("ignore_empty"),
-                        keys: fields.message("keys"),
-                        values: fields.message("values"),
-                    };
-                }
-                _ => Check::Integer(fields.limits(&NUMBER, integer)),
-            };
+        let check = match name {
+            "float" | "double" => Check::Float(fields.limits(&NUMBER, float)),
+            "bool" => match fields.value("const").and_then(|value| value.as_bool()) {
+                Some(constant) => Check::Bool(constant),
+                None => return KindOptions::None,
+            },
+            "string" => Check::Text(self.text(fields, place)),
+            "bytes" => Check::Bytes(self.bytes(fields, place)),
+            "enum" => match kind.as_enum() {
+                Some(of) => Check::Enum(enum_rules(fields, of)),
+                None => return KindOptions::None,
+            },
+            "duration" => {
+                Check::Duration(fields.limits(&DURATION, |value| duration(value.as_message()?)))
+            }
+            "timestamp" => {
+                Check::Timestamp(fields.limits(&TIMESTAMP, |value| timestamp(value.as_message()?)))
+            }
+            "any" => {
+                let (one_of, none_of) = (fields.texts("in"), fields.texts("not_in"));
+                return KindOptions::Any { one_of, none_of };
+            }
+            "repeated" => {
+                return KindOptions::List {
+                    lengths: fields.lengths("", "min_items", "max_items"),
+                    unique: fields.flag("unique"),
+                    ignore_empty: fields.flag("ignore_empty"),
+                    items: fields.message("items"),
+                };
+            }
+            "map" => {
+                // A message in a map is there, so no map is sparse.
+                fields.flag("no_sparse");
+                return KindOptions::Map {
+                    lengths: fields.lengths("", "min_pairs", "max_pairs"),
+                    ignore_empty: fields.flag("ignore_empty"),
+                    keys: fields.message("keys"),
+                    values: fields.message("values"),
+                };
+            }
+            _ => Check::Integer(fields.limits(&NUMBER, integer)),
+        };
         match &check {
             Check::Duration(limits) | Check::Timestamp(limits) if limits.is_none() => {
                 KindOptions::None
@@ -192,18 +190,25 @@ impl Reading {
             lengths: fields.lengths("len", "min_len", "max_len"),
             prefix: fields.bytes("prefix").pop(),
             suffix: fields.bytes("suffix").pop(),
-            contains: fields.bytes("contains").pop(),
+            contains: self.part(fields, place),
             pattern: self.pattern(fields, place),
             format: fields.format(&FORMATS),
             ignore_empty: fields.flag("ignore_empty"),
         }
     }
 
-    fn pattern(
-        &mut self,
-        fields: &mut Fields<'_>,
-        place: &str,
-    ) -> Option<(String, regex::bytes::Regex)> {
+    fn part(&mut self, fields: &mut Fields<'_>, place: &str) -> Option<(Vec<u8>, Regex)> {
+        let part = fields.bytes("contains").pop()?;
+        match pattern::literal(&part) {
+            Ok(search) => Some((part, search)),
+            Err(_) => {
+                self.unsupported.push((place.to_owned(), "BytesRules.contains".to_owned()));
+                None
+            }
+        }
+    }
+
+    fn pattern(&mut self, fields: &mut Fields<'_>, place: &str) -> Option<(String, Regex)> {
         let source = fields.text("pattern")?;
         match pattern::compile(&source) {
             Ok(regex) => Some((source, regex)),
@@ -235,12 +240,6 @@ fn of_kind(rules: &DynamicMessage) -> Option<(String, DynamicMessage)> {
 
 fn message(rules: &DynamicMessage, name: &'static str) -> Option<DynamicMessage> {
     Fields::of(rules).message(name)
-}
-
-fn integer(value: &Value) -> Option<i128> {
-    let signed = value.as_i64().or_else(|| value.as_i32().map(i64::from)).map(i128::from);
-    let unsigned = || value.as_u64().or_else(|| value.as_u32().map(u64::from)).map(i128::from);
-    signed.or_else(unsigned)
 }
 
 fn enum_rules(fields: &mut Fields<'_>, of: &EnumDescriptor) -> EnumRules {

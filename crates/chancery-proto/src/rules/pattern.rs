@@ -2,13 +2,17 @@
 //!
 //! The two differ in a few places: in RE2, `\d`, `\w`, `\s` and `\b` are about ASCII, and in brackets
 //! `[`, `&&` and `~~` stand for themselves. A pattern that cannot be translated is an error, which
-//! the caller reports.
+//! the caller reports: one with `--` in brackets is.
+//!
+//! Generated Go code looks for a pattern anywhere in a text, and C++ code wants the whole text to
+//! match it. All patterns of Envoy's API begin with `^` and end with `$`, so that the two agree.
 
 use regex::bytes::{Regex, RegexBuilder};
 
 /// Compiles a pattern.
 pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
-    let mut builder = RegexBuilder::new(&translated(pattern));
+    let translated = translated(pattern).ok_or("`--` in brackets")?;
+    let mut builder = RegexBuilder::new(&translated);
     // A pattern of a descriptor set that somebody else wrote costs no more than this.
     builder.size_limit(MAX_SIZE).nest_limit(100);
     builder.build().map_err(|error| error.to_string())
@@ -16,7 +20,15 @@ pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
 
 const MAX_SIZE: usize = 1 << 20;
 
-fn translated(pattern: &str) -> String {
+/// Compiles a text that stands for itself.
+pub(super) fn literal(bytes: &[u8]) -> Result<Regex, String> {
+    let pattern: String = bytes.iter().map(|byte| format!(r"\x{byte:02x}")).collect();
+    let mut builder = RegexBuilder::new(&pattern);
+    builder.unicode(false).size_limit(MAX_SIZE).build().map_err(|error| error.to_string())
+}
+
+/// The pattern in the syntax of `regex`; `None` if that has no way to say it.
+fn translated(pattern: &str) -> Option<String> {
     let mut out = String::with_capacity(pattern.len());
     let mut rest = pattern.chars().peekable();
     // The number of characters of the class so far, if the place is in one.
@@ -57,6 +69,8 @@ fn translated(pattern: &str) -> String {
                 }
                 class = Some(read + 1);
             }
+            // Here it is a difference of two sets, and a range that begins or ends with it in RE2.
+            ('-', Some(_)) if rest.peek() == Some(&'-') => return None,
             ('&' | '~', Some(read)) => {
                 out.push('\\');
                 out.push(character);
@@ -68,7 +82,7 @@ fn translated(pattern: &str) -> String {
             }
         }
     }
-    out
+    Some(out)
 }
 
 fn escape(character: Option<char>, in_class: bool, out: &mut String) {
@@ -118,5 +132,13 @@ mod tests {
             assert!(!bad.iter().any(|text| regex.is_match(text.as_bytes())), "{pattern}");
         }
         assert!(compile(r"(a").is_err() && compile(r"a{1000}{1000}{1000}").is_err());
+        assert!(compile("^[+--]$").is_err() && compile("^--[a-]$").is_ok());
+    }
+
+    #[test]
+    fn a_literal_stands_for_its_bytes() {
+        let found = |part: &[u8], bytes| literal(part).unwrap().is_match(bytes);
+        assert!(found(b"\xffc\n", b"a\xffc\nb") && found(b"", b"a") && found(b".*", b"a.*"));
+        assert!(!found(b"\xffc", b"a\xff") && !found(b".", b"a") && !found(b"A", b"a"));
     }
 }

@@ -62,11 +62,18 @@ impl PlaceStep<'_> {
             Self::Field(field) => Step::Field(field.clone()),
             Self::Oneof(name) => Step::Oneof(name.to_owned()),
             Self::Index(index) => Step::Index(index),
-            Self::Key(key) if is_private_map_key(key) => Step::Key(None),
+            Self::Key(key) if is_private_map_key(key) || is_long(key) => Step::Key(None),
             Self::Key(key) => Step::Key(Some(key_text(key))),
             Self::Content => Step::Content,
         })
     }
+}
+
+/// Returns true for a key that no path has: a text may have megabytes of a key, and many violations
+/// below it.
+fn is_long(key: &MapKey) -> bool {
+    const LONGEST: usize = 4096;
+    matches!(key, MapKey::String(key) if key.len() > LONGEST)
 }
 
 /// A key of a map as JSON writes it.

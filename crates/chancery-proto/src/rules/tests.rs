@@ -4,12 +4,31 @@ use prost::Message as _;
 use prost_reflect::DynamicMessage;
 use serde_json::{Value as Json, json};
 
+use super::check::Check;
+use super::plan::Shape;
 use super::*;
 use crate::Schema;
 
 #[test]
 fn every_rule_of_the_bundled_descriptors_is_enforced() {
     assert_eq!(Schema::bundled().rules().unsupported(), []);
+}
+
+#[test]
+fn every_pattern_of_the_bundled_descriptors_is_about_the_whole_text() {
+    let schema = Schema::bundled();
+    let values = schema.rules().plans.all.iter().flat_map(|plan| &plan.fields);
+    let values = values.flat_map(|field| match &field.shape {
+        Shape::One(value) | Shape::List { item: value, .. } => vec![value],
+        Shape::Map { key, value, .. } => vec![key, value],
+    });
+    let patterns = values.filter_map(|value| match value.check.as_deref() {
+        Some(Check::Text(rules)) => rules.pattern.as_ref().map(|(source, _)| source.as_str()),
+        _ => None,
+    });
+    let patterns: Vec<_> = patterns.collect();
+    assert!(patterns.len() > 8, "{patterns:?}");
+    assert!(patterns.iter().all(|it| it.starts_with('^') && it.ends_with('$')), "{patterns:?}");
 }
 
 /// One field `f` with rules, and values as JSON, each with what is said of it.
@@ -487,6 +506,19 @@ fn a_nest_of_any_is_opened_to_a_bound() {
 }
 
 #[test]
+fn a_long_key_is_in_no_path() {
+    let schema = nested();
+    let at = |key: &str| {
+        let message = json!({ "map": { key: {} } });
+        let descriptor = schema.message("own.Outer").unwrap();
+        let message = DynamicMessage::deserialize(descriptor, message).unwrap();
+        schema.rules().check(&message, Depth::Whole).first[0].path.clone()
+    };
+    assert_eq!(at("kk"), "map[\"kk\"].f");
+    assert_eq!(at(&"k".repeat(5000)), "map[…].f");
+}
+
+#[test]
 fn no_text_of_a_message_is_shown() {
     let secret = "envoy.extensions.transport_sockets.tls.v3.Secret";
     let key = json!({"name": "a", "generic_secret": {"secrets": {
@@ -519,13 +551,13 @@ fn a_field_that_envoy_refuses_by_default_is_a_violation_and_a_deprecated_one_a_w
     assert_eq!(
         warned("envoy.config.trace.v3.DynamicOtConfig", ot),
         [
-            "field.disallowed library: is deprecated, and Envoy refuses it by default",
-            "field.disallowed config: is deprecated, and Envoy refuses it by default",
+            "field.disallowed library: is deprecated, and Envoy refuses it by default: remove it",
+            "field.disallowed config: is deprecated, and Envoy refuses it by default: remove it",
         ]
     );
     let http = json!({"name": "a", "connect_timeout": "1s", "http_protocol_options": {}});
     assert_eq!(
         warned("envoy.config.cluster.v3.Cluster", http),
-        ["field.deprecated http_protocol_options: is deprecated"]
+        ["field.deprecated http_protocol_options: is deprecated: a later Envoy may refuse it"]
     );
 }

@@ -35,7 +35,7 @@ pub(crate) enum Step {
     /// A oneof, of which no field is set.
     Oneof(String),
     Index(usize),
-    /// A key of a map in its written form, unless it must not be shown.
+    /// A key of a map in its written form, unless it is long or must not be shown.
     Key(Option<String>),
     /// The content of an `Any`.
     Content,

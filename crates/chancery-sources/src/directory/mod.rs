@@ -18,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use chancery_catalog::{Catalog, ChangeSet, Layer};
-use chancery_proto::document::RuleCheck;
+use chancery_proto::document::Checks;
 use chancery_proto::schema::Schema;
 
 use crate::change_log::{ChangeLog, ChangedPlaces};
@@ -269,6 +269,15 @@ impl Directory {
         self.watcher.as_ref().is_some_and(Watcher::reports_everything)
     }
 
+    /// Has the next load make these checks. It parses all files again: none is known by them.
+    pub(crate) fn set_checks(&mut self, checks: Checks) {
+        if self.options.checks != checks {
+            self.options.checks = checks;
+            self.cache = Cache::default();
+            self.change_log.record_anywhere();
+        }
+    }
+
     /// Returns true if something changed since the last load. The next load reads everything then.
     pub(crate) fn has_moved(&self) -> bool {
         let moved = self.last.as_ref().is_none_or(|last| last.listing != self.peek());
@@ -417,7 +426,7 @@ impl Directory {
             self.commit(changes, &mut report);
         }
         (report.faults, report.more_faults) = faults.into_sorted();
-        if self.options.checks.rules == RuleCheck::Fault {
+        if !self.options.hold_violations {
             (report.violations, report.more_violations) = violations(&reading);
         }
         report.warnings = self.warnings.new_of_scan(&reading);
@@ -448,7 +457,7 @@ impl Directory {
             self.commit(changes, &mut report);
         }
         (report.faults, report.more_faults) = faults.into_sorted();
-        if self.options.checks.rules == RuleCheck::Fault {
+        if !self.options.hold_violations {
             (report.violations, report.more_violations) = violations(&reading);
         }
         report.warnings = self.warnings.of_edits(edits.values().flatten());

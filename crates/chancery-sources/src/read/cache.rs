@@ -185,10 +185,7 @@ fn fresh(
         _ => {
             let before = before.map(|known| &*known.document);
             let quotes = &|| may_quote(found, &file, top);
-            Arc::new(
-                Parsing { found, quotes, v2: options.v2, checks: options.checks, schema }
-                    .document(&bytes, before)?,
-            )
+            Arc::new(Parsing { found, quotes, options, schema }.document(&bytes, before)?)
         }
     };
     Ok(CachedFile { stamp, read_at, hash, document })

@@ -16,15 +16,20 @@ use chancery_catalog::{Entry, Key, Origin};
 use chancery_core::printable::{MAX_NAME_BYTES, cut};
 use chancery_core::{Resource, TypeUrl};
 use chancery_proto::document::{
-    self, BrokenRule, Checks, Format, MAX_FAULTS, Parsed, Piece, Position, Renderer,
+    self, BrokenRule, Format, MAX_FAULTS, Parsed, Piece, Position, Renderer,
 };
 use chancery_proto::resource::to_v2;
 use chancery_proto::schema::Schema;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::fault::{Fault, Scope, Warning, Wrong};
+use crate::options::Options;
 use crate::read::workers;
 use crate::scan::listing::FoundFile;
+
+/// The hint for a broken rule that holds back its layer.
+const HOW_TO_SERVE_IT: &str =
+    "Envoy rejects this; if all clients accept it, set `gate.messages: warn`";
 
 /// The content of one file.
 #[derive(Clone, Default)]
@@ -34,10 +39,8 @@ pub(crate) struct Document {
     pub(crate) faults: Vec<Fault>,
     /// The number of the others.
     pub(crate) more_faults: usize,
-    /// The first rules of messages that resources break, if they are checked.
+    /// The first rules of messages that resources break, if these hold nothing back.
     pub(crate) violations: Vec<Fault>,
-    /// The same as they were found, by which they are told once the text is whole.
-    broken: Vec<BrokenRule>,
     /// The number of the others.
     pub(crate) more_violations: usize,
     pub(crate) warnings: Vec<Warning>,
@@ -82,8 +85,7 @@ pub(crate) struct Parsing<'a> {
     pub(crate) found: &'a FoundFile,
     /// Returns true if faults may quote the file. Nobody asks unless there are any.
     pub(crate) quotes: &'a (dyn Fn() -> bool + Sync),
-    pub(crate) v2: bool,
-    pub(crate) checks: Checks,
+    pub(crate) options: &'a Options,
     pub(crate) schema: &'a Schema,
 }
 
@@ -114,6 +116,15 @@ impl Document {
         self.faults.len() + self.violations.len()
     }
 
+    /// Makes the violations faults, which hold back the layer of the file.
+    fn hold_violations(&mut self) {
+        self.faults.append(&mut self.violations);
+        self.faults.sort_by_key(|fault| fault.position);
+        self.more_faults += std::mem::take(&mut self.more_violations);
+        self.more_faults += self.faults.len().saturating_sub(MAX_FAULTS);
+        self.faults.truncate(MAX_FAULTS);
+    }
+
     /// The same document with so many faults at most, and one at least, and as many violations. The
     /// others are counted.
     pub(crate) fn with_faults(self: Arc<Self>, most: usize) -> Arc<Self> {
@@ -141,25 +152,26 @@ impl Parsing<'_> {
         let is_yaml = self.found.format == Format::Yaml;
         let text = is_yaml.then(|| str::from_utf8(bytes).ok()).flatten();
         let pieces = text.and_then(document::pieces);
-        let mut document = match pieces.and_then(|pieces| self.together(&pieces, known)) {
-            Some(document) => document,
-            None => self.parse_caught(bytes)?,
-        };
-        self.tell_violations(&mut document, bytes);
-        Ok(document)
+        match pieces.and_then(|pieces| self.together(&pieces, known)) {
+            Some(document) => Ok(document),
+            None => self.parse_caught(bytes),
+        }
     }
 
-    /// Makes faults of the broken rules of a whole text.
-    fn tell_violations(self, document: &mut Document, bytes: &[u8]) {
-        let broken = std::mem::take(&mut document.broken);
-        let faults = self.rendered(broken.iter().map(|it| it.fault.clone()).collect(), bytes);
-        let faults = faults.into_iter().zip(&broken).map(|(fault, broken)| fault.of_rule(broken));
-        document.violations = faults.collect();
+    /// The rules of messages that a text breaks, as faults.
+    fn violations(self, broken: &[BrokenRule], bytes: &[u8]) -> Vec<Fault> {
+        let hint = self.options.hold_violations.then_some(HOW_TO_SERVE_IT);
+        let faults = broken.iter().map(|broken| {
+            let hint = hint.map(str::to_owned);
+            document::Fault { hint, ..broken.fault.clone() }
+        });
+        let faults = self.rendered(faults.collect(), bytes).into_iter().zip(broken);
+        faults.map(|(fault, broken)| fault.of_rule(broken)).collect()
     }
 
     /// Parses a whole text. A parser that panics is a fault of this file and concerns no other.
     fn parse_caught(self, bytes: &[u8]) -> Result<Document, Wrong> {
-        let Self { found, v2, checks, schema, .. } = self;
+        let Self { found, options: &Options { v2, checks, .. }, schema, .. } = self;
         let parse =
             AssertUnwindSafe(|| document::parse_checked(schema, found.format, bytes, checks));
         let parsed = catch_unwind(parse).map_err(|_| Wrong::Panicked)?;
@@ -168,7 +180,10 @@ impl Parsing<'_> {
         let mut document =
             Document { more_faults, more_violations, is_blank, ..Document::default() };
         document.faults = self.rendered(faults, bytes);
-        document.broken = violations;
+        document.violations = self.violations(&violations, bytes);
+        if self.options.hold_violations {
+            document.hold_violations();
+        }
         for parsed in resources {
             let kind = parsed.type_url.short();
             let name = cut(parsed.resource.name().as_str(), MAX_NAME_BYTES);
@@ -209,7 +224,8 @@ impl Parsing<'_> {
         rendered.collect()
     }
 
-    /// Joins the pieces of a text; `None` if one has a fault, or two define the same resource.
+    /// Joins the pieces of a text; `None` if one has a fault or breaks a rule, or two define the same
+    /// resource.
     fn together(self, pieces: &[Piece<'_>], known: &[DocumentPart]) -> Option<Document> {
         let mut document = Document { parts: self.parts(pieces, known)?, ..Document::default() };
         for (piece, part) in pieces.iter().zip(&document.parts) {
@@ -223,16 +239,7 @@ impl Parsing<'_> {
                 warning
             });
             document.warnings.extend(warnings);
-            let broken = part.document.broken.iter().cloned().map(|mut broken| {
-                let place = broken.fault.position.as_mut();
-                place.into_iter().for_each(|at| at.line = at.line.saturating_add(piece.lines));
-                broken
-            });
-            document.broken.extend(broken);
-            document.more_violations += part.document.more_violations;
         }
-        document.more_violations += document.broken.len().saturating_sub(MAX_FAULTS);
-        document.broken.truncate(MAX_FAULTS);
         document.is_blank = document.parts.iter().all(|part| part.document.is_blank);
         let names = document.resources.iter();
         let names = names.map(|it| (it.resource.name().as_str(), it.type_url.as_str()));
@@ -268,11 +275,11 @@ impl Parsing<'_> {
         Some(parts)
     }
 
-    /// Parses a piece. Returns `None` if it has a fault.
+    /// Parses a piece. Returns `None` if it has a fault or breaks a rule.
     fn part(self, piece: &Piece<'_>, hash: u128) -> Option<DocumentPart> {
         let document = self.parse_caught(piece.text.as_bytes()).ok()?;
         let part = DocumentPart { hash, document: Arc::new(document) };
-        part.document.faults.is_empty().then_some(part)
+        (part.document.described() == 0).then_some(part)
     }
 }
 
@@ -283,7 +290,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use chancery_proto::document::RuleCheck;
+    use chancery_proto::document::{Checks, RuleCheck};
 
     use super::*;
     use crate::scan::listing::FileStamp;
@@ -336,13 +343,15 @@ mod tests {
             texts in vec(vec(piece(), 1..8), 1..6),
             v2 in any::<bool>(),
         ) {
-            let (found, schema, checks) = (found(), Schema::bundled(), Checks { rules: [RuleCheck::Warn, RuleCheck::Fault][usize::from(v2)] });
-            let parsing = Parsing { found: &found, quotes: &|| true, v2, checks, schema: &schema };
+            let (found, schema) = (found(), Schema::bundled());
+            let rules = if v2 { RuleCheck::Warn } else { RuleCheck::Fault };
+            let options = Options { v2, checks: Checks { rules }, ..Options::new(".") };
+            let parsing =
+                Parsing { found: &found, quotes: &|| true, options: &options, schema: &schema };
             let mut before = None;
             for text in texts {
                 let text = text.join("---\n");
-                let mut whole = parsing.parse_caught(text.as_bytes()).unwrap();
-                parsing.tell_violations(&mut whole, text.as_bytes());
+                let whole = parsing.parse_caught(text.as_bytes()).unwrap();
                 let document = parsing.document(text.as_bytes(), before.as_ref()).unwrap();
                 prop_assert_eq!(told(&document), told(&whole));
                 before = Some(document);
@@ -355,13 +364,9 @@ mod tests {
         let (found, schema, faulty) = (found(), Schema::bundled(), AtomicUsize::new(0));
         // Each text with a fault asks whether it may be quoted.
         let quotes = || faulty.fetch_add(1, Ordering::Relaxed) > 0;
-        let parsing = Parsing {
-            found: &found,
-            quotes: &quotes,
-            v2: false,
-            checks: Checks::default(),
-            schema: &schema,
-        };
+        let options = Options::new(".");
+        let parsing =
+            Parsing { found: &found, quotes: &quotes, options: &options, schema: &schema };
         // They are too few for several threads.
         let document = parsing.document("nonsense: 1\n---\n".repeat(20).as_bytes(), None).unwrap();
         assert_eq!(document.faults.len() + document.more_faults, 20);
@@ -369,35 +374,10 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_that_breaks_a_rule_is_not_read_again() {
-        let (found, schema, checks) =
-            (found(), Schema::bundled(), Checks { rules: RuleCheck::Fault });
-        let parsing =
-            Parsing { found: &found, quotes: &|| true, v2: false, checks, schema: &schema };
-        let bad =
-            "{ \"@type\": t/envoy.config.cluster.v3.Cluster, name: a, connect_timeout: 0s }\n";
-        let text = format!("{bad}---\n{}", bad.replace("name: a", "name: b"));
-        let first = parsing.document(text.as_bytes(), None).unwrap();
-        let moved = format!("# moved\n---\n{text}");
-        let second = parsing.document(moved.as_bytes(), Some(&first)).unwrap();
-        assert!(Arc::ptr_eq(&first.resources[1].resource, &second.resources[1].resource));
-        let lines = |document: &Document| -> Vec<_> {
-            document.violations.iter().map(|it| it.position.unwrap().line).collect()
-        };
-        assert_eq!((lines(&first), lines(&second)), (vec![1, 3], vec![3, 5]));
-        assert!(second.violations[1].render().contains("a.yaml:5:"));
-    }
-
-    #[test]
     fn a_piece_that_was_there_before_is_not_read_again() {
-        let (found, schema) = (found(), Schema::bundled());
-        let parsing = Parsing {
-            found: &found,
-            quotes: &|| true,
-            v2: false,
-            checks: Checks::default(),
-            schema: &schema,
-        };
+        let (found, schema, options) = (found(), Schema::bundled(), Options::new("."));
+        let parsing =
+            Parsing { found: &found, quotes: &|| true, options: &options, schema: &schema };
         let cluster = |name: &str| {
             format!("{{ \"@type\": t/envoy.config.cluster.v3.Cluster, name: {name} }}\n")
         };

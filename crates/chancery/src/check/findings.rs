@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use chancery_catalog::{Audience, Catalog, DanglingReference, ListedEntry};
 use chancery_proto::Schema;
+use chancery_proto::rules::UnsupportedRule;
 use chancery_server::Audiences;
 use chancery_sources::{LoadReport, Scope};
 
@@ -81,10 +82,8 @@ impl Findings {
     /// Adds the rules of message types that are not enforced.
     pub(super) fn add_rules(&mut self, schema: &Schema) {
         let unsupported = schema.rules().unsupported();
-        self.all.extend(unsupported.into_iter().map(|it| {
-            let message = format!("the rule of `{}` is not checked: {}", it.field, it.rule);
-            Finding::warning(UNSUPPORTED_RULE, message)
-        }));
+        let warning = |it: UnsupportedRule| Finding::warning(UNSUPPORTED_RULE, it.to_string());
+        self.all.extend(unsupported.into_iter().map(warning));
     }
 
     /// Adds the groups that rules name and for which there are no files.

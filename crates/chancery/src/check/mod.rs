@@ -1,7 +1,7 @@
 //! `chancery check`: reads a directory as `serve` would, serves nothing, and tells everything that is
 //! wrong with it at once.
 //!
-//! The directory is loaded by the code of `serve`, with the same options and limits. What is found has
+//! The directory is loaded by the code of `serve`, with the same options, limits and checks. What is found has
 //! a code, and the code says what it weighs ([`codes`]). Not here: the rules (`chancery-proto`), and
 //! the reading of files (`chancery-sources`).
 
@@ -12,7 +12,6 @@ mod options;
 mod output;
 mod reports;
 
-use chancery_proto::document::RuleCheck;
 use chancery_sources::Directory;
 
 use self::findings::Findings;
@@ -36,7 +35,8 @@ pub(crate) fn run(flags: &CheckArgs) -> Result<(), Failure> {
     };
     let schema = schema(&config.descriptor_sets)?;
     let mut source = config.source(&flags.dir);
-    source.checks.rules = RuleCheck::Fault;
+    // Nothing is served, so whatever else is wrong with the layer is told too.
+    source.hold_violations = false;
     let mut directory = Directory::new(source, schema.clone());
     let report = directory.load();
     let mut findings = Findings::of_load(&report, &directory.catalog());

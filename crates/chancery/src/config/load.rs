@@ -222,7 +222,7 @@ fn keys(config: &Config) -> BTreeMap<String, serde_json::Value> {
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The keys that take effect while the server runs.
-const LIVE: [&str; 3] = ["groups", "unmatched", "anonymous"];
+const LIVE: [&str; 4] = ["groups", "unmatched", "anonymous", "gate.messages"];
 
 #[cfg(test)]
 mod tests {

@@ -2,12 +2,13 @@
 //! by the environment and the command line.
 //!
 //! The structs are plain. An unknown key is refused with its place and the closest known key. The
-//! groups are followed while the server runs; every other change needs a restart, and the log says
-//! so. Not here: the resources, which `chancery-sources` reads.
+//! groups and the gate are followed while the server runs; every other change needs a restart, and
+//! the log says so. Not here: the resources, which `chancery-sources` reads.
 
 mod address;
 mod file;
 mod flags;
+mod gate;
 mod groups;
 mod limits;
 mod list;
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use address::{AdminAddress, ListenAddress};
 pub(crate) use file::{ConfigChange, ConfigFile};
 pub(crate) use flags::ServeFlags;
+pub(crate) use gate::GateConfig;
 pub(crate) use groups::{Decision, GroupRule};
 pub(crate) use limits::LimitsTable;
 pub(crate) use load::{FileContent, InvalidConfig, parsed};
@@ -84,6 +86,8 @@ pub(crate) struct Config {
     /// number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) control_plane: Option<String>,
+    /// The checks that hold something back before it is served.
+    pub(crate) gate: GateConfig,
     /// The form and the level of log lines.
     pub(crate) log: LogTable,
     /// The waits and limits.
@@ -187,6 +191,7 @@ impl Config {
         let mut options = Options::new(dir);
         options.ignore.clone_from(&self.ignore);
         options.v2 = self.enable_v2;
+        options.checks = self.gate.checks();
         options.watch = match self.watch {
             ChangeDetection::Events => chancery_sources::Watch::Events,
             ChangeDetection::Sweeps => chancery_sources::Watch::Sweeps,
@@ -214,6 +219,7 @@ impl Default for Config {
             watch: ChangeDetection::default(),
             secrets_anywhere: false,
             control_plane: None,
+            gate: GateConfig::default(),
             log: LogTable::default(),
             limits: LimitsTable::default(),
         }

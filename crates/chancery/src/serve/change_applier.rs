@@ -8,8 +8,10 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use chancery_proto::document::Checks;
 use chancery_server::Audiences;
 use chancery_sources::{LoadReport, Scope, Warning};
+use tokio::sync::watch;
 use tracing::{error, info, warn};
 
 use super::audiences::without_files;
@@ -25,6 +27,8 @@ pub(crate) struct ChangeApplier {
     audiences: Audiences<Grouping>,
     admin: Arc<Admin>,
     metrics: LoadMetrics,
+    /// The checks of the directory, for whoever follows it.
+    checks: watch::Sender<Checks>,
     state: Mutex<ApplierState>,
 }
 
@@ -49,6 +53,7 @@ impl ChangeApplier {
         audiences: Audiences<Grouping>,
         admin: Arc<Admin>,
         metrics: LoadMetrics,
+        checks: watch::Sender<Checks>,
         file: ConfigFile,
     ) -> Self {
         let state = ApplierState {
@@ -60,7 +65,7 @@ impl ChangeApplier {
             without_files: BTreeSet::new(),
             directory_fault: None,
         };
-        Self { audiences, admin, metrics, state: Mutex::new(state) }
+        Self { audiences, admin, metrics, checks, state: Mutex::new(state) }
     }
 
     /// Takes the report of a load. Rules that were changed together with the directory take effect
@@ -98,7 +103,7 @@ impl ChangeApplier {
                 state.config_fault = None;
                 match state.file.is_missing() {
                     true => warn!("chancery.yaml is gone; the defaults are in force"),
-                    false => info!("chancery.yaml changed; its groups are in force"),
+                    false => info!("chancery.yaml changed; its groups and its gate are in force"),
                 }
                 if !restart.is_empty() {
                     warn!(keys = restart.join(", "), "a restart brings these keys into force");
@@ -107,6 +112,8 @@ impl ChangeApplier {
                 if grouping != *self.audiences.assignment() {
                     self.audiences.assign(grouping);
                 }
+                let checks = config.gate.checks();
+                self.checks.send_if_modified(|now| std::mem::replace(now, checks) != checks);
             }
             ConfigChange::Unusable(invalid) => {
                 let finding = invalid.finding();

@@ -7,6 +7,7 @@ use anyhow::{Context, anyhow};
 use chancery_core::printable::{PrintForm, printable};
 use chancery_proto::schema::Schema;
 use chancery_sources::{Directory, LoadReport};
+use tracing::warn;
 
 use super::signals::Signals;
 use crate::config::Config;
@@ -42,6 +43,15 @@ pub(crate) fn schema(descriptor_sets: &[PathBuf]) -> Result<Schema, Failure> {
         })?;
     }
     Ok(schema)
+}
+
+/// Warns of the rules that are not checked, which only a descriptor set can have.
+pub(crate) fn warn_of_rules(schema: &Schema) {
+    let unsupported = schema.rules().unsupported();
+    unsupported.iter().take(MOST_TOLD).for_each(|rule| warn!("{rule}"));
+    if let Some(more) = unsupported.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
+        warn!("and {more} more rules are not checked; `chancery check` lists them");
+    }
 }
 
 /// The limit for a descriptor set. All types of Envoy are three megabytes.

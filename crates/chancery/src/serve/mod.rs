@@ -29,11 +29,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use chancery_catalog::Catalog;
+use chancery_proto::document::{Checks, RuleCheck};
 use chancery_proto::schema::Schema;
 use chancery_server::{Audiences, Server, Tls};
 use chancery_sources::Directory;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
+use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -96,6 +98,8 @@ struct Parts {
     listeners: Listeners,
     admin: Arc<Admin>,
     applier: Arc<ChangeApplier>,
+    /// The checks of the directory, as `chancery.yaml` has them now.
+    checks: watch::Receiver<Checks>,
     directory: Directory,
 }
 
@@ -112,6 +116,9 @@ async fn serve(
 
     // This failure is returned later: the faults of the directory help the operator more.
     let watched = listeners::bind_admin(config.admin).and_then(|bound| watch(bound, &admin));
+    if config.gate.checks().rules != RuleCheck::Off {
+        first::warn_of_rules(&schema);
+    }
     let loaded = first::load(directory, config.allow_partial, &mut signals).await?;
     let Some((directory, report)) = loaded else { return Ok(()) };
     let closing = watched?;
@@ -121,13 +128,14 @@ async fn serve(
     };
 
     let audiences = Audiences::new(directory.catalog(), Grouping::new(&config));
-    let applier = ChangeApplier::new(audiences.clone(), Arc::clone(&admin), metrics, file);
+    let (wanted, checks) = watch::channel(config.gate.checks());
+    let applier = ChangeApplier::new(audiences.clone(), Arc::clone(&admin), metrics, wanted, file);
     applier.loaded(&report);
     let server = Server::new(audiences.store(), audiences, server_config(&config))
         .with_metrics(server_metrics)
         .with_schema(schema);
     let applier = Arc::new(applier);
-    let parts = Parts { server, listeners, admin, applier, directory };
+    let parts = Parts { server, listeners, admin, applier, checks, directory };
     let ended = run_parts(parts, &mut signals).await;
     closing.cancel();
     ended
@@ -165,7 +173,8 @@ const MANY_CONNECTIONS: usize = 10_000;
 
 /// Runs until a signal. The first one ends the server in order, the second one at once.
 async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
-    let Parts { server, listeners: Listeners { all, tls }, admin, applier, directory } = parts;
+    let Parts { server, listeners, admin, applier, mut checks, directory } = parts;
+    let Listeners { all, tls } = listeners;
     let notified = Arc::clone(&applier);
     let following = directory.follow(move |report| notified.loaded(report));
     let following = following.context("cannot follow the directory")?;
@@ -195,6 +204,7 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
                     stop.cancel();
                 }
             },
+            Ok(()) = checks.changed() => following.set_checks(*checks.borrow_and_update()),
             ended = &mut served => break ended.context("cannot serve").map_err(Failure::from),
         }
     };
