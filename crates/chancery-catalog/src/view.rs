@@ -177,8 +177,8 @@ impl View {
         let mut whole = parent.as_ref().map(|parent| parent.complete()).unwrap_or_default();
         let turn = whole.dangling_revision();
         let changed = write_over(&mut whole, &own);
-        let before = before.map(|before| &before.snapshot);
-        let snapshot = match (&parent, before) {
+        let shown = before.map(|before| &before.snapshot);
+        let snapshot = match (&parent, shown) {
             (Some(parent), Some(before)) if !changed && *before == parent.snapshot => {
                 Arc::clone(before)
             }
@@ -187,7 +187,7 @@ impl View {
         };
         let dangling = match &parent {
             Some(parent) if whole.dangling_revision() == turn => Arc::clone(&parent.dangling),
-            _ => whole.dangling().collect(),
+            parent => dangling_of(&whole, [parent.as_deref(), before.map(|it| &**it)]),
         };
         Self::with_whole(whole, snapshot, dangling, own, parent)
     }
@@ -204,7 +204,7 @@ impl View {
         };
         let dangling = match whole.dangling_revision() == turn {
             true => Arc::clone(&self.dangling),
-            false => whole.dangling().collect(),
+            false => dangling_of(&whole, [Some(self), None]),
         };
         Self::with_whole(whole, snapshot, dangling, own, parent)
     }
@@ -248,6 +248,16 @@ impl ViewStep {
     /// The keys, if the step is from that view.
     fn keys_from(&self, view: &Arc<View>) -> Option<&KeySet> {
         std::ptr::eq(self.from.as_ptr(), Arc::as_ptr(view)).then_some(&self.keys)
+    }
+}
+
+/// The references of a state that lead nowhere: the list of one of these views, if it says the same. A
+/// cluster that comes with its endpoints lacks them between two edits.
+fn dangling_of(whole: &Complete, known: [Option<&View>; 2]) -> Arc<[Dangling]> {
+    let says_same = |view: &&View| whole.dangling().eq(view.dangling.iter().cloned());
+    match known.into_iter().flatten().find(says_same) {
+        Some(view) => Arc::clone(&view.dangling),
+        None => whole.dangling().collect(),
     }
 }
 

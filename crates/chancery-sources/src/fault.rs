@@ -204,11 +204,6 @@ impl Warning {
     pub(crate) fn of_file(file: &Path, message: impl Into<String>) -> Self {
         Self { file: Some(file.to_owned()), line: None, message: message.into() }
     }
-
-    /// A warning about no file in particular.
-    pub(crate) fn general(message: impl Into<String>) -> Self {
-        Self { file: None, line: None, message: message.into() }
-    }
 }
 
 impl fmt::Display for Fault {

@@ -104,7 +104,7 @@ fn names_of_foreign_authorities_are_known_elsewhere() {
     assert_eq!(targets(&all), [name("", "a")], "nothing is of the others");
     let before = all.dangling_revision();
     all.insert(&url("cds"), with(&[], &name("own", "b"), &[]));
-    assert_eq!(targets(&all), [name("", "a"), own.clone()]);
+    assert_eq!(targets(&all), [name("", "a"), own]);
     assert_ne!(all.dangling_revision(), before);
     let before = all.dangling_revision();
     all.insert(&url("cds"), with(&[("eds", "x")], &name("own", "b"), &[]));

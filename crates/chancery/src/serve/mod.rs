@@ -20,6 +20,7 @@ mod first;
 mod grouping;
 mod listeners;
 mod metrics;
+mod reference_warnings;
 mod reloads;
 mod signals;
 
@@ -46,7 +47,9 @@ use self::metrics::LoadMetrics;
 use self::reloads::Reloads;
 use self::signals::{OperatorSignal, Signals};
 use crate::admin::{self, Admin, AdminHosts, LoadStatus, MetricsPage, Readiness, ReadinessState};
-use crate::config::{self, Config, ConfigFile, FileContent, ListenAddress, ServeFlags};
+use crate::config::{
+    self, Config, ConfigFile, ExternalNames, FileContent, ListenAddress, ServeFlags,
+};
 use crate::exit::Failure;
 use crate::logging;
 
@@ -120,7 +123,9 @@ async fn serve(
     };
 
     let audiences = Audiences::new(directory.catalog(), Grouping::new(&config));
-    let applier = ChangeApplier::new(audiences.clone(), Arc::clone(&admin), metrics, file);
+    let external = ExternalNames::new(&config);
+    let applier =
+        ChangeApplier::new(audiences.clone(), Arc::clone(&admin), metrics, file, external);
     applier.loaded(&report);
     let server = Server::new(audiences.store(), audiences, server_config(&config))
         .with_metrics(server_metrics)

@@ -141,7 +141,7 @@ fn where_more_files_are_ignored_than_are_named_a_scan_says_which() {
     assert_eq!(look(&listing), Some((0, 0)));
     fs::write(&noted, "").unwrap();
     assert_eq!(look(&listing), Some((0, 1)));
-    listing.warnings.resize(MAX_WARNINGS, Warning::general("ignored"));
+    listing.warnings.resize(MAX_WARNINGS, Warning::of_file(Path::new("a"), "ignored"));
     assert_eq!(look(&listing), None);
 }
 

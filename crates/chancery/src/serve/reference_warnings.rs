@@ -1,0 +1,145 @@
+//! The warnings about references that lead nowhere for somebody, and about resources that nothing refers
+//! to, each with its place and what to do. Each is told as new once.
+//!
+//! Not here: which references these are (`chancery_catalog`).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use chancery_catalog::{
+    Audience, Catalog, External, Key, Layer, MissingTarget, Origin, References,
+};
+use chancery_core::{ResourceName, TypeUrl};
+use chancery_sources::Warning;
+
+use crate::config::ExternalNames;
+
+/// The warnings about references, as of the last look.
+pub(super) struct ReferenceWarnings {
+    catalog: Catalog,
+    names: ExternalNames,
+    external: External,
+    /// What the warnings are about.
+    references: Arc<References>,
+    present: Arc<Vec<Warning>>,
+    /// The number of all, with those that are not described.
+    count: usize,
+    messages: BTreeSet<String>,
+}
+
+impl ReferenceWarnings {
+    /// No warnings yet, for a catalog whose clients know these names.
+    pub(super) fn new(catalog: Catalog, names: ExternalNames) -> Self {
+        Self {
+            catalog,
+            external: names.for_catalog(),
+            names,
+            references: Arc::default(),
+            present: Arc::default(),
+            count: 0,
+            messages: BTreeSet::new(),
+        }
+    }
+
+    /// Takes other names that clients know.
+    pub(super) fn set_external(&mut self, names: ExternalNames) {
+        if names != self.names {
+            self.external = names.for_catalog();
+            self.names = names;
+        }
+    }
+
+    /// Looks at the catalog. Returns the warnings that are new. They are new by what they say, because
+    /// an edit moves the lines of others.
+    pub(super) fn look(&mut self) -> Vec<Warning> {
+        let references = self.catalog.references(&self.external);
+        if Arc::ptr_eq(&references, &self.references) {
+            return Vec::new();
+        }
+        let missing = references.missing.iter().take(MOST);
+        let unused = references.unused.iter().take(MOST - missing.len());
+        let missing = missing.map(|target| self.of_missing(target));
+        let unused = unused.map(|(type_url, name)| self.of_unused(type_url, name));
+        let now: Vec<Warning> = missing.chain(unused).collect();
+        let new = now.iter().filter(|it| !self.messages.contains(&it.message)).cloned().collect();
+        self.messages = now.iter().map(|warning| warning.message.clone()).collect();
+        self.count = references.missing.len() + references.unused.len() + references.more_unused;
+        self.present = Arc::new(now);
+        self.references = references;
+        new
+    }
+
+    /// The first of the present warnings, and the number of all.
+    pub(super) fn present(&self) -> (&[Warning], usize) {
+        (&self.present, self.count)
+    }
+
+    fn of_missing(&self, target: &MissingTarget) -> Warning {
+        let who = match &target.audiences[..] {
+            [one] if *one == Audience::default() => String::new(),
+            [one] => format!("for {one}: "),
+            many => format!("for {} audiences: ", many.len()),
+        };
+        let groups: BTreeSet<_> = target.audiences.iter().map(|it| it.group.as_deref()).collect();
+        let group = if groups.len() == 1 { groups.into_iter().next().flatten() } else { None };
+        let remedy = match target.reference.is_filled() {
+            true => "if it is to have none, write one without endpoints".to_owned(),
+            false => {
+                let advice = self.names.advice(target.name.as_str(), group);
+                format!("if the clients have it from elsewhere, {advice}")
+            }
+        };
+        let remedy = match target.question() {
+            none if none.is_empty() => remedy,
+            question => format!("{question} {}", capitalized(&remedy)),
+        };
+        let from = &target.reference;
+        let layers: Vec<_> =
+            target.audiences.first().into_iter().flat_map(Audience::layers).collect();
+        let origin = self.origin(&from.type_url, &from.name, layers.into_iter().rev());
+        warning(origin, format!("{who}{target}; {remedy}"))
+    }
+
+    fn of_unused(&self, type_url: &TypeUrl, name: &ResourceName) -> Warning {
+        let advice = self.names.advice(name.as_str(), None);
+        let groups = self.catalog.groups();
+        let groups = groups.iter().map(|group| Layer::Group(Arc::clone(group)));
+        let origin = self.origin(type_url, name, std::iter::once(Layer::Base).chain(groups));
+        let message = format!(
+            "nothing refers to {} `{name}`; remove it, or, if the clients refer to it themselves, \
+             {advice}",
+            type_url.short()
+        );
+        warning(origin, message)
+    }
+
+    /// The origin of a resource in the first of these layers that has it.
+    fn origin(
+        &self,
+        type_url: &TypeUrl,
+        name: &ResourceName,
+        mut layers: impl Iterator<Item = Layer>,
+    ) -> Option<Origin> {
+        let key = Key { type_url: type_url.clone(), name: name.clone() };
+        layers.find_map(|layer| Some(self.catalog.content(&layer)?.get(&key)?.origin.clone()))
+    }
+}
+
+fn warning(origin: Option<Origin>, message: String) -> Warning {
+    match origin {
+        Some(Origin::File { path, position }) => {
+            Warning { file: Some(path.to_path_buf()), line: Some(position.line), message }
+        }
+        _ => Warning { file: None, line: None, message },
+    }
+}
+
+fn capitalized(text: &str) -> String {
+    let mut characters = text.chars();
+    characters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
+/// The number of warnings that are described.
+const MOST: usize = 1000;
