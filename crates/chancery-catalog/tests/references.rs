@@ -50,7 +50,7 @@ fn found(catalog: &Catalog) -> Arc<References> {
     catalog.references(&External::default())
 }
 
-/// What is missing, for whom, and what may be meant.
+/// The missing targets, each with those who lack it and the name that may be meant.
 fn missing(references: &References) -> Vec<String> {
     let all = references.missing.iter().map(|target| {
         let audiences: Vec<_> = target.audiences.iter().map(ToString::to_string).collect();

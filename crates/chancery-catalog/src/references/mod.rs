@@ -66,7 +66,7 @@ pub(crate) struct Lacking {
     pub(crate) snapshot: Arc<Snapshot>,
 }
 
-/// What was found last, and of what.
+/// The result of the last look, and what it was made of.
 #[derive(Default)]
 pub(crate) struct ReferenceState {
     /// The lists of the audiences that lack something.
@@ -77,7 +77,7 @@ pub(crate) struct ReferenceState {
 }
 
 impl ReferenceState {
-    /// What is found now. The same `Arc` comes back while nothing of it can have changed.
+    /// The references as they are now. The same `Arc` comes back while nothing of it can have changed.
     pub(crate) fn follow(
         &mut self,
         found: &[Lacking],

@@ -19,7 +19,7 @@ pub(super) struct ReferenceWarnings {
     catalog: Catalog,
     names: ExternalNames,
     external: External,
-    /// What the warnings are about.
+    /// The references that the warnings are about.
     references: Arc<References>,
     present: Arc<Vec<Warning>>,
     /// The number of all, with those that are not described.
