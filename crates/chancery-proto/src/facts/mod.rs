@@ -2,8 +2,8 @@
 //!
 //! A body is walked completely, through every `Any`, because a reference can stand anywhere: a
 //! secret in a transport socket in a match list, a cluster in a route in a listener. The message
-//! around a name decides if it is a reference, for v3 and v2 alike: those of [`references::TABLE`],
-//! clusters that wait for their endpoints, and filters that come from ECDS. Clusters that serve a
+//! around a name decides if it is a reference, for v3 and v2 alike: those of [`references::TABLE`], and
+//! clusters that wait for their endpoints. Clusters that serve a
 //! `ConfigSource` are not references, because a client has to know them from its bootstrap.
 //!
 //! This module does not check that targets exist; [`crate::complete`] does. Names that depend on a
@@ -19,7 +19,7 @@ use prost_reflect::{
 };
 use xxhash_rust::xxh3::xxh3_128;
 
-use self::references::{ReferenceField, Target};
+use self::references::{ReferenceField, Source, Target};
 use crate::walk::{message_in, text_in, texts_in, value_in, walk};
 use crate::wire::fields::Fields;
 use crate::{canonical, sensitive};
@@ -146,8 +146,6 @@ fn references_of(path: &str, message: &DynamicMessage, links: &mut Links<'_>) {
         load_assignment(message, links);
     } else if API_SOURCES.contains(&is) {
         links.api_source = Some(format!("{path}."));
-    } else {
-        extension_config(message, links);
     }
 }
 
@@ -180,17 +178,6 @@ pub(crate) fn is_eds(cluster: &DynamicMessage) -> bool {
     value_in(cluster, "type").and_then(Value::as_enum_number) == Some(EDS)
 }
 
-/// Adds the extension of a filter that says `config_discovery`: it comes from ECDS under the name
-/// of the filter.
-fn extension_config(message: &DynamicMessage, links: &mut Links<'_>) {
-    if let Some(discovery) = message_in(message, "config_discovery")
-        && discovery.descriptor().full_name() == "envoy.config.core.v3.ExtensionConfigSource"
-    {
-        let (target, name) = (Target::Api(Api::Ecds), text_in(message, "name"));
-        links.add("config_discovery", target, name, message_in(discovery, "config_source"));
-    }
-}
-
 /// The references found in one body, one by one.
 struct Links<'a> {
     v2: bool,
@@ -219,7 +206,14 @@ impl<'a> Links<'a> {
 
     /// Adds the references of a message that has a row.
     fn add_row(&mut self, row: &ReferenceField, message: &DynamicMessage) {
-        let source = row.source.field().map(|field| message_in(message, field));
+        let source = match row.source {
+            Source::Same => None,
+            Source::Field(field) => Some(message_in(message, field)),
+            Source::Extension(field) => {
+                let Some(extension) = message_in(message, field) else { return };
+                Some(message_in(extension, "config_source"))
+            }
+        };
         for name in names_in(message, row.field) {
             match source {
                 None => self.insert(row.field, row.target, name, true),

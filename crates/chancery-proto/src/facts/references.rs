@@ -2,8 +2,7 @@
 //!
 //! Every text of the bundled descriptors that may name a resource is in [`TABLE`], or in the list of
 //! those that do not (`tests/not_references.rs`), which the tests hold to. A `Cluster` that waits for
-//! its endpoints, and filters from ECDS, are no rows: their names come from elsewhere than their
-//! sources (`facts`).
+//! its endpoints is no row: the name comes from elsewhere than the source (`facts`).
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -42,16 +41,8 @@ pub(super) enum Source {
     Same,
     /// The `ConfigSource` in this field.
     Field(&'static str),
-}
-
-impl Source {
-    /// The field that says where the target comes from, if there is one.
-    pub(super) fn field(self) -> Option<&'static str> {
-        match self {
-            Self::Same => None,
-            Self::Field(field) => Some(field),
-        }
-    }
+    /// That in the `ExtensionConfigSource` in this field, if it is set.
+    Extension(&'static str),
 }
 
 impl Target {
@@ -110,6 +101,12 @@ const fn from(
     source: &'static str,
 ) -> ReferenceField {
     ReferenceField { message, field, target, source: Source::Field(source), is_path: true }
+}
+
+/// A filter that may come from ECDS, under its own name.
+const fn filter(message: &'static str) -> ReferenceField {
+    let (target, source) = (Target::Api(Api::Ecds), Source::Extension("config_discovery"));
+    ReferenceField { message, field: "name", target, source, is_path: true }
 }
 
 /// A resource of another type, from the same server.
@@ -230,6 +227,12 @@ pub(super) static TABLE: &[ReferenceField] = &[
         Target::Message("envoy.type.v3.TokenBucket"),
         "config_source",
     ),
+    filter("envoy.config.listener.v3.Filter"),
+    filter("envoy.config.listener.v3.ListenerFilter"),
+    filter("envoy.config.cluster.v3.Filter"),
+    filter("envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter"),
+    filter("envoy.extensions.filters.http.composite.v3.DynamicConfig"),
+    filter("envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig.SessionFilter"),
     // v2.
     path("envoy.api.v2.route.RouteAction", "cluster"),
     path("envoy.api.v2.route.RouteAction.RequestMirrorPolicy", "cluster"),

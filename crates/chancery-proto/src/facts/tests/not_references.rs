@@ -133,16 +133,8 @@ pub(super) const NOT_REFERENCES: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "read with the filter that has it (`extension_config`)",
-        &[
-            "envoy.config.cluster.v3.Filter config_discovery",
-            "envoy.config.core.v3.ExtensionConfigSource config_source",
-            "envoy.config.listener.v3.Filter config_discovery",
-            "envoy.config.listener.v3.ListenerFilter config_discovery",
-            "envoy.extensions.filters.http.composite.v3.DynamicConfig config_discovery",
-            "envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter config_discovery",
-            "envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig.SessionFilter config_discovery",
-        ],
+        "read with the filter that has it",
+        &["envoy.config.core.v3.ExtensionConfigSource config_source"],
     ),
     (
         "the name of a Kafka cluster",
@@ -175,7 +167,6 @@ pub(super) const NOT_REFERENCES: &[(&str, &[&str])] = &[
             "envoy.config.core.v3.Extension name",
             "envoy.config.core.v3.TypedExtensionConfig name",
             "envoy.config.filter.accesslog.v2.ExtensionFilter name",
-            "envoy.config.listener.v3.ListenerFilter name",
             "envoy.extensions.clusters.dynamic_modules.v3.ClusterConfig cluster_name",
             "xds.core.v3.TypedExtensionConfig name",
         ],
