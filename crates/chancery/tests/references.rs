@@ -72,6 +72,15 @@ fn a_missing_cluster_is_told_with_its_place_the_near_miss_and_what_to_write() {
                 elsewhere, add `other` to `external` in chancery.yaml";
     server.log_has(told);
     eventually(|| warnings(&server, &dir) == [format!("routes.yaml:1: {told}")]);
+
+    // A line more, another external name and other advice are no news.
+    dir_write(&dir, "routes.yaml", &format!("# one\n{}", routes(&["shop-v11", "other"])));
+    dir_write(&dir, "chancery.yaml", "external: shop-*\ncontrol-plane: other\n");
+    server.log_has("a restart brings these keys into force");
+    eventually(|| warnings(&server, &dir) == [format!("routes.yaml:2: {told}")]);
+    dir_write(&dir, "marker.txt", "");
+    server.log_has("marker.txt");
+    assert_eq!(server.log().matches("cds `other`").count(), 1, "{}", server.log());
 }
 
 #[test]

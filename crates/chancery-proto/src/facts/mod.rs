@@ -3,8 +3,8 @@
 //! A body is walked completely, through every `Any`, because a reference can stand anywhere: a
 //! secret in a transport socket in a match list, a cluster in a route in a listener. The message
 //! around a name decides if it is a reference, for v3 and v2 alike: those of [`references::TABLE`], and
-//! clusters that wait for their endpoints. Clusters that serve a
-//! `ConfigSource` are not references, because a client has to know them from its bootstrap.
+//! clusters that wait for their endpoints. The clusters of the server of a `ConfigSource` are none,
+//! because a client has to know them from its bootstrap.
 //!
 //! This module does not check that targets exist; [`crate::complete`] does. Names that depend on a
 //! request (`cluster_header`, scoped routes, virtual hosts) are not references.

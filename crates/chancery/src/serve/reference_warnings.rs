@@ -6,9 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use chancery_catalog::{
-    Audience, Catalog, External, Key, Layer, MissingTarget, Origin, References,
-};
+use chancery_catalog::{Audience, Catalog, External, Key, Layer, MissingTarget, Origin};
 use chancery_core::{ResourceName, TypeUrl};
 use chancery_sources::Warning;
 
@@ -19,13 +17,15 @@ pub(super) struct ReferenceWarnings {
     catalog: Catalog,
     names: ExternalNames,
     external: External,
-    /// The references that the warnings are about.
-    references: Arc<References>,
-    present: Arc<Vec<Warning>>,
+    present: Vec<Warning>,
     /// The number of all, with those that are not described.
     count: usize,
-    messages: BTreeSet<String>,
+    told: BTreeSet<Identity>,
 }
+
+/// The resource that a warning is about, and the groups for which it is missing: what makes a warning
+/// another one. The lines, the number of references and the advice may change.
+type Identity = (TypeUrl, ResourceName, BTreeSet<Option<Arc<str>>>);
 
 impl ReferenceWarnings {
     /// No warnings yet, for a catalog whose clients know these names.
@@ -34,10 +34,9 @@ impl ReferenceWarnings {
             catalog,
             external: names.for_catalog(),
             names,
-            references: Arc::default(),
-            present: Arc::default(),
+            present: Vec::new(),
             count: 0,
-            messages: BTreeSet::new(),
+            told: BTreeSet::new(),
         }
     }
 
@@ -49,23 +48,26 @@ impl ReferenceWarnings {
         }
     }
 
-    /// Looks at the catalog. Returns the warnings that are new. They are new by what they say, because
-    /// an edit moves the lines of others.
+    /// Looks at the catalog. Returns the warnings that are new. The places are looked up each time, because
+    /// an edit may move a resource and change nothing else.
     pub(super) fn look(&mut self) -> Vec<Warning> {
         let references = self.catalog.references(&self.external);
-        if Arc::ptr_eq(&references, &self.references) {
-            return Vec::new();
-        }
         let missing = references.missing.iter().take(MOST);
         let unused = references.unused.iter().take(MOST - missing.len());
-        let missing = missing.map(|target| self.of_missing(target));
-        let unused = unused.map(|(type_url, name)| self.of_unused(type_url, name));
-        let now: Vec<Warning> = missing.chain(unused).collect();
-        let new = now.iter().filter(|it| !self.messages.contains(&it.message)).cloned().collect();
-        self.messages = now.iter().map(|warning| warning.message.clone()).collect();
+        let missing = missing.map(|it| {
+            let identity = (it.type_url.clone(), it.name.clone(), groups(it));
+            (identity, self.of_missing(it))
+        });
+        let unused = unused.map(|(type_url, name)| {
+            let identity = (type_url.clone(), name.clone(), BTreeSet::new());
+            (identity, self.of_unused(type_url, name))
+        });
+        let now: Vec<_> = missing.chain(unused).collect();
+        let new = now.iter().filter(|(identity, _)| !self.told.contains(identity));
+        let new = new.map(|(_, warning)| warning.clone()).collect();
+        let (told, present): (BTreeSet<_>, Vec<_>) = now.into_iter().unzip();
         self.count = references.missing.len() + references.unused.len() + references.more_unused;
-        self.present = Arc::new(now);
-        self.references = references;
+        (self.told, self.present) = (told, present);
         new
     }
 
@@ -75,13 +77,9 @@ impl ReferenceWarnings {
     }
 
     fn of_missing(&self, target: &MissingTarget) -> Warning {
-        let who = match &target.audiences[..] {
-            [one] if *one == Audience::default() => String::new(),
-            [one] => format!("for {one}: "),
-            many => format!("for {} audiences: ", many.len()),
-        };
-        let groups: BTreeSet<_> = target.audiences.iter().map(|it| it.group.as_deref()).collect();
-        let group = if groups.len() == 1 { groups.into_iter().next().flatten() } else { None };
+        let who = who(&target.audiences);
+        let groups = groups(target);
+        let group = groups.first().filter(|_| groups.len() == 1).and_then(Option::as_deref);
         let remedy = match target.reference.is_filled() {
             true => "if it is to have none, write one without endpoints".to_owned(),
             false => {
@@ -134,12 +132,33 @@ fn warning(origin: Option<Origin>, message: String) -> Warning {
     }
 }
 
+/// The groups of those who lack a target. `None` stands for the nodes of no group.
+fn groups(target: &MissingTarget) -> BTreeSet<Option<Arc<str>>> {
+    target.audiences.iter().map(|audience| audience.group.clone()).collect()
+}
+
+/// The beginning of a warning: those it is about.
+fn who(audiences: &[Audience]) -> String {
+    match audiences {
+        [one] if *one == Audience::default() => String::new(),
+        few if few.len() <= FEW => {
+            let names: Vec<_> = few.iter().map(ToString::to_string).collect();
+            format!("for {}: ", names.join(", "))
+        }
+        [first, others @ ..] => format!("for {first} and {} other audiences: ", others.len()),
+        [] => String::new(),
+    }
+}
+
 fn capitalized(text: &str) -> String {
     let mut characters = text.chars();
     characters
         .next()
         .map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
+
+/// The number of audiences that a warning names.
+const FEW: usize = 3;
 
 /// The number of warnings that are described.
 const MOST: usize = 1000;
