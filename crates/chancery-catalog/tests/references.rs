@@ -94,6 +94,17 @@ fn one_missing_target_is_told_once_however_many_refer_to_it() {
 }
 
 #[test]
+fn a_name_that_comes_later_may_be_meant_too() {
+    let catalog = Catalog::new();
+    put(&catalog, &Layer::Base, "rds r", &["cds shop-v11"]);
+    assert_eq!(found(&catalog).missing[0].question(), "");
+    put(&catalog, &Layer::Base, "cds shop-v1", &[]);
+    assert_eq!(found(&catalog).missing[0].question(), "did you mean `shop-v1`?");
+    take(&catalog, &Layer::Base, "cds shop-v1");
+    assert_eq!(found(&catalog).missing[0].question(), "");
+}
+
+#[test]
 fn names_that_clients_know_are_not_missing() {
     let catalog = Catalog::new();
     put(&catalog, &Layer::Base, "rds r", &["cds xds_cluster", "cds gone"]);
@@ -146,29 +157,12 @@ fn an_endpoint_set_with_a_wrong_name_is_one_warning() {
 }
 
 #[test]
-fn a_cluster_that_comes_with_its_endpoints_is_no_reason_to_look_again() {
-    let catalog = Catalog::new();
-    put(&catalog, &Layer::Base, "cds a", &["eds gone"]);
-    put(&catalog, &group("g"), "cds b", &["eds gone-too"]);
-    let external = External::default();
-    let before = catalog.references(&external);
-    assert_eq!(before.missing.len(), 2);
-    for layer in [Layer::Base, group("g")] {
-        let mut changes = ChangeSet::new("test");
-        for (text, to) in [("cds new", &["eds new"][..]), ("eds new", &[])] {
-            let (type_url, resource) = resource(text, to);
-            changes.put(&layer, &type_url, Entry::new(resource, Origin::program("test")));
-        }
-        catalog.commit(changes);
-        assert!(Arc::ptr_eq(&before, &catalog.references(&external)), "{layer}");
-    }
-}
-
-#[test]
 fn any_layer_may_use_a_resource() {
     let catalog = Catalog::new();
     put(&catalog, &Layer::Base, "eds a", &[]);
     assert_eq!(unused(&found(&catalog)), [""; 0], "the clusters are in bootstraps");
+    put(&catalog, &Layer::Base, "cds c", &[]);
+    assert_eq!(unused(&found(&catalog)), ["eds a"]);
     put(&catalog, &Layer::Base, "cds c", &["eds c"]);
     put(&catalog, &Layer::Base, "eds c", &[]);
     assert_eq!(unused(&found(&catalog)), ["eds a"]);

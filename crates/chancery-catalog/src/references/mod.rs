@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use chancery_core::{ResourceName, Snapshot, TypeUrl};
+use chancery_core::{ResourceName, ResourceSet, Snapshot, TypeUrl};
 use chancery_proto::complete::Dangling;
 
 pub use self::near::NearMiss;
@@ -36,7 +36,7 @@ pub struct References {
     /// The targets that do not exist, by type and name.
     pub missing: Vec<MissingTarget>,
     /// The load assignments, route configurations and secrets that nothing refers to, but for those
-    /// that are a near miss of a missing target, or known from elsewhere. The first thousand.
+    /// that are a near miss of a missing target, or known from elsewhere. The first few hundred.
     pub unused: Vec<(TypeUrl, ResourceName)>,
     /// The number of the others, among which there may be such too.
     pub more_unused: usize,
@@ -73,6 +73,8 @@ pub(crate) struct ReferenceState {
     lists: Vec<(Audience, Arc<[Dangling]>)>,
     external: External,
     usage: Usage,
+    /// The sets that the names which may be meant are from.
+    near: Vec<Arc<ResourceSet>>,
     references: Arc<References>,
 }
 
@@ -90,7 +92,11 @@ impl ReferenceState {
         let same_lists =
             self.lists.len() == found.len() && self.lists.iter().zip(found).all(is_same);
         let same_usage = state.is_none_or(|state| !self.usage.follow(state));
-        if !(same_lists && same_usage && self.external.is_same(external)) {
+        let near = sets_of_near(found);
+        let same_near = self.near.len() == near.len()
+            && self.near.iter().zip(&near).all(|(before, now)| Arc::ptr_eq(before, now));
+        if !(same_lists && same_usage && same_near && self.external.is_same(external)) {
+            self.near = near;
             let list = |it: &Lacking| (it.audience.clone(), Arc::clone(&it.dangling));
             self.lists = found.iter().map(list).collect();
             self.external = external.clone();
@@ -106,19 +112,31 @@ impl ReferenceState {
         let missing: Vec<_> =
             targets.into_values().filter_map(|target| target.described(&mut near)).collect();
         let is_meant: BTreeSet<_> = missing.iter().filter_map(MissingTarget::unused_near).collect();
+        let of_group = |group: &Arc<str>| Audience { group: Some(Arc::clone(group)), node: None };
+        let groups = state.into_iter().flat_map(|state| state.groups.keys().map(of_group));
+        let audiences: Vec<_> = std::iter::once(Audience::default()).chain(groups).collect();
         let is_told = |(type_url, name): &(&TypeUrl, &ResourceName)| {
-            let of_group =
-                |group: &Arc<str>| Audience { group: Some(Arc::clone(group)), node: None };
-            let groups = state.into_iter().flat_map(|state| state.groups.keys().map(of_group));
-            let mut audiences = std::iter::once(Audience::default()).chain(groups);
             !is_meant.contains(&(type_url.short(), *name))
-                && !audiences.any(|it| self.external.knows(&it, name.as_str()))
+                && !audiences.iter().any(|it| self.external.knows(it, name.as_str()))
         };
         let mut all = self.usage.unused();
         let first = all.by_ref().take(MOST_UNUSED).filter(is_told);
         let unused = first.map(|(type_url, name)| (type_url.clone(), name.clone())).collect();
         References { missing, unused, more_unused: all.count() }
     }
+}
+
+/// The sets of the types that have missing names, by audience. If very many are missing, there are none:
+/// their near misses stay as they were when the last of them went missing.
+fn sets_of_near(found: &[Lacking]) -> Vec<Arc<ResourceSet>> {
+    if found.iter().map(|it| it.dangling.len()).sum::<usize>() > FEW_MISSING {
+        return Vec::new();
+    }
+    let types = |it: &Lacking| -> BTreeSet<TypeUrl> {
+        it.dangling.iter().map(|reference| reference.target.type_url.clone()).collect()
+    };
+    let sets = found.iter().flat_map(|it| types(it).into_iter().map(|of| it.snapshot.set(&of)));
+    sets.cloned().collect()
 }
 
 /// A missing target, by the short name of its type: the v2 form of a resource lacks what the resource
@@ -211,5 +229,8 @@ impl fmt::Display for MissingTarget {
     }
 }
 
+/// The number of references that lead nowhere up to which a change of names has all looked at again.
+const FEW_MISSING: usize = 100;
+
 /// The number of resources that nothing refers to that are listed.
-const MOST_UNUSED: usize = 1000;
+const MOST_UNUSED: usize = 200;

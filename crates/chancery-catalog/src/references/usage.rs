@@ -53,6 +53,7 @@ impl Usage {
             nodes: state.nodes.clone(),
         };
         let before = std::mem::replace(&mut self.seen, now);
+        let could_be_used = CAN_BE_UNUSED.map(|api| self.could_be_used(api));
         let mut touched = Vec::new();
         self.content(&before.base, state.base(), &mut touched);
         let nothing = LayerContent::default();
@@ -68,7 +69,7 @@ impl Usage {
                 self.content(before, now, &mut touched);
             }
         }
-        let mut changed = false;
+        let mut changed = CAN_BE_UNUSED.map(|api| self.could_be_used(api)) != could_be_used;
         for key in touched {
             changed |= self.look_at(key);
         }
@@ -140,8 +141,11 @@ impl Usage {
     }
 }
 
+/// The APIs whose resources are there to be referred to.
+const CAN_BE_UNUSED: [Api; 3] = [Api::Eds, Api::Rds, Api::Sds];
+
 fn can_be_unused(api: Api) -> bool {
-    matches!(api, Api::Eds | Api::Rds | Api::Sds)
+    CAN_BE_UNUSED.contains(&api)
 }
 
 /// Returns true if something is counted under a hash. A count of nothing is forgotten.
