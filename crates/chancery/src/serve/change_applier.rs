@@ -105,7 +105,9 @@ impl ChangeApplier {
                 state.config_fault = None;
                 match state.file.is_missing() {
                     true => warn!("chancery.yaml is gone; the defaults are in force"),
-                    false => info!("chancery.yaml changed; its groups are in force"),
+                    false => {
+                        info!("chancery.yaml changed; its groups and external names are in force")
+                    }
                 }
                 if !restart.is_empty() {
                     warn!(keys = restart.join(", "), "a restart brings these keys into force");
