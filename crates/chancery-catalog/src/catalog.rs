@@ -24,10 +24,11 @@ use chancery_core::Snapshot;
 use crate::audience::Audience;
 use crate::changes::{ChangeSet, Hold};
 use crate::content::LayerContent;
-use crate::dangling::{DanglingReference, DanglingReferences};
 use crate::entry::{Entry, Form, Key};
+use crate::external::External;
 use crate::history::History;
 use crate::layer::Layer;
+use crate::references::{Lacking, ReferenceState, References};
 use crate::revision::{ContentHash, Reassigned, Revision};
 use crate::state::{CatalogState, LayerState, OverlayNames};
 use crate::view::{Place, Slot, View};
@@ -63,6 +64,8 @@ struct Shared {
     /// Held by a commit, so that there is one at a time.
     writer: Mutex<()>,
     inner: Mutex<Inner>,
+    /// Taken while no other lock is held.
+    references: Mutex<ReferenceState>,
 }
 
 #[derive(Default)]
@@ -73,7 +76,6 @@ struct Inner {
     /// The revision that was finished last.
     revision: Option<Arc<Revision>>,
     views: ViewCache,
-    dangling: DanglingReferences,
 }
 
 /// A question that was noted.
@@ -232,37 +234,35 @@ impl Catalog {
         })
     }
 
-    /// The references that lead nowhere, each named once, for every audience that was asked for,
-    /// and every group; and for base, if there are no groups to complete it (S-103).
+    /// The references that lead nowhere for an audience that was asked for, or a group; or for base, if
+    /// there are no groups to complete it (S-103). And the resources that nothing refers to.
     ///
     /// The same `Arc` comes back until one of them changes.
-    pub fn dangling(&self) -> Arc<BTreeSet<String>> {
-        self.look_for_dangling().texts
-    }
-
-    /// The same references as values.
-    pub fn dangling_references(&self) -> Vec<DanglingReference> {
-        self.look_for_dangling().references()
-    }
-
-    fn look_for_dangling(&self) -> DanglingReferences {
+    pub fn references(&self, external: &External) -> Arc<References> {
         let groups = self.groups();
-        let of_group = |name: &Arc<str>| Audience { group: Some(Arc::clone(name)), node: None };
-        let wanted: Vec<Audience> = match groups.is_empty() {
-            true => vec![Audience::default()],
-            false => groups.iter().map(of_group).collect(),
-        };
-        for audience in &wanted {
-            self.view(audience);
+        for name in groups.iter() {
+            self.view(&Audience { group: Some(Arc::clone(name)), node: None });
         }
-        let views = self.lock().views.made();
+        let base = Audience::default();
+        let (mut views, root, newest) = {
+            let inner = self.lock();
+            let root = inner.history.serving(&base).and_then(|state| state.root.clone());
+            (inner.views.made(), root, inner.history.newest().cloned())
+        };
+        // Nobody is said to have asked for base, so that groups which come later complete it.
+        if groups.is_empty() && !views.iter().any(|(audience, _)| *audience == base) {
+            views.extend(root.map(|root| (base, root)));
+        }
         let found = views.into_iter().filter(|(_, view)| !view.dangling.is_empty());
-        let found = found.map(|(audience, view)| (audience, Arc::clone(&view.dangling)));
-        let found = found.collect();
-        let before = self.lock().dangling.clone();
-        let dangling = before.follow(found);
-        self.lock().dangling = dangling.clone();
-        dangling
+        let found = found.map(|(audience, view)| Lacking {
+            audience,
+            dangling: Arc::clone(&view.dangling),
+            snapshot: Arc::clone(&view.snapshot),
+        });
+        let found: Vec<_> = found.collect();
+        let state = &self.0.references;
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.follow(&found, newest.as_deref(), external)
     }
 
     fn last_good(&self) -> Vec<(Layer, Arc<LayerContent>)> {

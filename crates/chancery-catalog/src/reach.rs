@@ -3,7 +3,7 @@
 //!
 //! A resource touches its own key, those of its aliases, and those it refers to: a load assignment
 //! is generated for a cluster, and a reference leads nowhere, because of what is under these keys
-//! and nothing else. So where the reach of a small overlay and a step of the view under it have no
+//! and nothing else; of a federated name the authority counts too. So where the reach of a small overlay and a step of the view under it have no
 //! key in common, the overlay changes the same as before.
 //!
 //! Keys are compared by their hashes. If two keys have the same hash, a view is made anew in vain.
@@ -81,12 +81,23 @@ fn add(keys: &mut Vec<u64>, key: &Key, resources: [Option<&Arc<Resource>>; 2]) -
         keys.extend(links.map(|link| hash(&link.type_url, &link.name)));
     }
     keys.push(hash(&key.type_url, &key.name));
+    let links = resources.into_iter().flatten().flat_map(|resource| &resource.facts().links);
+    let names = links.map(|link| &link.name).chain([&key.name]);
+    keys.extend(names.filter_map(authority));
     (keys.len() <= MOST_KEYS).then_some(())
 }
 
-fn hash(type_url: &TypeUrl, name: &ResourceName) -> u64 {
+/// The hash of a key.
+pub(crate) fn hash(type_url: &TypeUrl, name: &ResourceName) -> u64 {
     let seed = xxh3_64_with_seed(type_url.as_str().as_bytes(), 0);
     xxh3_64_with_seed(name.as_str().as_bytes(), seed)
+}
+
+/// The hash of the authority of a federated name: a reference may lead nowhere because something of its
+/// authority is published.
+fn authority(name: &ResourceName) -> Option<u64> {
+    let authority = name.xdstp()?.authority;
+    Some(xxh3_64_with_seed(authority.as_bytes(), AUTHORITY))
 }
 
 fn resource<'a>(snapshot: &'a Snapshot, key: &Key) -> Option<&'a Arc<Resource>> {
@@ -95,3 +106,6 @@ fn resource<'a>(snapshot: &'a Snapshot, key: &Key) -> Option<&'a Arc<Resource>> 
 
 /// The number of keys beyond which a view is made anew.
 const MOST_KEYS: usize = 1024;
+
+/// Tells the hashes of authorities from those of keys.
+const AUTHORITY: u64 = 1;

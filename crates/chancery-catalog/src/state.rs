@@ -117,6 +117,11 @@ impl CatalogState {
         }
     }
 
+    /// The content of base.
+    pub(crate) fn base(&self) -> &Arc<LayerContent> {
+        &self.base
+    }
+
     /// All layers, held back or not.
     pub(crate) fn layers(&self) -> impl Iterator<Item = Layer> {
         let groups = self.groups.keys().map(|name| Layer::Group(Arc::clone(name)));
@@ -204,6 +209,12 @@ impl OverlayNames {
 impl fmt::Debug for OverlayNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+impl Overlay {
+    pub(crate) fn content(&self) -> &LayerContent {
+        &self.0
     }
 }
 

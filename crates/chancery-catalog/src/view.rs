@@ -177,8 +177,8 @@ impl View {
         let mut whole = parent.as_ref().map(|parent| parent.complete()).unwrap_or_default();
         let turn = whole.dangling_revision();
         let changed = write_over(&mut whole, &own);
-        let before = before.map(|before| &before.snapshot);
-        let snapshot = match (&parent, before) {
+        let shown = before.map(|before| &before.snapshot);
+        let snapshot = match (&parent, shown) {
             (Some(parent), Some(before)) if !changed && *before == parent.snapshot => {
                 Arc::clone(before)
             }
@@ -187,7 +187,7 @@ impl View {
         };
         let dangling = match &parent {
             Some(parent) if whole.dangling_revision() == turn => Arc::clone(&parent.dangling),
-            _ => whole.dangling().collect(),
+            parent => dangling_of(&whole, [parent.as_deref(), before.map(|it| &**it)]),
         };
         Self::with_whole(whole, snapshot, dangling, own, parent)
     }
@@ -204,7 +204,7 @@ impl View {
         };
         let dangling = match whole.dangling_revision() == turn {
             true => Arc::clone(&self.dangling),
-            false => whole.dangling().collect(),
+            false => dangling_of(&whole, [Some(self), None]),
         };
         Self::with_whole(whole, snapshot, dangling, own, parent)
     }
@@ -248,6 +248,16 @@ impl ViewStep {
     /// The keys, if the step is from that view.
     fn keys_from(&self, view: &Arc<View>) -> Option<&KeySet> {
         std::ptr::eq(self.from.as_ptr(), Arc::as_ptr(view)).then_some(&self.keys)
+    }
+}
+
+/// The references of a state that lead nowhere: the list of one of these views, if it says the same. A
+/// cluster that comes with its endpoints lacks them between two edits.
+fn dangling_of(whole: &Complete, known: [Option<&View>; 2]) -> Arc<[Dangling]> {
+    let says_same = |view: &&View| whole.dangling().eq(view.dangling.iter().cloned());
+    match known.into_iter().flatten().find(says_same) {
+        Some(view) => Arc::clone(&view.dangling),
+        None => whole.dangling().collect(),
     }
 }
 
@@ -320,3 +330,57 @@ fn is_same(old: &Slot, new: &Slot) -> bool {
 const FEW: usize = 16;
 /// An overlay is small beside a view that holds so many times its resources.
 const MANY_TIMES: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use chancery_core::{Facts, Link, Resource, TypeUrl};
+
+    use super::*;
+    use crate::entry::{Entry, Origin};
+    use crate::layer::Layer;
+
+    fn url(short: &str) -> TypeUrl {
+        TypeUrl::known().find(|type_url| type_url.short() == short).unwrap()
+    }
+
+    /// A layer with clusters that wait for endpoints, and with some of the endpoints.
+    fn layer(clusters: &[&str], endpoints: &[&str]) -> Slot {
+        let mut content = LayerContent::default();
+        let mut put = |short: &str, name: &str, links| {
+            let facts = Facts { links, ..Facts::default() };
+            let body = format!("{short} {name}").into_bytes();
+            let resource = Resource::new(name.parse().unwrap(), body.into()).with_facts(facts);
+            let key = Key::of(&url(short), &resource);
+            content.set(&Layer::Base, key, Some(Entry::new(resource, Origin::program("test"))));
+        };
+        for name in clusters {
+            let link = |name: &str| Link {
+                type_url: url("eds"),
+                name: name.parse().unwrap(),
+                aggregated: true,
+            };
+            put("cds", name, vec![link(name)]);
+        }
+        endpoints.iter().for_each(|name| put("eds", name, Vec::new()));
+        Some(Arc::new(content))
+    }
+
+    #[test]
+    fn a_cluster_that_comes_with_its_endpoints_changes_nothing_that_is_missing() {
+        let base = View::of(Place::Inner, layer(&["a"], &[]), None, None);
+        let own = layer(&["b"], &[]);
+        let over = |base: &Arc<View>, own: &Slot, before: Option<&Arc<View>>| {
+            View::of(Place::Inner, own.clone(), Some(Arc::clone(base)), before)
+        };
+        let group = over(&base, &own, None);
+        assert_eq!((base.dangling.len(), group.dangling.len()), (1, 2));
+        let next = View::of(Place::Inner, layer(&["a", "c"], &["c"]), None, Some(&base));
+        assert!(Arc::ptr_eq(&base.dangling, &next.dangling));
+        let of_group = over(&next, &own, Some(&group));
+        assert!(Arc::ptr_eq(&group.dangling, &of_group.dangling));
+        let own = layer(&["b", "d"], &["d"]);
+        assert!(Arc::ptr_eq(&group.dangling, &over(&next, &own, Some(&of_group)).dangling));
+        let lacking = View::of(Place::Inner, layer(&["a", "c"], &[]), None, Some(&next));
+        assert_eq!(lacking.dangling.len(), 2);
+    }
+}

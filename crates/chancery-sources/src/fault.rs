@@ -256,17 +256,8 @@ impl Warning {
     /// A warning about a whole file or directory.
     pub(crate) fn of_file(code: &'static str, file: &Path, message: impl Into<String>) -> Self {
         let file = Some(file.to_owned());
-        Self { file, ..Self::general(code, message) }
-    }
-
-    fn general(code: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { file: None, line: None, column: None, message, code, resource: None }
-    }
-
-    /// A warning about a reference that leads nowhere.
-    pub(crate) fn dangling(message: impl Into<String>) -> Self {
-        Self::general("dangling-reference", message)
+        Self { file, line: None, column: None, message, code, resource: None }
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod support;
 
+use chancery_catalog::External;
 use chancery_core::TypeUrl;
 use chancery_sources::{Directory, Options};
 
@@ -126,19 +127,24 @@ fn resources_are_offered_under_their_v2_types_if_asked_to() {
     assert_eq!(snapshot.set(&TypeUrl::new("envoy.api.v2.Cluster")).len(), 2);
 }
 
+/// The texts of the targets that are missing for somebody.
+fn missing(directory: &mut Directory) -> Vec<String> {
+    directory.load();
+    let references = directory.catalog().references(&External::default());
+    references.missing.iter().map(ToString::to_string).collect()
+}
+
 #[test]
-fn references_that_lead_nowhere_are_told_once_per_change() {
+fn references_that_lead_nowhere_are_found_after_each_load() {
     // S-103
     let tree = Tree::with(&[("a.yaml", ROUTES)]);
     let mut directory = tree.directory();
-    let report = directory.load();
-    let told: Vec<_> = report.warnings.iter().map(ToString::to_string).collect();
+    let told = missing(&mut directory);
     assert!(told.len() == 1 && told[0].contains("`elsewhere`"), "{told:?}");
-    assert_eq!(directory.load().warnings, []);
     tree.write("b.yaml", &cluster("elsewhere", 1));
-    assert_eq!(directory.load().warnings, []);
+    assert_eq!(missing(&mut directory), [""; 0]);
     tree.remove("b.yaml");
-    assert_eq!(directory.load().warnings.len(), 1);
+    assert_eq!(missing(&mut directory), told);
 }
 
 #[test]
@@ -146,8 +152,7 @@ fn what_a_group_adds_to_base_leads_somewhere() {
     // S-103
     let tree = Tree::with(&[("a.yaml", ROUTES), ("groups/g/b.yaml", &cluster("elsewhere", 1))]);
     let mut directory = tree.directory();
-    assert_eq!(directory.load().warnings, []);
+    assert_eq!(missing(&mut directory), [""; 0]);
     directory.catalog().snapshot(None, None).unwrap();
-    let report = directory.load();
-    assert_eq!(report.warnings.len(), 1, "now that somebody sees base alone");
+    assert_eq!(missing(&mut directory).len(), 1, "now that somebody sees base alone");
 }

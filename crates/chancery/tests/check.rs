@@ -78,11 +78,14 @@ fn nothing_wrong_is_0_and_so_are_warnings_unless_they_are_denied() {
                  route: {cluster: b}}]}]\n";
     let (code, told) = check(&[("a.yaml", route)], &[]);
     assert_eq!(code, Some(0), "{told}");
-    let line = "warning[dangling-reference]: rds `a` refers to cds `b`, which does not exist\n --> \
-                DIR/a.yaml:1:1\nhelp: add cds `b`, or ignore this if the bootstrap of the client has it\n";
+    let line = "warning[dangling-reference]: rds `a` refers to cds `b`, which does not exist; if the \
+                clients have it from elsewhere, write `external: [b]` in chancery.yaml\n --> \
+                DIR/a.yaml:1:1\n";
     assert!(told.starts_with(line), "{told}");
     let (code, told) = check(&[("a.yaml", route)], &["--deny", "dangling-reference"]);
     assert_eq!(code, Some(1), "{told}");
+    let external = [("a.yaml", route), ("chancery.yaml", "external: [b]\n")];
+    assert!(check(&external, &[]).1.starts_with("0 errors, 0 warnings"));
     let (code, told) = check(&[("a.yaml", route)], &["--allow", "dangling-reference"]);
     assert_eq!((code, told.as_str()), (Some(0), "0 errors, 0 warnings (1 file, 1 resource)\n"));
 }

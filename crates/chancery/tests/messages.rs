@@ -117,7 +117,8 @@ fn checked(path: &str, severity: &str, with_column: bool) -> Vec<(String, String
     let lines = String::from_utf8(told).unwrap();
     let findings = lines.lines().map(|line| serde_json::from_str(line).unwrap());
     let rules = findings.filter(|it: &serde_json::Value| {
-        it["code"].as_str().unwrap().starts_with("rule/") && it["severity"] == severity
+        let code = it["code"].as_str().unwrap();
+        (code.starts_with("rule/") || code.starts_with("envoy/")) && it["severity"] == severity
     });
     let mut all: Vec<_> = rules
         .map(|it| {
@@ -143,13 +144,13 @@ fn check_and_serve_say_the_same_of_messages() {
         .map(|(sentence, rest)| (rest.lines().next().unwrap().to_owned(), sentence.to_owned()))
         .collect();
     served.sort();
-    assert_eq!(served.len(), 3, "{told}");
+    assert_eq!(served.len(), 4, "{told}");
     assert_eq!(served, checked(path, "error", true));
 
     dir_write(&dir, "chancery.yaml", WARN);
     assert_eq!(checked(path, "error", true), []);
     let warned = checked(path, "warning", false);
-    assert_eq!(warned.len(), 6, "{warned:?}");
+    assert_eq!(warned.len(), 7, "{warned:?}");
     let mut server = Server::start(&dir, &[]);
     for (place, sentence) in warned {
         assert!(server.log_has(&format!("{place}: {sentence}")));

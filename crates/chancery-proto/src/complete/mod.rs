@@ -26,7 +26,7 @@
 use std::sync::Arc;
 
 use chancery_core::{Api, Resource, ResourceName, Snapshot, TypeUrl};
-use imbl::OrdSet;
+use imbl::{OrdMap, OrdSet};
 
 mod references;
 
@@ -44,6 +44,8 @@ pub struct Complete {
     generated: OrdSet<ResourceKey>,
     /// The other targets of references that do not exist.
     missing: OrdSet<ResourceKey>,
+    /// The authorities of the resources that were published, each with the number of them.
+    authorities: OrdMap<Box<str>, usize>,
     /// The number of edits that may have changed the dangling references.
     revision: u64,
 }
@@ -67,7 +69,8 @@ impl Complete {
         if old.as_ref() == Some(&resource) {
             return false;
         }
-        self.generated.remove(&key);
+        let was_generated = self.generated.remove(&key).is_some();
+        self.revision += u64::from(was_generated);
         self.snapshot.insert(type_url, Arc::clone(&resource));
         // Most edits change neither aliases nor references, so no target has to be looked up.
         if !old.as_deref().is_some_and(|old| has_same_links(old, &resource)) {
@@ -85,16 +88,38 @@ impl Complete {
         true
     }
 
-    /// The references whose targets do not exist, in the order of the targets. A glob collection
-    /// may be empty, so a reference to one is never dangling.
+    /// The references whose targets nobody published, in the order of the targets, the load
+    /// assignments last: in their place clients get empty ones.
+    ///
+    /// References to what may well exist elsewhere are left out: a target that comes from another
+    /// source than this server (`api_config_source`), one of an authority of which nothing was
+    /// published, and a glob collection, which may be empty.
     pub fn dangling(&self) -> impl Iterator<Item = Dangling> + '_ {
-        let references = self.missing.iter().flat_map(|target| self.references_to(target));
-        references.filter_map(Reference::dangling)
+        let targets = self.missing.iter().chain(&self.generated);
+        let own = targets.filter(|(_, name)| !self.is_foreign(name));
+        own.flat_map(|target| self.references_to(target)).filter_map(Reference::dangling)
     }
 
     /// A number that changes with every edit that may have changed [`dangling`](Self::dangling).
     pub fn dangling_revision(&self) -> u64 {
         self.revision
+    }
+
+    /// Returns true if a name is of an authority of which nothing was published.
+    fn is_foreign(&self, name: &ResourceName) -> bool {
+        authority(name).is_some_and(|authority| !self.authorities.contains_key(authority))
+    }
+
+    /// Counts a published resource that came or went.
+    fn count_authority(&mut self, name: &ResourceName, is_there: bool) {
+        let Some(authority) = authority(name) else { return };
+        let before = self.authorities.get(authority).copied().unwrap_or_default();
+        let now = if is_there { before + 1 } else { before.saturating_sub(1) };
+        match now {
+            0 => drop(self.authorities.remove(authority)),
+            now => drop(self.authorities.insert(authority.into(), now)),
+        }
+        self.revision += u64::from(before == 0 || now == 0);
     }
 
     /// The published resource of that name; a generated one is not returned.
@@ -106,6 +131,9 @@ impl Complete {
     /// Takes over the references and aliases of a resource that was added, replaced or removed, and
     /// updates every target they touch.
     fn replace_links(&mut self, key: ResourceKey, old: Option<&Resource>, new: Option<&Resource>) {
+        if old.is_some() != new.is_some() {
+            self.count_authority(&key.1, new.is_some());
+        }
         let mut touched = Vec::new();
         if let Some(old) = old {
             for reference in Reference::all(&key, old) {
@@ -136,21 +164,21 @@ impl Complete {
     fn update_target(&mut self, target: &ResourceKey) {
         let lacks = !target.1.is_glob() && self.is_referred_to(target) && !self.exists(target);
         let (type_url, name) = target;
-        if type_url.api() != Api::Eds {
-            let noted = self.missing.contains(target);
-            match (lacks, noted) {
-                (true, false) => drop(self.missing.insert(target.clone())),
-                (false, true) => drop(self.missing.remove(target)),
-                _ => {}
-            }
-            // A target that stays missing counts too: another resource may refer to it now.
-            self.revision += u64::from(lacks || noted);
-        } else if lacks && !self.generated.contains(target) {
+        let is_generated = type_url.api() == Api::Eds;
+        let noted = if is_generated { &mut self.generated } else { &mut self.missing };
+        let was_lacking = noted.contains(target);
+        match (lacks, was_lacking) {
+            (true, false) => drop(noted.insert(target.clone())),
+            (false, true) => drop(noted.remove(target)),
+            _ => {}
+        }
+        if is_generated && lacks && !was_lacking {
             self.snapshot.insert(type_url, empty_assignment(name));
-            self.generated.insert(target.clone());
-        } else if !lacks && self.generated.remove(target).is_some() {
+        } else if is_generated && !lacks && was_lacking {
             self.snapshot.remove(type_url, name);
         }
+        // A target that stays missing counts too: another resource may refer to it now.
+        self.revision += u64::from(lacks || was_lacking);
     }
 
     fn is_referred_to(&self, target: &ResourceKey) -> bool {
@@ -168,6 +196,11 @@ impl Complete {
         let from = self.references.range(Reference::before(target)..);
         from.take_while(move |reference| reference.target == *target)
     }
+}
+
+/// The authority of a federated name, if it names one.
+fn authority(name: &ResourceName) -> Option<&str> {
+    name.xdstp().map(|parts| parts.authority).filter(|authority| !authority.is_empty())
 }
 
 /// Returns true if two resources of one name have the same aliases and references.

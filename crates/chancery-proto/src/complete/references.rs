@@ -2,9 +2,8 @@
 //! exist.
 //!
 //! A route to a cluster that does not exist fails requests, and a listener whose routes never come
-//! does not start. But a client may have the target from another place (its bootstrap, another
-//! server), which cannot be seen from here. So a dangling reference is reported and does not hold
-//! back the change ([S-103](https://github.com/grpc/proposal/blob/master/A74-xds-config-tears.md)).
+//! does not start. But a client may have the target from its bootstrap, which cannot be seen from here.
+//! So a dangling reference is reported and does not hold back the change ([S-103](https://github.com/grpc/proposal/blob/master/A74-xds-config-tears.md)).
 //!
 //! This module does not decide which references dangle: [`Complete`](super::Complete) does.
 
@@ -54,7 +53,11 @@ impl Reference {
     }
 
     /// The public form of this reference, for a target that does not exist.
+    /// `None` for one that comes from another source than this server.
     pub(crate) fn dangling(&self) -> Option<Dangling> {
+        if !self.aggregated {
+            return None;
+        }
         let (type_url, name) = self.from.clone()?;
         let (target_type, target) = self.target.clone();
         let target = Link { type_url: target_type, name: target, aggregated: self.aggregated };
@@ -63,15 +66,10 @@ impl Reference {
 }
 
 impl Dangling {
-    /// Advice for the operator.
-    pub fn hint(&self) -> String {
-        let short = self.target.type_url.short();
-        let elsewhere = match (self.target.name.xdstp(), self.target.type_url.api()) {
-            (Some(parts), _) => format!("the server of authority `{}` has it", parts.authority),
-            (None, Api::Cds) => "the bootstrap of the client has it".to_owned(),
-            (None, _) => "another server has it".to_owned(),
-        };
-        format!("add {short} `{}`, or ignore this if {elsewhere}", self.target.name)
+    /// Returns true if clients get an empty load assignment in place of the target (S-101), so that
+    /// the cluster has no endpoints.
+    pub fn is_filled(&self) -> bool {
+        self.target.type_url.api() == Api::Eds
     }
 }
 
@@ -102,14 +100,7 @@ mod tests {
         // S-103
         let found = dangling("cds", "b");
         assert_eq!(found.to_string(), "rds `r` refers to cds `b`, which does not exist");
-        assert_eq!(
-            found.hint(),
-            "add cds `b`, or ignore this if the bootstrap of the client has it"
-        );
-        let elsewhere = dangling("sds", "b").hint();
-        assert!(elsewhere.contains("another server"), "{elsewhere}");
-        let federated = "xdstp://auth-b/envoy.config.cluster.v3.Cluster/b"; // S-116
-        let federated = dangling("cds", federated).hint();
-        assert!(federated.ends_with("if the server of authority `auth-b` has it"));
+        assert!(!found.is_filled());
+        assert!(dangling("eds", "b").is_filled());
     }
 }

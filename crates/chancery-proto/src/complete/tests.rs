@@ -47,7 +47,8 @@ fn a_v2_cluster_gets_one_of_v2() {
     let eds = TypeUrl::new("envoy.api.v2.ClusterLoadAssignment");
     assert!(all.snapshot().set(&eds).get("a").is_some());
     assert_eq!(all.snapshot().len(), 2);
-    assert_eq!(all.dangling().count(), 0);
+    let told: Vec<_> = all.dangling().map(|it| (it.is_filled(), it.target.name)).collect();
+    assert_eq!(told, [(true, "a".parse().unwrap())], "an empty one is made, and not in silence");
 }
 
 fn url(short: &str) -> TypeUrl {
@@ -83,6 +84,43 @@ fn aliases_are_found_and_collections_may_be_empty() {
     assert_eq!(targets(&all), ["b"], "another goes by that name");
     all.remove(&url("cds"), &"z".parse().unwrap());
     assert_eq!(targets(&all), ["also", "b"]);
+}
+
+#[test]
+fn names_of_foreign_authorities_are_known_elsewhere() {
+    // S-116
+    let name = |authority: &str, name: &str| {
+        format!("xdstp://{authority}/envoy.config.cluster.v3.Cluster/{name}")
+    };
+    let (own, other) = (name("own", "a"), name("other", "a"));
+    let mut all = Complete::new();
+    all.insert(
+        &url("rds"),
+        with(&[("cds", &own), ("cds", &other), ("cds", &name("", "a"))], "r", &[]),
+    );
+    let targets = |all: &Complete| -> Vec<_> {
+        all.dangling().map(|dangling| dangling.target.name.to_string()).collect()
+    };
+    assert_eq!(targets(&all), [name("", "a")], "nothing is of the others");
+    let before = all.dangling_revision();
+    all.insert(&url("cds"), with(&[], &name("own", "b"), &[]));
+    assert_eq!(targets(&all), [name("", "a"), own]);
+    assert_ne!(all.dangling_revision(), before);
+    let before = all.dangling_revision();
+    all.insert(&url("cds"), with(&[("eds", "x")], &name("own", "b"), &[]));
+    all.remove(&url("cds"), &name("own", "b").parse().unwrap());
+    assert_eq!(targets(&all), [name("", "a")]);
+    assert_ne!(all.dangling_revision(), before);
+}
+
+#[test]
+fn what_comes_from_another_server_is_known_there() {
+    let link = Link { type_url: url("rds"), name: "r".parse().unwrap(), aggregated: false };
+    let facts = Facts { links: vec![link], ..Facts::default() };
+    let listener = Resource::new("l".parse().unwrap(), Bytes::new()).with_facts(facts);
+    let mut all = Complete::new();
+    all.insert(&url("lds"), listener.into());
+    assert_eq!(all.dangling().count(), 0);
 }
 
 /// The expected result, from a look at all resources: the references to unpublished names.
@@ -133,9 +171,9 @@ proptest! {
             for ((type_url, _), resource) in &written {
                 wanted.insert(type_url, Arc::clone(resource));
             }
-            let (made, mut lacking): (Vec<_>, Vec<_>) =
-                missing(&wanted).into_iter().partition(|(.., link)| link.type_url.api() == Api::Eds);
-            for (.., link) in made {
+            let mut lacking = missing(&wanted);
+            let made = lacking.iter().filter(|(.., link)| link.type_url.api() == Api::Eds);
+            for (.., link) in made.cloned().collect::<Vec<_>>() {
                 wanted.insert(&link.type_url, empty_assignment(&link.name));
             }
             prop_assert_eq!(all.snapshot(), &wanted);

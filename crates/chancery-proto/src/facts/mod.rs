@@ -2,8 +2,9 @@
 //!
 //! A body is walked completely, through every `Any`, because a reference can stand anywhere: a
 //! secret in a transport socket in a match list, a cluster in a route in a listener. The message
-//! around a name decides if it is a reference, for v3 and v2 alike: [`SOURCED`], [`NAMED`] and two
-//! more.
+//! around a name decides if it is a reference, for v3 and v2 alike: those of [`references::TABLE`], and
+//! clusters that wait for their endpoints. The clusters of the server of a `ConfigSource` are none,
+//! because a client has to know them from its bootstrap.
 //!
 //! This module does not check that targets exist; [`crate::complete`] does. Names that depend on a
 //! request (`cluster_header`, scoped routes, virtual hosts) are not references.
@@ -14,30 +15,73 @@ use std::sync::LazyLock;
 use chancery_core::{Api, Facts, Link, ResourceName, TypeUrl};
 use prost::Message;
 use prost_reflect::{
-    DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value,
+    DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, ReflectMessage, Value,
 };
 use xxhash_rust::xxh3::xxh3_128;
 
+use self::references::{ReferenceField, Source, Target};
 use crate::walk::{message_in, text_in, texts_in, value_in, walk};
 use crate::wire::fields::Fields;
 use crate::{canonical, sensitive};
 
+mod references;
+
 /// The facts of a resource of this type with this body. It is not searched for private keys, which
 /// whoever has its bytes does faster (`resource`).
 pub(crate) fn facts(type_url: &TypeUrl, message: &DynamicMessage) -> Facts {
-    let mut links = Links { v2: is_v2(type_url), found: BTreeSet::new() };
+    // A route configuration names the same cluster in many routes.
+    let mut found = BTreeSet::new();
+    let mut add = |_: &str, link| {
+        found.insert(link);
+    };
+    let mut links = Links::new(type_url, &mut add);
     let mut is_sensitive = false;
-    walk(message, &mut |_, message| {
-        reference(message, &mut links);
+    walk(message, &mut |path, message| {
+        references_of(path, message, &mut links);
         is_sensitive = is_sensitive || sensitive::withheld_by_meaning(message).is_some();
     });
     Facts {
-        links: links.found.into_iter().map(link).collect(),
+        links: found.into_iter().map(link).collect(),
         hosts: if type_url.api() == Api::Vhds { hosts(message) } else { Vec::new() },
         vhds: if type_url.api() == Api::Rds { vhds(message) } else { None },
         reports_to_server: is_own_server(message_in(message, LOAD_SERVER)),
         sensitive: is_sensitive,
     }
+}
+
+/// The references that requests follow: to routes, clusters and endpoints, and not to the services that
+/// a data plane may call beside them.
+pub(crate) fn path_links(type_url: &TypeUrl, message: &DynamicMessage) -> Vec<Link> {
+    let mut found = BTreeSet::new();
+    let mut add = |_: &str, link| {
+        found.insert(link);
+    };
+    let mut links = Links { paths_only: true, ..Links::new(type_url, &mut add) };
+    walk(message, &mut |path, message| references_of(path, message, &mut links));
+    found.into_iter().map(link).collect()
+}
+
+/// The paths of the fields with a reference to a resource, so many at most.
+pub(crate) fn places_of(
+    type_url: &TypeUrl,
+    message: &DynamicMessage,
+    target: (&TypeUrl, &ResourceName),
+    most: usize,
+) -> Vec<String> {
+    let mut places = Vec::new();
+    let mut api_source = None;
+    walk(message, &mut |path, message| {
+        let mut add = |field: &str, (type_url, name, _): (TypeUrl, ResourceName, bool)| {
+            if places.len() < most && (&type_url, &name) == target {
+                let dot = if path.is_empty() { "" } else { "." };
+                places.push(format!("{path}{dot}{field}"));
+            }
+        };
+        let mut links = Links { api_source: api_source.take(), ..Links::new(type_url, &mut add) };
+        references_of(path, message, &mut links);
+        api_source = links.api_source;
+    });
+    places
 }
 
 /// The reader of the facts that the client's machine needs about bodies of one type. These are
@@ -91,98 +135,41 @@ pub(crate) fn is_v2(type_url: &TypeUrl) -> bool {
 }
 
 /// Adds the references of this one message. Messages inside of it are visited separately.
-fn reference(message: &DynamicMessage, links: &mut Links) {
+fn references_of(path: &str, message: &DynamicMessage, links: &mut Links<'_>) {
     let descriptor = message.descriptor();
     let is = descriptor.full_name();
-    if let Some((_, api, name, source)) = SOURCED.iter().find(|(known, ..)| *known == is) {
-        links.add(*api, text_in(message, name), message, source);
-    } else if let Some((_, api, name)) = NAMED.iter().find(|(known, ..)| *known == is) {
-        for name in texts_in(message, name) {
-            links.insert(*api, name, true);
+    if let Some(row) = references::of(is) {
+        if links.follows(row, path) {
+            links.add_row(row, message);
         }
     } else if CLUSTERS.contains(&is) {
         load_assignment(message, links);
-    } else {
-        extension_config(message, links);
+    } else if API_SOURCES.contains(&is) {
+        links.api_source = Some(format!("{path}."));
     }
 }
 
 const CLUSTERS: [&str; 2] = ["envoy.config.cluster.v3.Cluster", "envoy.api.v2.Cluster"];
 
-/// Messages that name a resource and its source: the message, the API of the target, the field with
-/// the name, the field with the source.
-static SOURCED: [(&str, Api, &str, &str); 5] = [
-    (
-        "envoy.config.endpoint.v3.LedsClusterLocalityConfig",
-        Api::Leds,
-        "leds_collection_name",
-        "leds_config",
-    ),
-    ("envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig", Api::Sds, "name", "sds_config"),
-    ("envoy.api.v2.auth.SdsSecretConfig", Api::Sds, "name", "sds_config"),
-    (
-        "envoy.extensions.filters.network.http_connection_manager.v3.Rds",
-        Api::Rds,
-        "route_config_name",
-        "config_source",
-    ),
-    (
-        "envoy.config.filter.network.http_connection_manager.v2.Rds",
-        Api::Rds,
-        "route_config_name",
-        "config_source",
-    ),
-];
+/// The sources that name a server of their own. The clusters of such a server are known to the client
+/// before any server is asked, so that they are in its bootstrap.
+const API_SOURCES: [&str; 2] =
+    ["envoy.config.core.v3.ApiConfigSource", "envoy.api.v2.core.ApiConfigSource"];
 
-/// Messages that name resources and nothing else: the message, the API of the targets, the field.
-/// For scoped routes, the listener with the scopes states the source of the routes.
-static NAMED: [(&str, Api, &str); 19] = [
-    ("envoy.config.route.v3.RouteAction", Api::Cds, "cluster"),
-    ("envoy.config.route.v3.RouteAction.RequestMirrorPolicy", Api::Cds, "cluster"),
-    ("envoy.config.route.v3.WeightedCluster.ClusterWeight", Api::Cds, "name"),
-    ("envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy", Api::Cds, "cluster"),
-    (
-        "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.WeightedCluster.ClusterWeight",
-        Api::Cds,
-        "name",
-    ),
-    ("envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig", Api::Cds, "cluster"),
-    ("envoy.extensions.filters.udp.udp_proxy.v3.Route", Api::Cds, "cluster"),
-    ("envoy.extensions.filters.network.thrift_proxy.v3.RouteAction", Api::Cds, "cluster"),
-    (
-        "envoy.extensions.filters.network.thrift_proxy.v3.WeightedCluster.ClusterWeight",
-        Api::Cds,
-        "name",
-    ),
-    (
-        "envoy.extensions.filters.network.redis_proxy.v3.RedisProxy.PrefixRoutes.Route",
-        Api::Cds,
-        "cluster",
-    ),
-    ("envoy.extensions.clusters.aggregate.v3.ClusterConfig", Api::Cds, "clusters"),
-    ("envoy.config.route.v3.ScopedRouteConfiguration", Api::Rds, "route_configuration_name"),
-    ("envoy.api.v2.route.RouteAction", Api::Cds, "cluster"),
-    ("envoy.api.v2.route.RouteAction.RequestMirrorPolicy", Api::Cds, "cluster"),
-    ("envoy.api.v2.route.WeightedCluster.ClusterWeight", Api::Cds, "name"),
-    ("envoy.config.filter.network.tcp_proxy.v2.TcpProxy", Api::Cds, "cluster"),
-    (
-        "envoy.config.filter.network.tcp_proxy.v2.TcpProxy.WeightedCluster.ClusterWeight",
-        Api::Cds,
-        "name",
-    ),
-    ("envoy.config.cluster.aggregate.v2alpha.ClusterConfig", Api::Cds, "clusters"),
-    ("envoy.api.v2.ScopedRouteConfiguration", Api::Rds, "route_configuration_name"),
-];
+/// The messages that name the cluster of a gRPC service, be it that of a source or another one.
+const GRPC_SERVICES: [&str; 2] =
+    ["envoy.config.core.v3.GrpcService.EnvoyGrpc", "envoy.api.v2.core.GrpcService.EnvoyGrpc"];
 
 /// Adds the load assignment for which a cluster of type EDS waits.
-fn load_assignment(cluster: &DynamicMessage, links: &mut Links) {
+fn load_assignment(cluster: &DynamicMessage, links: &mut Links<'_>) {
     if !is_eds(cluster) {
         return;
     }
     let Some(config) = message_in(cluster, "eds_cluster_config") else { return };
     let service = text_in(config, "service_name");
     let name = if service.is_empty() { text_in(cluster, "name") } else { service };
-    links.add(Api::Eds, name, config, "eds_config");
+    let target = Target::Api(Api::Eds);
+    links.add("eds_cluster_config", target, name, message_in(config, "eds_config"));
 }
 
 /// Returns true if the endpoints of a cluster are a resource of their own.
@@ -191,40 +178,82 @@ pub(crate) fn is_eds(cluster: &DynamicMessage) -> bool {
     value_in(cluster, "type").and_then(Value::as_enum_number) == Some(EDS)
 }
 
-/// Adds the extension of a filter that says `config_discovery`: it comes from ECDS under the name
-/// of the filter.
-fn extension_config(message: &DynamicMessage, links: &mut Links) {
-    if let Some(discovery) = message_in(message, "config_discovery")
-        && discovery.descriptor().full_name() == "envoy.config.core.v3.ExtensionConfigSource"
-    {
-        links.add(Api::Ecds, text_in(message, "name"), discovery, "config_source");
-    }
-}
-
-/// The links found so far, each once. A route configuration names the same cluster in many routes.
-struct Links {
+/// The references found in one body, one by one.
+struct Links<'a> {
     v2: bool,
-    found: BTreeSet<(TypeUrl, ResourceName, bool)>,
+    /// True if only those count that requests follow.
+    paths_only: bool,
+    /// The path of the last source with a server of its own, with a dot behind it.
+    api_source: Option<String>,
+    /// Is called with each reference, and the field of its message.
+    found: &'a mut dyn FnMut(&'static str, (TypeUrl, ResourceName, bool)),
 }
 
-impl Links {
-    /// Adds a link if `source`, a field of `message`, names a server. A file gives no link.
-    fn add(&mut self, api: Api, name: &str, message: &DynamicMessage, source: &str) {
-        match message_in(message, source).map(ConfigSource::of) {
-            Some(ConfigSource::Aggregated | ConfigSource::OwnServer) => {
-                self.insert(api, name, true)
+impl<'a> Links<'a> {
+    fn new(
+        type_url: &TypeUrl,
+        found: &'a mut dyn FnMut(&'static str, (TypeUrl, ResourceName, bool)),
+    ) -> Self {
+        Self { v2: is_v2(type_url), paths_only: false, api_source: None, found }
+    }
+
+    /// Returns true if a row counts for the message at that path.
+    fn follows(&self, row: &ReferenceField, path: &str) -> bool {
+        let is_of_source = || self.api_source.as_ref().is_some_and(|it| path.starts_with(it));
+        (row.is_path || !self.paths_only)
+            && !(GRPC_SERVICES.contains(&row.message) && is_of_source())
+    }
+
+    /// Adds the references of a message that has a row.
+    fn add_row(&mut self, row: &ReferenceField, message: &DynamicMessage) {
+        let source = match row.source {
+            Source::Same => None,
+            Source::Field(field) => Some(message_in(message, field)),
+            Source::Extension(field) => {
+                let Some(extension) = message_in(message, field) else { return };
+                Some(message_in(extension, "config_source"))
             }
-            Some(ConfigSource::OtherServer) => self.insert(api, name, false),
+        };
+        for name in names_in(message, row.field) {
+            match source {
+                None => self.insert(row.field, row.target, name, true),
+                Some(source) => self.add(row.field, row.target, name, source),
+            }
+        }
+    }
+
+    /// Adds a link if its source is a server. A file gives no link.
+    fn add(
+        &mut self,
+        field: &'static str,
+        target: Target,
+        name: &str,
+        source: Option<&DynamicMessage>,
+    ) {
+        match source.map(ConfigSource::of) {
+            Some(ConfigSource::Aggregated | ConfigSource::OwnServer) => {
+                self.insert(field, target, name, true)
+            }
+            Some(ConfigSource::OtherServer) => self.insert(field, target, name, false),
             Some(ConfigSource::Elsewhere) | None => {}
         }
     }
 
-    fn insert(&mut self, api: Api, name: &str, aggregated: bool) {
+    fn insert(&mut self, field: &'static str, target: Target, name: &str, aggregated: bool) {
         // No resource has an empty or malformed name. The client will refuse the message.
-        if let (Some(type_url), Ok(name)) = (type_of(api, self.v2), ResourceName::parse(name)) {
-            self.found.insert((type_url, name, aggregated));
+        if let (Some(type_url), Ok(name)) = (target.type_url(self.v2), ResourceName::parse(name)) {
+            (self.found)(field, (type_url, name, aggregated));
         }
     }
+}
+
+/// The texts in a field, repeated or not; of a map, its keys.
+fn names_in<'a>(message: &'a DynamicMessage, field: &str) -> impl Iterator<Item = &'a str> {
+    let keys = match value_in(message, field) {
+        Some(Value::Map(entries)) => Some(entries.keys().filter_map(MapKey::as_str)),
+        _ => None,
+    };
+    texts_in(message, field).chain(keys.into_iter().flatten())
 }
 
 fn link((type_url, name, aggregated): (TypeUrl, ResourceName, bool)) -> Link {

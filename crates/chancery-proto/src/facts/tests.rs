@@ -2,8 +2,12 @@
 
 use serde::de::DeserializeSeed;
 
+use self::not_references::NOT_REFERENCES;
+
 use super::*;
 use crate::schema::Schema;
+
+mod not_references;
 
 const CLUSTER: &str = "envoy.config.cluster.v3.Cluster";
 const LISTENER: &str = "envoy.config.listener.v3.Listener";
@@ -30,14 +34,169 @@ fn ads() -> serde_json::Value {
 }
 
 #[test]
-fn every_message_that_is_looked_for_exists() {
+fn every_field_that_is_looked_for_exists() {
     let schema = Schema::bundled();
-    let names = include_str!("mod.rs").split('"').skip(1).step_by(2);
-    let names: Vec<_> = names.filter(|text| text.starts_with("envoy.")).collect();
-    assert!(names.len() > 20);
-    for name in names.into_iter().filter(|name| !name.ends_with('.')) {
-        assert!(schema.message(name).is_some(), "{name}");
+    let mut messages = BTreeSet::new();
+    for row in references::TABLE {
+        assert!(messages.insert(row.message), "{} has two rows", row.message);
+        let message = schema.message(row.message).expect(row.message);
+        for field in source_field(row.source).into_iter().chain([row.field]) {
+            assert!(message.get_field_by_name(field).is_some(), "{} {field}", row.message);
+        }
+        if let Target::Message(name) = row.target {
+            assert!(schema.message(name).is_some(), "{name}");
+        }
+        assert!(references::of(row.message).is_some_and(|found| found.message == row.message));
     }
+    let names = CLUSTERS.iter().chain(&API_SOURCES).chain(&GRPC_SERVICES);
+    names.for_each(|name| assert!(schema.message(name).is_some(), "{name}"));
+}
+
+/// Newer descriptors may bring a field that names a resource. Somebody has to say then if it is a
+/// reference.
+#[test]
+fn every_field_that_may_name_a_resource_is_known_to_be_a_reference_or_not() {
+    let mut unknown = Vec::new();
+    let none: BTreeSet<_> =
+        NOT_REFERENCES.iter().flat_map(|(_, fields)| *fields).copied().collect();
+    let mut unused = none.clone();
+    for message in Schema::bundled().pool().all_messages().filter(|it| !it.is_map_entry()) {
+        let row = references::of(message.full_name());
+        for field in message.fields().filter(|field| may_name_a_resource(&message, field)) {
+            let is_in = |row: &ReferenceField| {
+                row.field == field.name() || source_field(row.source) == Some(field.name())
+            };
+            let name = format!("{} {}", message.full_name(), field.name());
+            unused.remove(name.as_str());
+            if row.is_some_and(is_in) == none.contains(name.as_str()) {
+                unknown.push(name);
+            }
+        }
+    }
+    assert!(
+        unknown.is_empty() && unused.is_empty(),
+        "neither a row of `facts/references.rs` nor in `facts/tests/not_references.rs`, or both: \
+         {unknown:#?}; in that list and no field: {unused:#?}"
+    );
+}
+
+/// The field that says where a target comes from, if there is one.
+fn source_field(source: Source) -> Option<&'static str> {
+    match source {
+        Source::Same => None,
+        Source::Field(field) | Source::Extension(field) => Some(field),
+    }
+}
+
+/// Returns true for the fields that look like references: by their names, as names of messages that
+/// are about resources, or as a source.
+fn may_name_a_resource(message: &MessageDescriptor, field: &FieldDescriptor) -> bool {
+    const FIELDS: [&str; 11] = [
+        "cluster",
+        "listener",
+        "secret",
+        "route_config",
+        "endpoint",
+        "virtual_host",
+        "scope",
+        "vhost",
+        "upstream_name",
+        "config_name",
+        "collection",
+    ];
+    const MESSAGES: [&str; 8] = [
+        "cluster",
+        "listener",
+        "secret",
+        "routeconfig",
+        "endpoint",
+        "vhost",
+        "virtualhost",
+        "extension",
+    ];
+    let of_message = message.name().to_lowercase();
+    match field.kind() {
+        Kind::Message(kind) if !kind.is_map_entry() => {
+            ["ConfigSource", "ExtensionConfigSource"].contains(&kind.name())
+        }
+        Kind::Message(entry) => {
+            let is_text = entry.fields().any(|field| field.kind() == Kind::String);
+            is_text && FIELDS.iter().any(|word| field.name().contains(word))
+        }
+        Kind::String => {
+            FIELDS.iter().any(|word| field.name().contains(word))
+                || (["name", "names"].contains(&field.name())
+                    && MESSAGES.iter().any(|word| of_message.contains(word)))
+        }
+        _ => false,
+    }
+}
+
+#[test]
+fn services_that_filters_call_are_references() {
+    let grpc = |cluster: &str| serde_json::json!({"envoyGrpc": {"clusterName": cluster}});
+    let log = serde_json::json!({"name": "log", "typedConfig": {
+        "@type": "type.googleapis.com/envoy.extensions.access_loggers.grpc.v3.HttpGrpcAccessLogConfig",
+        "commonConfig": {"logName": "l", "grpcService": grpc("logs")}}});
+    let authz = |service: serde_json::Value| {
+        let url = "type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthz";
+        let mut config = serde_json::json!({"@type": url});
+        config.as_object_mut().unwrap().extend(service.as_object().unwrap().clone());
+        serde_json::json!({"name": "authz", "typedConfig": config})
+    };
+    let uri = serde_json::json!({"uri": "http://a", "cluster": "http", "timeout": "1s"});
+    let hcm = serde_json::json!({"@type": HCM, "accessLog": [log],
+        "rds": {"routeConfigName": "r", "configSource":
+            {"apiConfigSource": {"apiType": "GRPC", "grpcServices": [grpc("xds")]}}},
+        "httpFilters": [authz(serde_json::json!({"grpcService": grpc("grpc")})),
+            authz(serde_json::json!({"httpService": {"serverUri": uri}}))]});
+    let listener = serde_json::json!({"name": "l", "filterChains":
+        [{"filters": [{"name": "f", "typedConfig": hcm}]}]});
+    let found = links(LISTENER, &listener);
+    assert_eq!(found, ["cds grpc", "cds http", "cds logs", "rds r elsewhere"]);
+    let descriptor = Schema::bundled().message(LISTENER).unwrap();
+    let message: DynamicMessage = descriptor.deserialize(&listener).unwrap();
+    let followed = path_links(&TypeUrl::new(LISTENER), &message);
+    assert_eq!(followed.len(), 1, "gRPC follows routes alone: {followed:?}");
+}
+
+#[test]
+fn a_source_in_front_of_a_service_does_not_hide_it() {
+    let grpc = |cluster: &str| serde_json::json!({"envoyGrpc": {"clusterName": cluster}});
+    let source = serde_json::json!({"apiConfigSource": {"grpcServices": [grpc("xds")]}});
+    let lrs = serde_json::json!({"name": "a", "type": "EDS", "lrsServer": source,
+        "edsClusterConfig": {"edsConfig": source}, "healthChecks": [{"eventLogger": [{"name": "x",
+        "typedConfig": {"@type":
+            "type.googleapis.com/envoy.extensions.access_loggers.open_telemetry.v3.OpenTelemetryAccessLogConfig",
+            "grpcService": grpc("logs")}}]}]});
+    assert_eq!(links(CLUSTER, &lrs), ["cds logs", "eds a elsewhere"]);
+}
+
+#[test]
+fn the_places_of_a_reference_are_paths() {
+    let route = |cluster: &str| {
+        serde_json::json!({"match": {"prefix": "/"},
+        "route": {"cluster": cluster}})
+    };
+    let host = serde_json::json!({"name": "v", "domains": ["*"],
+        "routes": [route("a"), route("b"), route("a")]});
+    let routes = serde_json::json!({"name": "r", "virtualHosts": [host]});
+    let url = TypeUrl::new(ROUTES);
+    let message: DynamicMessage =
+        Schema::bundled().message(ROUTES).unwrap().deserialize(&routes).unwrap();
+    let cds = TypeUrl::new(CLUSTER);
+    let target = (&cds, &"a".parse().unwrap());
+    let first = "virtual_hosts[0].routes[0].route.cluster";
+    let both = [first, "virtual_hosts[0].routes[2].route.cluster"];
+    assert_eq!(places_of(&url, &message, target, 9), both);
+    assert_eq!(places_of(&url, &message, target, 1), [first]);
+    let cluster = serde_json::json!({"name": "a", "type": "EDS", "edsClusterConfig":
+        {"edsConfig": ads()}});
+    let message: DynamicMessage =
+        Schema::bundled().message(CLUSTER).unwrap().deserialize(&cluster).unwrap();
+    let eds = TypeUrl::new("envoy.config.endpoint.v3.ClusterLoadAssignment");
+    let target = (&eds, &"a".parse().unwrap());
+    assert_eq!(places_of(&cds, &message, target, 9), ["eds_cluster_config"]);
 }
 
 #[test]

@@ -146,11 +146,31 @@ pub fn resource_from_bytes(
     resource(type_url, &message, wrapper)
 }
 
-/// The references in a body. There are none if the bytes are not of the type.
+/// The references in a body that requests follow: from listeners to routes, clusters and endpoints, and
+/// not to the services that a data plane may call beside them (authorization, access logs). There are
+/// none if the bytes are not of the type.
 pub fn links(schema: &Schema, type_url: &TypeUrl, body: &Bytes) -> Vec<Link> {
-    let Some(descriptor) = schema.message(type_url.as_str()) else { return Vec::new() };
-    let message = DynamicMessage::decode(descriptor, body.clone());
-    message.map_or_else(|_| Vec::new(), |message| facts::facts(type_url, &message).links)
+    let message = decoded(schema, type_url, body);
+    message.map_or_else(Vec::new, |message| facts::path_links(type_url, &message))
+}
+
+/// The paths of the fields in which a body refers to a resource, as in
+/// `virtual_hosts[0].routes[1].route.cluster`, so many at most. There are none if the bytes are not of
+/// the type.
+pub fn places_of_link(
+    schema: &Schema,
+    type_url: &TypeUrl,
+    body: &Bytes,
+    target: &Link,
+    most: usize,
+) -> Vec<String> {
+    let target = (&target.type_url, &target.name);
+    let message = decoded(schema, type_url, body);
+    message.map_or_else(Vec::new, |message| facts::places_of(type_url, &message, target, most))
+}
+
+fn decoded(schema: &Schema, type_url: &TypeUrl, body: &Bytes) -> Option<DynamicMessage> {
+    DynamicMessage::decode(schema.message(type_url.as_str())?, body.clone()).ok()
 }
 
 fn build(

@@ -1,10 +1,8 @@
 //! The known name that is closest to a misspelt one.
 
-/// The candidate with the fewest edits, if they are few for its length.
-pub(crate) fn closest<'c>(
-    found: &str,
-    candidates: impl IntoIterator<Item = &'c str>,
-) -> Option<&'c str> {
+/// The candidate with the fewest edits, if they are few for its length. Case does not count, nor `-`
+/// beside `_`. A text of more than 128 bytes has none.
+pub fn closest<'c>(found: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     const LONGEST: usize = 128;
     if found.len() > LONGEST {
         return None;

@@ -30,7 +30,7 @@ mod tests;
 
 use serde::de::DeserializeOwned;
 
-pub(crate) use self::closest::closest;
+pub use self::closest::closest;
 pub use self::fault::{Fault, Position};
 pub(crate) use self::fault_list::FaultList;
 pub use self::fault_list::MAX_FAULTS;

@@ -498,7 +498,6 @@ impl Directory {
 
     /// Adds the warnings that are about no file in particular.
     fn warn_of_rest(&mut self, report: &mut LoadReport) {
-        report.warnings.extend(self.warnings.dangling(self.catalog.dangling()));
         let mut now: BTreeSet<_> = self.watcher.iter().flat_map(Watcher::trouble).collect();
         now.extend(self.no_events.clone());
         if report.files == 0 && report.faults.is_empty() {

@@ -6,6 +6,8 @@
 use chancery_proto::rules::RuleName;
 use serde::Serialize;
 
+use crate::serve::{DANGLING_REFERENCE, UNUSED_RESOURCE};
+
 /// The weight of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -44,8 +46,9 @@ pub(super) const ERRORS: [&str; 16] = [
 ];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 11] = [
-    DANGLING,
+pub(super) const WARNINGS: [&str; 12] = [
+    DANGLING_REFERENCE,
+    UNUSED_RESOURCE,
     GROUP_WITHOUT_FILES,
     UNSUPPORTED_RULE,
     "grpc",
@@ -58,7 +61,6 @@ pub(super) const WARNINGS: [&str; 11] = [
     "watch",
 ];
 
-pub(super) const DANGLING: &str = "dangling-reference";
 pub(super) const GROUP_WITHOUT_FILES: &str = "group-without-files";
 pub(super) const UNSUPPORTED_RULE: &str = "unsupported-rule";
 

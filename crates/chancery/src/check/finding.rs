@@ -1,12 +1,10 @@
 //! One finding, in the forms in which people and programs read it.
 
-use chancery_catalog::{Audience, Origin};
 use chancery_core::printable::Printable;
-use chancery_proto::complete::Dangling;
 use chancery_sources::{Fault, Warning};
 use serde::Serialize;
 
-use super::codes::{DANGLING, Severity};
+use super::codes::Severity;
 use crate::finding::Finding as ConfigFinding;
 
 /// One finding.
@@ -55,32 +53,6 @@ impl Finding {
             resource_type: None,
             resource_name: None,
             excerpt: None,
-        }
-    }
-
-    /// A reference that leads nowhere for these audiences. The resource that has it comes from there.
-    pub(super) fn of_dangling(
-        reference: &Dangling,
-        audiences: &[Audience],
-        origin: Option<&Origin>,
-    ) -> Self {
-        let place = match origin {
-            Some(Origin::File { path, position }) => Some((path.display().to_string(), *position)),
-            _ => None,
-        };
-        let seen_by = match audiences {
-            [one] if *one == Audience::default() => String::new(),
-            [one] => format!(" for {one}"),
-            many => format!(" for {} audiences", many.len()),
-        };
-        Self {
-            file: place.as_ref().map(|(file, _)| file.clone()),
-            line: place.as_ref().map(|(_, at)| at.line),
-            column: place.as_ref().map(|(_, at)| at.column),
-            hint: Some(reference.hint()),
-            resource_type: Some(reference.type_url.short().to_owned()),
-            resource_name: Some(reference.name.to_string()),
-            ..Self::warning(DANGLING, format!("{reference}{seen_by}"))
         }
     }
 

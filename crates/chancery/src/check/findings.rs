@@ -1,19 +1,17 @@
 //! All findings of one directory, in the order in which they are told.
 
-use std::collections::HashMap;
-
-use chancery_catalog::{Audience, Catalog, DanglingReference, ListedEntry};
+use chancery_catalog::Catalog;
 use chancery_proto::Schema;
 use chancery_proto::rules::UnsupportedRule;
 use chancery_server::Audiences;
 use chancery_sources::{LoadReport, Scope};
 
-use super::codes::{DANGLING, GROUP_WITHOUT_FILES, Severity, UNSUPPORTED_RULE, Weights};
+use super::codes::{GROUP_WITHOUT_FILES, Severity, UNSUPPORTED_RULE, Weights};
 use super::finding::Finding;
-use crate::config::Config;
+use crate::config::{Config, ExternalNames};
 use crate::counts_by_file::CountsByFile;
 use crate::finding::Finding as ConfigFinding;
-use crate::serve::{Grouping, without_files};
+use crate::serve::{Grouping, ReferenceWarnings, without_files};
 
 /// All findings.
 #[derive(Clone, Debug, Default)]
@@ -28,9 +26,6 @@ pub(super) struct Findings {
     pub(super) is_unreadable: bool,
 }
 
-/// The number of dangling references that are told one by one.
-const MOST_DANGLING: usize = 1000;
-
 impl Findings {
     /// The fault of a configuration without which nothing can be read.
     pub(super) fn of_config(fault: &ConfigFinding) -> Self {
@@ -38,45 +33,24 @@ impl Findings {
     }
 
     /// The findings of a load.
-    pub(super) fn of_load(report: &LoadReport, catalog: &Catalog) -> Self {
+    pub(super) fn of_load(report: &LoadReport) -> Self {
         let errors = report.faults.iter().chain(&report.violations).map(Finding::from);
-        let warnings = report.present_warnings.iter().filter(|it| it.code != DANGLING);
-        let warnings = warnings.map(Finding::from);
+        let warnings = report.present_warnings.iter().map(Finding::from);
         let more_errors = report.more_faults.iter().chain(&report.more_violations).collect();
-        // Those about references are told below, with their places.
-        let dangling = catalog.dangling().len();
-        let more_warnings =
-            report.warning_count.saturating_sub(dangling + warnings.clone().count());
+        let more_warnings = report.warning_count.saturating_sub(warnings.len());
         let all = errors.chain(warnings).collect();
         let read = Some((report.files, report.resources));
         let is_unreadable = report.faults.iter().any(|fault| fault.scope == Scope::Directory);
-        let mut findings = Self { all, more_errors, more_warnings, read, is_unreadable };
-        findings.add_dangling(catalog);
-        findings
+        Self { all, more_errors, more_warnings, read, is_unreadable }
     }
 
-    /// Adds the references that lead nowhere, each at the resource that has it.
-    fn add_dangling(&mut self, catalog: &Catalog) {
-        let dangling = catalog.dangling_references();
-        if dangling.is_empty() {
-            return;
-        }
-        let mut origins: HashMap<_, Vec<_>> = HashMap::new();
-        for ListedEntry { layer, key, entry } in catalog.entries() {
-            let key = (key.type_url, key.name);
-            origins.entry(key).or_default().push((layer, entry.origin));
-        }
-        self.more_warnings += dangling.len().saturating_sub(MOST_DANGLING);
-        for DanglingReference { reference, audiences } in dangling.iter().take(MOST_DANGLING) {
-            let key = (reference.type_url.clone(), reference.name.clone());
-            let origins = origins.get(&key).map(Vec::as_slice).unwrap_or_default();
-            // The strongest layer of those who lack the target has the resource that they see.
-            let layers: Vec<_> = audiences.first().into_iter().flat_map(Audience::layers).collect();
-            let mut places = layers.iter().rev().filter_map(|layer| {
-                origins.iter().find(|(other, _)| other == layer).map(|(_, origin)| origin)
-            });
-            self.all.push(Finding::of_dangling(reference, audiences, places.next()));
-        }
+    /// Adds the references that lead nowhere, and the resources that nothing refers to.
+    pub(super) fn add_references(&mut self, config: &Config, catalog: Catalog) {
+        let mut references = ReferenceWarnings::new(catalog, ExternalNames::new(config));
+        references.look();
+        let (described, count) = references.present();
+        self.all.extend(described.iter().map(Finding::from));
+        self.more_warnings += count.saturating_sub(described.len());
     }
 
     /// Adds the rules of message types that are not enforced.

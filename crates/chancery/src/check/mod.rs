@@ -39,8 +39,9 @@ pub(crate) fn run(flags: &CheckArgs) -> Result<(), Failure> {
     source.hold_violations = false;
     let mut directory = Directory::new(source, schema.clone());
     let report = directory.load();
-    let mut findings = Findings::of_load(&report, &directory.catalog());
+    let mut findings = Findings::of_load(&report);
     findings.add_rules(&schema);
+    findings.add_references(&config, directory.catalog());
     findings.add_groups(&config, directory.catalog());
     output::write(flags.output, findings.weighed(&weights))
 }

@@ -22,6 +22,10 @@ pub(crate) struct GroupRule {
     /// The conditions on the node, at least one.
     #[serde(rename = "match", deserialize_with = "at_least_one")]
     pub(crate) conditions: NodeConditions,
+    /// Patterns for names that the clients of the group know and no file has. Several rules of one
+    /// group add up. Default: none.
+    #[serde(default, skip_serializing_if = "Patterns::is_empty")]
+    pub(crate) external: Patterns,
 }
 
 /// The conditions on a node. Every condition that is written must hold; a condition holds if any of

@@ -222,7 +222,7 @@ fn keys(config: &Config) -> BTreeMap<String, serde_json::Value> {
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The keys that take effect while the server runs.
-const LIVE: [&str; 4] = ["groups", "unmatched", "anonymous", "gate.messages"];
+const LIVE: [&str; 5] = ["groups", "unmatched", "anonymous", "external", "gate.messages"];
 
 #[cfg(test)]
 mod tests {
@@ -378,7 +378,7 @@ mod tests {
         let corpus = [
             "listen: [\"127.0.0.1:1\", \"unix:/a\"]\nadmin: off\ntls: {cert: a, key: b, client-ca: c}\n",
             "groups:\n- name: edge\n  match:\n    id: [a, b-*]\n    user-agent-version: \">=1.36, <1.40\"\n    \
-             metadata:\n      labels.team: pay\nunmatched: {group: edge}\nanonymous: refuse\n",
+             metadata:\n      labels.team: pay\nunmatched: {group: edge}\nanonymous: refuse\nexternal: [x, y-*]\n",
             "limits:\n  ack-wait: 1h30m\n  max-names: 10\n  max-response-bytes: 4MiB\n  age-jitter: 0.5\n  \
              tcp-keepalive: never\n  wildcard-types: [eds]\nlog: {format: json, level: debug}\n",
             "ignore: [a/b, c]\nwatch: sweeps\ncontrol-plane: x\nsecrets-anywhere: true\n",

@@ -6,6 +6,7 @@
 //! the log says so. Not here: the resources, which `chancery-sources` reads.
 
 mod address;
+mod external;
 mod file;
 mod flags;
 mod gate;
@@ -26,7 +27,10 @@ use chancery_sources::Options;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use self::pattern::Patterns;
+
 pub(crate) use address::{AdminAddress, ListenAddress};
+pub(crate) use external::ExternalNames;
 pub(crate) use file::{ConfigChange, ConfigFile};
 pub(crate) use flags::ServeFlags;
 pub(crate) use gate::GateConfig;
@@ -66,6 +70,10 @@ pub(crate) struct Config {
     /// a node that no rule matches; `refuse` where every client should have a group of its own. A
     /// change takes effect without a restart.
     pub(crate) anonymous: Decision,
+    /// Patterns for names that all clients know and no file has, as of a cluster in their bootstrap. A
+    /// reference to one is not warned of. Default: none. A change takes effect without a restart.
+    #[serde(skip_serializing_if = "Patterns::is_empty")]
+    pub(crate) external: Patterns,
     /// Files and directories that are not read, by name or by path below the directory.
     /// Default: none.
     pub(crate) ignore: Vec<PathBuf>,
@@ -212,6 +220,7 @@ impl Default for Config {
             groups: Vec::new(),
             unmatched: Decision::Base,
             anonymous: Decision::Base,
+            external: Patterns::default(),
             ignore: Vec::new(),
             descriptor_sets: Vec::new(),
             enable_v2: false,

@@ -1,5 +1,5 @@
-//! Patterns for texts that a node states about itself: `*` stands for any characters or none, `?`
-//! for one character, and every other character for itself. Case matters.
+//! Patterns for texts that a node states about itself, and for names of resources: `*` stands for any
+//! characters or none, `?` for one character, and every other character for itself. Case matters.
 
 use std::fmt::{self, Formatter};
 

@@ -17,8 +17,9 @@ use tracing::{error, info, warn};
 use super::audiences::without_files;
 use super::grouping::Grouping;
 use super::metrics::LoadMetrics;
+use super::reference_warnings::ReferenceWarnings;
 use crate::admin::{Admin, LoadFindings};
-use crate::config::{ConfigChange, ConfigFile};
+use crate::config::{ConfigChange, ConfigFile, ExternalNames};
 use crate::counts_by_file::{CountsByFile, MOST_TOLD};
 use crate::finding::Finding;
 
@@ -38,8 +39,9 @@ struct ApplierState {
     faults: BTreeSet<Finding>,
     /// The numbers of those that the report had no place for.
     more_faults: CountsByFile,
-    /// The first of the present warnings, and the number of them all.
+    /// The first of the present warnings of the directory, and the number of them all.
     warnings: (Arc<Vec<Warning>>, usize),
+    references: ReferenceWarnings,
     config_fault: Option<Finding>,
     without_files: BTreeSet<String>,
     /// The fault of the whole directory at the last load, if it was not there, or had no files any more.
@@ -55,12 +57,15 @@ impl ChangeApplier {
         metrics: LoadMetrics,
         checks: watch::Sender<Checks>,
         file: ConfigFile,
+        external: ExternalNames,
     ) -> Self {
+        let references = ReferenceWarnings::new(audiences.catalog().clone(), external);
         let state = ApplierState {
             file,
             faults: BTreeSet::new(),
             more_faults: CountsByFile::default(),
             warnings: (Arc::default(), 0),
+            references,
             config_fault: None,
             without_files: BTreeSet::new(),
             directory_fault: None,
@@ -82,7 +87,8 @@ impl ChangeApplier {
         if let Some(revision) = &report.revision {
             self.audiences.follow(revision);
         }
-        self.log_report(&mut state, report);
+        let of_references = state.references.look();
+        self.log_report(&mut state, report, &of_references);
         state.warnings = (Arc::clone(&report.present_warnings), report.warning_count);
         self.record(&mut state);
     }
@@ -93,6 +99,7 @@ impl ChangeApplier {
         let whole = state.directory_fault.is_none();
         let Some(changed) = state.file.look(whole) else { return };
         self.configured(&mut state, changed);
+        log_warnings(&state.references.look());
         self.record(&mut state);
     }
 
@@ -103,11 +110,14 @@ impl ChangeApplier {
                 state.config_fault = None;
                 match state.file.is_missing() {
                     true => warn!("chancery.yaml is gone; the defaults are in force"),
-                    false => info!("chancery.yaml changed; its groups and its gate are in force"),
+                    false => info!(
+                        "chancery.yaml changed; its groups, external names and gate are in force"
+                    ),
                 }
                 if !restart.is_empty() {
                     warn!(keys = restart.join(", "), "a restart brings these keys into force");
                 }
+                state.references.set_external(ExternalNames::new(&config));
                 let grouping = Grouping::new(&config);
                 if grouping != *self.audiences.assignment() {
                     self.audiences.assign(grouping);
@@ -124,17 +134,19 @@ impl ChangeApplier {
         self.metrics.config(state.config_fault.is_some());
     }
 
-    fn log_report(&self, state: &mut ApplierState, report: &LoadReport) {
+    fn log_report(&self, state: &mut ApplierState, report: &LoadReport, of_references: &[Warning]) {
         let faults: BTreeSet<Finding> = report.faults.iter().map(Finding::from).collect();
         let more: CountsByFile = report.more_faults.iter().collect();
         let same = faults == state.faults && more == state.more_faults;
-        if same && report.layers().is_empty() && report.warnings.is_empty() {
+        let no_warnings = report.warnings.is_empty() && of_references.is_empty();
+        if same && report.layers().is_empty() && no_warnings {
             if report.is_requested {
                 log_unchanged(report);
             }
             return;
         }
         log_warnings(&report.warnings);
+        log_warnings(of_references);
         let known = (&state.faults, &state.more_faults);
         log_faults(faults.difference(known.0), (more != *known.1).then_some(&more));
         let LoadReport { files, resources, .. } = report;
@@ -164,7 +176,12 @@ impl ChangeApplier {
         }
         state.without_files = without_files;
         let faults = state.config_fault.iter().chain(&state.faults).cloned().collect();
-        let (warnings, warning_count) = state.warnings.clone();
+        let (mut warnings, mut warning_count) = state.warnings.clone();
+        let (of_references, more) = state.references.present();
+        if more > 0 {
+            let all = warnings.iter().chain(of_references).take(MOST_PRESENT);
+            (warnings, warning_count) = (Arc::new(all.cloned().collect()), warning_count + more);
+        }
         let more_faults = state.more_faults.clone();
         self.admin.loaded.record(LoadFindings {
             faults,
@@ -179,6 +196,9 @@ impl ChangeApplier {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// The number of warnings that `/config` lists.
+const MOST_PRESENT: usize = 1000;
 
 /// Logs that a load which was asked for has no news.
 fn log_unchanged(report: &LoadReport) {

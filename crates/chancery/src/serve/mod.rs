@@ -20,6 +20,7 @@ mod first;
 mod grouping;
 mod listeners;
 mod metrics;
+mod reference_warnings;
 mod reloads;
 mod signals;
 
@@ -46,10 +47,13 @@ pub(crate) use self::first::{exists, schema};
 pub(crate) use self::grouping::Grouping;
 use self::listeners::Listeners;
 use self::metrics::LoadMetrics;
+pub(crate) use self::reference_warnings::{DANGLING_REFERENCE, ReferenceWarnings, UNUSED_RESOURCE};
 use self::reloads::Reloads;
 use self::signals::{OperatorSignal, Signals};
 use crate::admin::{self, Admin, AdminHosts, LoadStatus, MetricsPage, Readiness, ReadinessState};
-use crate::config::{self, Config, ConfigFile, FileContent, ListenAddress, ServeFlags};
+use crate::config::{
+    self, Config, ConfigFile, ExternalNames, FileContent, ListenAddress, ServeFlags,
+};
 use crate::exit::Failure;
 use crate::logging;
 
@@ -129,7 +133,9 @@ async fn serve(
 
     let audiences = Audiences::new(directory.catalog(), Grouping::new(&config));
     let (wanted, checks) = watch::channel(config.gate.checks());
-    let applier = ChangeApplier::new(audiences.clone(), Arc::clone(&admin), metrics, wanted, file);
+    let external = ExternalNames::new(&config);
+    let applier =
+        ChangeApplier::new(audiences.clone(), Arc::clone(&admin), metrics, wanted, file, external);
     applier.loaded(&report);
     let server = Server::new(audiences.store(), audiences, server_config(&config))
         .with_metrics(server_metrics)

@@ -1,0 +1,181 @@
+//! The warnings about references that lead nowhere for somebody, and about resources that nothing refers
+//! to, each with its place and what to do. Each is told as new once.
+//!
+//! Not here: which references these are (`chancery_catalog`).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use chancery_catalog::{Audience, Catalog, External, Key, Layer, MissingTarget, Origin};
+use chancery_core::{ResourceName, TypeUrl};
+use chancery_sources::Warning;
+
+use crate::config::ExternalNames;
+
+/// The code of a warning about a reference that leads nowhere.
+pub(crate) const DANGLING_REFERENCE: &str = "dangling-reference";
+/// The code of a warning about a resource that nothing refers to.
+pub(crate) const UNUSED_RESOURCE: &str = "unused-resource";
+
+/// The warnings about references, as of the last look.
+pub(crate) struct ReferenceWarnings {
+    catalog: Catalog,
+    names: ExternalNames,
+    external: External,
+    present: Vec<Warning>,
+    /// The number of all, with those that are not described.
+    count: usize,
+    told: BTreeSet<Identity>,
+}
+
+/// The resource that a warning is about, and the groups for which it is missing: what makes a warning
+/// another one. The lines, the number of references and the advice may change.
+type Identity = (TypeUrl, ResourceName, BTreeSet<Option<Arc<str>>>);
+
+impl ReferenceWarnings {
+    /// No warnings yet, for a catalog whose clients know these names.
+    pub(crate) fn new(catalog: Catalog, names: ExternalNames) -> Self {
+        Self {
+            catalog,
+            external: names.for_catalog(),
+            names,
+            present: Vec::new(),
+            count: 0,
+            told: BTreeSet::new(),
+        }
+    }
+
+    /// Takes other names that clients know.
+    pub(super) fn set_external(&mut self, names: ExternalNames) {
+        if names != self.names {
+            self.external = names.for_catalog();
+            self.names = names;
+        }
+    }
+
+    /// Looks at the catalog. Returns the warnings that are new. The places are looked up each time, because
+    /// an edit may move a resource and change nothing else.
+    pub(crate) fn look(&mut self) -> Vec<Warning> {
+        let references = self.catalog.references(&self.external);
+        let missing = references.missing.iter().take(MOST);
+        let unused = references.unused.iter().take(MOST - missing.len());
+        let missing = missing.map(|it| {
+            let identity = (it.type_url.clone(), it.name.clone(), groups(it));
+            (identity, self.of_missing(it))
+        });
+        let unused = unused.map(|(type_url, name)| {
+            let identity = (type_url.clone(), name.clone(), BTreeSet::new());
+            (identity, self.of_unused(type_url, name))
+        });
+        let now: Vec<_> = missing.chain(unused).collect();
+        let new = now.iter().filter(|(identity, _)| !self.told.contains(identity));
+        let new = new.map(|(_, warning)| warning.clone()).collect();
+        let (told, present): (BTreeSet<_>, Vec<_>) = now.into_iter().unzip();
+        self.count = references.missing.len() + references.unused.len() + references.more_unused;
+        (self.told, self.present) = (told, present);
+        new
+    }
+
+    /// The first of the present warnings, and the number of all.
+    pub(crate) fn present(&self) -> (&[Warning], usize) {
+        (&self.present, self.count)
+    }
+
+    fn of_missing(&self, target: &MissingTarget) -> Warning {
+        let who = who(&target.audiences);
+        let groups = groups(target);
+        let group = groups.first().filter(|_| groups.len() == 1).and_then(Option::as_deref);
+        let remedy = match target.reference.is_filled() {
+            true => "if it is to have none, write one without endpoints".to_owned(),
+            false => {
+                let advice = self.names.advice(target.name.as_str(), group);
+                format!("if the clients have it from elsewhere, {advice}")
+            }
+        };
+        let remedy = match target.question() {
+            none if none.is_empty() => remedy,
+            question => format!("{question} {}", capitalized(&remedy)),
+        };
+        let from = &target.reference;
+        let layers: Vec<_> =
+            target.audiences.first().into_iter().flat_map(Audience::layers).collect();
+        let origin = self.origin(&from.type_url, &from.name, layers.into_iter().rev());
+        let resource = (from.type_url.clone(), from.name.clone());
+        warning(DANGLING_REFERENCE, resource, origin, format!("{who}{target}; {remedy}"))
+    }
+
+    fn of_unused(&self, type_url: &TypeUrl, name: &ResourceName) -> Warning {
+        let advice = self.names.advice(name.as_str(), None);
+        let groups = self.catalog.groups();
+        let groups = groups.iter().map(|group| Layer::Group(Arc::clone(group)));
+        let origin = self.origin(type_url, name, std::iter::once(Layer::Base).chain(groups));
+        let message = format!(
+            "nothing refers to {} `{name}`; remove it, or, if the clients refer to it themselves, \
+             {advice}",
+            type_url.short()
+        );
+        warning(UNUSED_RESOURCE, (type_url.clone(), name.clone()), origin, message)
+    }
+
+    /// The origin of a resource in the first of these layers that has it.
+    fn origin(
+        &self,
+        type_url: &TypeUrl,
+        name: &ResourceName,
+        mut layers: impl Iterator<Item = Layer>,
+    ) -> Option<Origin> {
+        let key = Key { type_url: type_url.clone(), name: name.clone() };
+        layers.find_map(|layer| Some(self.catalog.content(&layer)?.get(&key)?.origin.clone()))
+    }
+}
+
+fn warning(
+    code: &'static str,
+    resource: (TypeUrl, ResourceName),
+    origin: Option<Origin>,
+    message: String,
+) -> Warning {
+    let place = match origin {
+        Some(Origin::File { path, position }) => Some((path.to_path_buf(), position)),
+        _ => None,
+    };
+    Warning {
+        file: place.as_ref().map(|(path, _)| path.clone()),
+        line: place.as_ref().map(|(_, position)| position.line),
+        column: place.as_ref().map(|(_, position)| position.column),
+        message,
+        code,
+        resource: Some(resource),
+    }
+}
+
+/// The groups of those who lack a target. `None` stands for the nodes of no group.
+fn groups(target: &MissingTarget) -> BTreeSet<Option<Arc<str>>> {
+    target.audiences.iter().map(|audience| audience.group.clone()).collect()
+}
+
+/// The beginning of a warning: those it is about.
+fn who(audiences: &[Audience]) -> String {
+    match audiences {
+        [one] if *one == Audience::default() => String::new(),
+        few if few.len() <= FEW => {
+            let names: Vec<_> = few.iter().map(ToString::to_string).collect();
+            format!("for {}: ", names.join(", "))
+        }
+        [first, others @ ..] => format!("for {first} and {} other audiences: ", others.len()),
+        [] => String::new(),
+    }
+}
+
+fn capitalized(text: &str) -> String {
+    let mut characters = text.chars();
+    characters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
+/// The number of audiences that a warning names.
+const FEW: usize = 3;
+
+/// The number of warnings that are described.
+const MOST: usize = 1000;

@@ -1,0 +1,160 @@
+//! References that lead nowhere and resources that nothing refers to, as the log and `/config` tell of
+//! them.
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+mod daemon;
+
+use daemon::{Server, cluster, dir_write, directory, eventually};
+use serde_json::Value;
+
+/// A route configuration `r` with a route to each of these clusters.
+fn routes(clusters: &[&str]) -> String {
+    let route = |name: &&str| {
+        format!("  - {{match: {{prefix: /{name}}}, route: {{cluster: \"{name}\"}}}}\n")
+    };
+    let routes: String = clusters.iter().map(route).collect();
+    format!(
+        "\"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration\nname: r\n\
+         virtual_hosts:\n- name: v\n  domains: [\"*\"]\n  routes:\n{routes}"
+    )
+}
+
+/// A listener that takes the routes `r`.
+const LISTENER: &str = r#"
+"@type": type.googleapis.com/envoy.config.listener.v3.Listener
+name: l
+api_listener:
+  api_listener:
+    "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+    rds: {route_config_name: r, config_source: {ads: {}}}
+"#;
+
+/// A cluster of type EDS, and endpoints under a name.
+fn eds(name: &str, endpoints: &str) -> String {
+    format!(
+        "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n  name: {name}\n  \
+         type: EDS\n  eds_cluster_config: {{eds_config: {{ads: {{}}}}}}\n\
+         - \"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n  \
+         cluster_name: {endpoints}\n"
+    )
+}
+
+/// The present warnings, without the directory.
+fn warnings(server: &Server, dir: &tempfile::TempDir) -> Vec<String> {
+    let config: Value = serde_json::from_str(&server.admin("/config").1).unwrap();
+    let warnings = config["warnings"].as_array().unwrap();
+    assert_eq!(config["warning_count"], warnings.len());
+    let top = format!("{}/", dir.path().display());
+    let text = |row: &Value| {
+        let file = row["file"].as_str().unwrap_or("-").replace(&top, "");
+        format!("{file}:{}: {}", row["line"], row["message"].as_str().unwrap())
+    };
+    warnings.iter().map(text).collect()
+}
+
+#[test]
+fn a_missing_cluster_is_told_with_its_place_the_near_miss_and_what_to_write() {
+    let dir = directory(&[
+        ("clusters.yaml", &cluster("shop-v1", 1)),
+        ("routes.yaml", &routes(&["shop-v11"])),
+        ("listener.yaml", LISTENER),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    let told = "rds `r` refers to cds `shop-v11`, which does not exist; did you mean `shop-v1`? If \
+                the clients have it from elsewhere, write `external: [shop-v11]` in chancery.yaml";
+    server.log_has(&format!("routes.yaml:1: {told}"));
+    assert_eq!(warnings(&server, &dir), [format!("routes.yaml:1: {told}")]);
+
+    dir_write(&dir, "chancery.yaml", "external: [shop-v11]\n");
+    eventually(|| warnings(&server, &dir).is_empty());
+    dir_write(&dir, "routes.yaml", &routes(&["shop-v11", "other"]));
+    let told = "rds `r` refers to cds `other`, which does not exist; if the clients have it from \
+                elsewhere, add `other` to `external` in chancery.yaml";
+    server.log_has(told);
+    eventually(|| warnings(&server, &dir) == [format!("routes.yaml:1: {told}")]);
+
+    // A line more, another external name and other advice are no news.
+    dir_write(&dir, "routes.yaml", &format!("# one\n{}", routes(&["shop-v11", "other"])));
+    dir_write(&dir, "chancery.yaml", "external: shop-*\ncontrol-plane: other\n");
+    server.log_has("a restart brings these keys into force");
+    eventually(|| warnings(&server, &dir) == [format!("routes.yaml:2: {told}")]);
+    dir_write(&dir, "marker.txt", "");
+    server.log_has("marker.txt");
+    assert_eq!(server.log().matches("cds `other`").count(), 1, "{}", server.log());
+}
+
+#[test]
+fn names_that_are_declared_together_with_their_use_are_never_warned_of() {
+    let dir = directory(&[("a.yaml", &cluster("a", 1)), ("listener.yaml", LISTENER)]);
+    dir_write(&dir, "routes.yaml", &routes(&["a"]));
+    let mut server = Server::start(&dir, &[]);
+    dir_write(&dir, "chancery.yaml", "external: \"local_*\"\n");
+    dir_write(&dir, "routes.yaml", &routes(&["a", "local_agent"]));
+    server.log_has("chancery.yaml changed");
+    dir_write(&dir, "routes.yaml", &routes(&["a", "local_agent", "gone"]));
+    server.log_has("refers to cds `gone`");
+    assert!(!server.log().contains("local_agent`"), "{}", server.log());
+}
+
+#[test]
+fn a_group_has_its_own_external_names() {
+    let rule = |name: &str, more: &str| format!("- name: {name}\n  match: {{id: {name}}}\n{more}");
+    let config = |more: &str| format!("groups:\n{}{}", rule("edge", more), rule("core", ""));
+    let dir = directory(&[
+        ("routes.yaml", &routes(&["xds_cluster"])),
+        ("listener.yaml", LISTENER),
+        ("groups/edge/a.yaml", &cluster("a", 1)),
+        ("groups/core/xds.yaml", &cluster("xds_cluster", 1)),
+        ("chancery.yaml", &config("")),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    let told = "for group `edge`: rds `r` refers to cds `xds_cluster`, which does not exist; if the \
+                clients have it from elsewhere, write `external: [xds_cluster]` at the rule of group \
+                `edge` in chancery.yaml";
+    server.log_has(told);
+    assert_eq!(warnings(&server, &dir), [format!("routes.yaml:1: {told}")]);
+    dir_write(&dir, "chancery.yaml", &config("  external: [xds_cluster]\n"));
+    eventually(|| warnings(&server, &dir).is_empty());
+}
+
+#[test]
+fn endpoints_under_a_wrong_name_are_one_warning_that_names_both() {
+    let dir = directory(&[("shop.yaml", &eds("shop-v1", "shop-v11"))]);
+    let mut server = Server::start(&dir, &[]);
+    let told = "cds `shop-v1` refers to eds `shop-v1`, which does not exist: clients get an empty \
+                one, so that the cluster has no endpoints; did you mean eds `shop-v11`, to which \
+                nothing refers? If it is to have none, write one without endpoints";
+    server.log_has(&format!("shop.yaml:1: {told}"));
+    assert_eq!(warnings(&server, &dir), [format!("shop.yaml:1: {told}")]);
+    dir_write(&dir, "shop.yaml", &(eds("shop-v1", "shop-v1") + &eds("pay", "pay")));
+    eventually(|| warnings(&server, &dir).is_empty());
+    dir_write(&dir, "shop.yaml", &eds("shop-v1", "shop-v1"));
+    dir_write(
+        &dir,
+        "pay.yaml",
+        &eds("pay", "pay")[eds("pay", "")
+            .find("- \"@type\": type.googleapis.com/envoy.config.endpoint")
+            .unwrap()..],
+    );
+    let told = "nothing refers to eds `pay`; remove it, or, if the clients refer to it themselves, write \
+                `external: [pay]` in chancery.yaml";
+    server.log_has(&format!("pay.yaml:1: {told}"));
+    eventually(|| warnings(&server, &dir) == [format!("pay.yaml:1: {told}")]);
+}
+
+#[test]
+fn the_configuration_with_external_names_can_be_printed_and_is_checked() {
+    let config =
+        "external: [xds_cluster, \"local_*\"]\ngroups: [{name: a, match: {id: a}, external: b}]\n";
+    let dir = directory(&[("chancery.yaml", config)]);
+    let words = ["serve", dir.path().to_str().unwrap(), "--print-config"];
+    let printed = daemon::finished(&mut daemon::chancery(&words));
+    let printed: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    assert_eq!(printed["external"], serde_json::json!(["xds_cluster", "local_*"]));
+    assert_eq!(printed["groups"][0]["external"], serde_json::json!(["b"]));
+    dir_write(&dir, "chancery.yaml", "external: {a: b}\n");
+    let refused = daemon::finished(daemon::chancery(&words).stderr(std::process::Stdio::piped()));
+    assert_eq!(refused.status.code(), Some(1));
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert!(told.contains("expected a pattern such as `edge-*`, or a list of patterns"), "{told}");
+}
