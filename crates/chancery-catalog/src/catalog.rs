@@ -14,7 +14,7 @@
 //! the state is looked up: so each one is either answered with the newest state, or its audience is
 //! among those the commit finds changed. No change is missed between the two.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -22,10 +22,11 @@ use std::time::SystemTime;
 use chancery_core::Snapshot;
 
 use crate::audience::Audience;
-use crate::changes::{ChangeSet, Hold};
+use crate::changes::{Author, ChangeSet, Hold};
 use crate::content::LayerContent;
 use crate::dangling::DanglingReferences;
 use crate::entry::{Entry, Form, Key};
+use crate::gate::{Gate, Seen};
 use crate::history::History;
 use crate::layer::Layer;
 use crate::revision::{ContentHash, Reassigned, Revision};
@@ -60,6 +61,7 @@ pub struct ListedEntry {
 
 #[derive(Default)]
 struct Shared {
+    gate: Option<Box<dyn Gate>>,
     /// Held by a commit, so that there is one at a time.
     writer: Mutex<()>,
     inner: Mutex<Inner>,
@@ -86,6 +88,9 @@ struct Question {
     before: Option<Arc<View>>,
 }
 
+/// The views that a commit has for the audiences that the gate was asked for, in the newest state.
+type Proposed = BTreeMap<Audience, Arc<View>>;
+
 /// The last view of base or of a group that a commit made, with its state and audience; the views
 /// that follow are built over it if it is their parent's.
 #[derive(Default)]
@@ -95,6 +100,13 @@ impl Catalog {
     /// A catalog in which nothing was committed.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A catalog in which nothing was committed, with a gate that every commit passes.
+    ///
+    /// With a gate, the views of base and of all groups are kept, asked for or not.
+    pub fn gated(gate: impl Gate + 'static) -> Self {
+        Self(Arc::new(Shared { gate: Some(Box::new(gate)), ..Shared::default() }))
     }
 
     /// Takes over what a source says. Returns what that changed; `None` if it is nothing.
@@ -112,15 +124,24 @@ impl Catalog {
         let first = || before.is_none().then(|| (nothing.clone(), BTreeSet::new()));
         let (mut state, touched) = next.or_else(first)?;
         state.root = self.root(&state);
-        let layers = state.changed_since(before.as_deref(), &touched);
-        let (content, state) = (ContentHash(state.digest), Arc::new(state));
-        let (number, reassigned, asked) = self.lock().push(&state);
-        let affected = Affected::of(before.as_deref(), &state, &touched);
-        let changed = self.refresh(asked, &affected, number);
-        let revision =
-            Arc::new(Revision { number, content, time, author, layers, changed, reassigned });
-        self.lock().revision = Some(Arc::clone(&revision));
-        Some(revision)
+        let proposed = self.judge(&mut state);
+        Some(self.take_over(state, before.as_deref(), &touched, &proposed, time, author))
+    }
+
+    /// Has the gate judge again what it holds, and what it let pass. Returns what that changed; `None`
+    /// if it is nothing.
+    ///
+    /// Like [`commit`](Self::commit), it may block.
+    pub fn judge_again(&self, author: impl Into<Author>) -> Option<Arc<Revision>> {
+        let _one_at_a_time = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.lock().history.newest().cloned()?;
+        let mut state = CatalogState::clone(&before);
+        let proposed = self.judge(&mut state);
+        if state.held == before.held {
+            return None;
+        }
+        let (nothing, time) = (BTreeSet::new(), SystemTime::now());
+        Some(self.take_over(state, Some(&before), &nothing, &proposed, time, author.into()))
     }
 
     /// The last revision, if anything was committed.
@@ -217,6 +238,12 @@ impl Catalog {
         held.collect()
     }
 
+    /// The audiences that the gate holds, sorted. The nodes of a group are held with it.
+    pub fn held_audiences(&self) -> Vec<Audience> {
+        let inner = self.lock();
+        inner.history.newest().map(|it| it.held.iter().cloned().collect()).unwrap_or_default()
+    }
+
     /// All resources that stand at their origin, by layer: of a layer that is held back, what is
     /// still served.
     pub fn entries(&self) -> impl Iterator<Item = ListedEntry> + use<> {
@@ -265,6 +292,73 @@ impl Catalog {
                 Some((layer, content))
             })
             .collect()
+    }
+
+    /// Asks the gate for each audience, and notes in the state which of them it holds. Returns the
+    /// views that it was shown.
+    fn judge(&self, state: &mut CatalogState) -> Proposed {
+        let mut proposed = Proposed::new();
+        state.held.clear();
+        let Some(gate) = &self.0.gate else { return proposed };
+        let judged = self.lock().judged(state);
+        for audience in judged {
+            if !state.serves(&audience) {
+                continue;
+            }
+            let before = self.in_force(&audience);
+            let after = self.propose(state, &audience, before.as_ref(), &proposed);
+            let is_same = before.as_ref().is_some_and(|before| before.shows_same(&after));
+            let before = before.as_ref().map(Seen::new);
+            if !is_same && !gate.lets_pass(&audience, before.as_ref(), &Seen::new(&after)) {
+                state.held.insert(audience.clone());
+            }
+            proposed.insert(audience, after);
+        }
+        proposed
+    }
+
+    /// The view that the nodes of an audience have now, be it that of another audience.
+    fn in_force(&self, audience: &Audience) -> Option<Arc<View>> {
+        let now = self.audience(audience.group.as_deref(), audience.node.as_deref());
+        self.view(&now).0
+    }
+
+    /// The view that a state has for an audience, whose nodes see `before`.
+    fn propose(
+        &self,
+        state: &CatalogState,
+        audience: &Audience,
+        before: Option<&Arc<View>>,
+        proposed: &Proposed,
+    ) -> Arc<View> {
+        match audience.parent().and_then(|parent| proposed.get(&parent)) {
+            Some(parent) => {
+                let own = state.content(&audience.strongest()).cloned();
+                make_over(audience, own, Arc::clone(parent), before)
+            }
+            None => self.make(state, audience, before.cloned()),
+        }
+    }
+
+    /// Makes a state the newest one, and brings the views along that somebody asked for.
+    fn take_over(
+        &self,
+        state: CatalogState,
+        before: Option<&CatalogState>,
+        touched: &BTreeSet<Layer>,
+        proposed: &Proposed,
+        time: SystemTime,
+        author: Author,
+    ) -> Arc<Revision> {
+        let layers = state.changed_since(before, touched);
+        let (content, state) = (ContentHash(state.digest), Arc::new(state));
+        let (number, reassigned, asked) = self.lock().push(&state);
+        let affected = Affected::of(before, &state, touched);
+        let changed = self.refresh(asked, &affected, proposed, number);
+        let revision =
+            Arc::new(Revision { number, content, time, author, layers, changed, reassigned });
+        self.lock().revision = Some(Arc::clone(&revision));
+        revision
     }
 
     /// The view of an audience, and the number of the revision that it was looked up in.
@@ -333,6 +427,7 @@ impl Catalog {
         &self,
         asked: Vec<AskedView>,
         affected: &Affected<'_>,
+        proposed: &Proposed,
         number: u64,
     ) -> Vec<Audience> {
         let history = self.lock().history.clone();
@@ -340,7 +435,11 @@ impl Catalog {
         let mut made = Vec::new();
         for asked in asked.into_iter().filter(|asked| affected.contains(&asked.audience)) {
             let Some(state) = history.serving(&asked.audience) else { continue };
-            let view = self.remake(state, &asked, affected, &mut last);
+            let is_newest = history.newest().is_some_and(|newest| Arc::ptr_eq(newest, state));
+            let view = match proposed.get(&asked.audience).filter(|_| is_newest) {
+                Some(view) => Arc::clone(view),
+                None => self.remake(state, &asked, affected, &mut last),
+            };
             made.push((asked, view));
         }
         let mut changed = Vec::new();
@@ -436,6 +535,17 @@ impl Inner {
         let are_same = reassigned.is_nobody();
         let asked = self.views.sweep(|audience| are_same || self.history.has(audience));
         (self.number, reassigned, asked)
+    }
+
+    /// The audiences that the gate is asked for, parents first: base, every group, and the nodes with
+    /// an overlay that somebody asked for.
+    fn judged(&self, state: &CatalogState) -> BTreeSet<Audience> {
+        let of_group = |name: &Arc<str>| Audience { group: Some(Arc::clone(name)), node: None };
+        let before = self.views.audiences().filter(|audience| self.history.has(audience));
+        let mut judged: BTreeSet<Audience> = before.cloned().collect();
+        judged.extend(state.groups.keys().map(of_group));
+        judged.insert(Audience::default());
+        judged
     }
 
     /// Notes that somebody asks for an audience, and looks up what it sees.

@@ -22,7 +22,11 @@ impl History {
     /// held back, an older one was held back too. Returns the nodes that may belong elsewhere now.
     pub(crate) fn push(&mut self, state: Arc<CatalogState>) -> Reassigned {
         let before = self.clone();
-        self.0.retain(|older| !state.holds.iter().all(|hold| older.holds.contains(hold)));
+        let is_needed = |older: &Arc<CatalogState>| {
+            let held_too = state.holds.iter().all(|hold| older.holds.contains(hold));
+            !held_too || state.held.iter().any(|audience| !older.held.contains(audience))
+        };
+        self.0.retain(is_needed);
         self.0.insert(0, state);
         self.0.truncate(MAX_STATES);
         self.reassigned_since(&before)

@@ -225,7 +225,7 @@ impl<'a> Affected<'a> {
         now: &CatalogState,
         layers: &'a BTreeSet<Layer>,
     ) -> Self {
-        let held = |state: &CatalogState| !state.holds.is_empty();
+        let held = |state: &CatalogState| !(state.holds.is_empty() && state.held.is_empty());
         Self { layers, held: before.is_none_or(held) || held(now) }
     }
 
