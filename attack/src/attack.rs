@@ -67,13 +67,13 @@ pub(crate) fn make(attack: &Attack, circumstances: &Circumstances) -> Result<Out
     let begin = Instant::now();
     let mut setup = Setup::new(circumstances.is_bounded);
     (attack.setup)(&mut setup);
-    let (asks_large, is_alone) = (setup.asks_large, setup.is_alone);
+    let (asks_large, edits, is_alone) = (setup.asks_large, !setup.edits_wait, setup.is_alone);
     let tls = setup.speaks_tls.then(client_of_ours).transpose()?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let stage = Stage::start(circumstances, setup)?;
     let dir = stage.dir().to_path_buf();
-    let known = Known { xds: stage.xds(), admin: stage.admin(), dir, asks_large, tls };
+    let known = Known { xds: stage.xds(), admin: stage.admin(), dir, asks_large, edits, tls };
     let begun = match is_alone {
         true => Ok(None),
         false => runtime

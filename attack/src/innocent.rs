@@ -79,6 +79,7 @@ pub(crate) struct Known {
     pub(crate) admin: SocketAddr,
     pub(crate) dir: PathBuf,
     pub(crate) asks_large: bool,
+    pub(crate) edits: bool,
     /// The way over TLS, if the server speaks nothing else.
     pub(crate) tls: Option<TlsConnector>,
 }
@@ -183,7 +184,13 @@ async fn ask_all(
             until("large").has_asked();
             Waits::default()
         },
-        edits(&known, until("edit")),
+        async {
+            if known.edits {
+                return edits(&known, until("edit")).await;
+            }
+            until("edit").has_asked();
+            Waits::default()
+        },
         ask(until("probe"), PAUSE, || probe(&known)),
     );
     let all =

@@ -29,6 +29,8 @@ pub(crate) struct Setup {
     pub(crate) asks_large: bool,
     /// True if the server speaks TLS alone, to clients with a certificate of our authority.
     pub(crate) speaks_tls: bool,
+    /// True if no innocent client edits a file: the attack has the whole directory refused.
+    pub(crate) edits_wait: bool,
     /// True if no innocent client is there, because the attack is on the start or the end of the
     /// process, or because its limits bind everybody.
     pub(crate) is_alone: bool,

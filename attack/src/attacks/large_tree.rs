@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use crate::attack::Attack;
 use crate::setup::{Setup, cluster};
-use crate::stage::{PATIENCE, Stage};
+use crate::stage::{PATIENCE, SOON, Stage, until};
 use crate::wire::EDS;
 
 /// The attacks of this file.
@@ -21,18 +21,24 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack {
         name: "files-at-once",
         about: "eight files of 9 MB with two million endpoints each appear at the same moment",
-        setup: |setup| some_files(setup, 100),
+        setup: |setup| {
+            some_files(setup, 100);
+            setup.edits_wait = true;
+        },
         run: |stage| Box::pin(at_once(stage)),
-        growth: 450,
-        in_ci: false,
+        growth: 100,
+        in_ci: true,
     },
     Attack {
         name: "hard-links",
         about: "a file of 8 MB appears under 100 names at the same moment",
-        setup: |setup| some_files(setup, 100),
+        setup: |setup| {
+            some_files(setup, 100);
+            setup.edits_wait = true;
+        },
         run: |stage| Box::pin(hard_links(stage)),
-        growth: 450,
-        in_ci: false,
+        growth: 100,
+        in_ci: true,
     },
     Attack {
         name: "large-tree-noise",
@@ -40,7 +46,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         setup: |setup| some_files(setup, setup.scale(60_000, 3_000)),
         run: |stage| Box::pin(noise(stage)),
         growth: 300,
-        in_ci: false,
+        in_ci: true,
     },
     Attack {
         name: "large-tree-broken-link",
@@ -48,7 +54,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         setup: |setup| some_files(setup, setup.scale(60_000, 3_000)),
         run: |stage| Box::pin(broken_link(stage)),
         growth: 300,
-        in_ci: false,
+        in_ci: true,
     },
     Attack {
         name: "tree-renamed",
@@ -99,10 +105,21 @@ async fn at_once(stage: &Stage) -> Result<String> {
         }
         Ok(())
     })?;
-    sleep(3 * stage.seconds()).await;
+    is_refused(stage, "bombs").await
+}
+
+/// Holds if the whole directory is refused as long as a group is there, others are served what was
+/// loaded before, and the directory is loaded again when the group is removed.
+async fn is_refused(stage: &Stage, group: &str) -> Result<String> {
+    stage.metric_reaches("chancery_faults", 1.0, PATIENCE).await?;
+    sleep(stage.seconds()).await;
     stage.serves_others().await?;
-    let faults = stage.metric("chancery_faults").await?;
-    Ok(format!("{faults} faults, and others are served"))
+    fs::remove_dir_all(stage.dir().join("groups").join(group))?;
+    let is_loaded = until(SOON, "the directory is loaded again", async || {
+        Ok(stage.metric("chancery_faults").await? == 0.0)
+    });
+    is_loaded.await?;
+    Ok("the directory is refused, and loaded again without the group".to_owned())
 }
 
 async fn hard_links(stage: &Stage) -> Result<String> {
@@ -115,9 +132,7 @@ async fn hard_links(stage: &Stage) -> Result<String> {
         }
         Ok(())
     })?;
-    stage.metric_reaches("chancery_faults", 1.0, PATIENCE).await?;
-    stage.serves_others().await?;
-    Ok(format!("{} faults", stage.metric("chancery_faults").await?))
+    is_refused(stage, "linked").await
 }
 
 /// Does something again and again on a thread of its own, while the innocent clients ask.

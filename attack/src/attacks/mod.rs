@@ -9,6 +9,7 @@ mod floods;
 mod held;
 mod http;
 mod identities;
+mod kept;
 mod large_tree;
 mod limits;
 mod limits_of_files;
@@ -60,6 +61,7 @@ pub(crate) fn all() -> impl Iterator<Item = Attack> {
         odd::ATTACKS,
         work::ATTACKS,
         windows::ATTACKS,
+        kept::ATTACKS,
         snapshots::ATTACKS,
         peers::ATTACKS,
         nodes::ATTACKS,

@@ -19,8 +19,16 @@ pub(super) const ATTACKS: &[Attack] = &[
     Attack {
         name: "old-snapshots",
         about: "a file of 8 MB changes, and of each state a stream takes a kilobyte and stays",
-        setup: |setup| setup.file("groups/other/big.json", state(0)),
-        run: |stage| Box::pin(old_snapshots(stage)),
+        setup: |setup| setup.file("groups/other/big.json", state(FEW_LARGE, 0)),
+        run: |stage| Box::pin(old_snapshots(stage, FEW_LARGE)),
+        growth: 450,
+        in_ci: true,
+    },
+    Attack {
+        name: "old-small-snapshots",
+        about: "as this, with 60,000 clusters in the file, which take more than their bytes",
+        setup: |setup| setup.file("groups/other/big.json", state(MANY_SMALL, 0)),
+        run: |stage| Box::pin(old_snapshots(stage, MANY_SMALL)),
         growth: 450,
         in_ci: true,
     },
@@ -34,9 +42,15 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
 ];
 
-/// The content of a file of 8 MB in one of its states.
-fn state(at: u64) -> String {
-    let all: Vec<_> = (0..80).map(|one| cluster(&format!("b-{one}"), 1 + at, 100_000)).collect();
+/// The number of the clusters in a file, and the bytes of each: about 8 MB.
+type Sizes = (usize, usize);
+
+const FEW_LARGE: Sizes = (80, 100_000);
+const MANY_SMALL: Sizes = (60_000, 1);
+
+/// The content of a file in one of its states.
+fn state((count, bytes): Sizes, at: u64) -> String {
+    let all: Vec<_> = (0..count).map(|one| cluster(&format!("b-{one}"), 1 + at, bytes)).collect();
     format!("[{}]", all.join(",\n"))
 }
 
@@ -48,7 +62,7 @@ fn member() -> Vec<u8> {
     })
 }
 
-async fn old_snapshots(stage: &Stage) -> Result<String> {
+async fn old_snapshots(stage: &Stage, sizes: Sizes) -> Result<String> {
     let reader = stage.http2(READS).await?;
     let request = Sotw { node: Some(member()), ..Sotw::first("", CDS, ["b-0"]) };
     let mut watch = reader.sotw(&request).await?;
@@ -61,7 +75,7 @@ async fn old_snapshots(stage: &Stage) -> Result<String> {
         let mut call = unread.sotw(&all).await?;
         timeout(PATIENCE, call.takes(500)).await.context("the beginning of a state")??;
         held.push(call);
-        stage.write("groups/other/big.json", state(held.len() as u64))?;
+        stage.write("groups/other/big.json", state(sizes, held.len() as u64))?;
         watch.send(&request.answer(&last, None).encode())?;
         last = watch.message_within(PATIENCE).await?;
     }

@@ -14,6 +14,8 @@ use crate::gathered::Gathered;
 
 /// The size of a flag and a length.
 const HEADER: usize = 5;
+/// The size of a buffer into which readers of HTTP/2 read. A chunk is a part of one, and keeps it.
+const BUFFER: usize = 16 * 1024;
 
 /// Finds messages in chunks: [`push`](Self::push) a chunk, then call [`next`](Self::next) until it
 /// returns no message.
@@ -70,7 +72,8 @@ impl Messages {
 
     /// The number of bytes of memory that are kept until messages are whole.
     pub fn held_bytes(&self) -> usize {
-        self.chunk.len() + self.begun.held_bytes()
+        let chunk = if self.chunk.is_empty() { 0 } else { self.chunk.len().max(BUFFER) };
+        chunk + self.begun.held_bytes()
     }
 
     /// The next message. The result is `Ok(None)` while its end has not arrived.
@@ -187,6 +190,16 @@ mod tests {
         assert!(!messages.is_between());
         assert_eq!(messages.next().unwrap().unwrap(), "two");
         assert!(messages.next().unwrap().is_none() && messages.is_between());
+    }
+
+    #[test]
+    fn a_message_that_waits_behind_another_keeps_the_buffer_of_both() {
+        let mut messages = Messages::new(3);
+        messages.push([framed(b"one"), framed(b"two")].concat().into());
+        messages.next().unwrap().unwrap();
+        assert_eq!(messages.held_bytes(), BUFFER);
+        messages.next().unwrap().unwrap();
+        assert_eq!(messages.held_bytes(), 0);
     }
 
     #[test]

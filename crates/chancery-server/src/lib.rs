@@ -70,6 +70,8 @@ mod tower_service;
 mod turns;
 mod unix_socket;
 mod unread_bodies;
+mod work_line;
+mod work_threads;
 
 // The public interface.
 pub use audiences::{Assign, Audiences};

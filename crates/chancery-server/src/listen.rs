@@ -103,7 +103,7 @@ impl std::fmt::Display for Listener {
                 Ok(address) => write!(f, "{address}"),
                 Err(_) => f.write_str("tcp"),
             },
-            ListenerSocket::Unix(socket) => write!(f, "{}", socket.path().display()),
+            ListenerSocket::Unix(socket) => write!(f, "unix:{}", socket.path().display()),
         }
     }
 }

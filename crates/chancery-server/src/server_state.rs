@@ -19,8 +19,9 @@ use crate::log_limiter::LogLimiter;
 use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::policy::{Peer, Policy};
-use crate::slice::{WorkThreads, cores};
+use crate::slice::cores;
 use crate::store::Store;
+use crate::work_threads::WorkThreads;
 
 /// The state that all connections of a server share.
 pub(crate) struct ServerState {

@@ -6,23 +6,20 @@
 //! ```text
 //!   many short pieces   [Slice] spends the budget of the task by the time that they take; when it is
 //!                       used up, the task is polled again after the others
-//!   one long piece      [WorkThreads] does it on one of a few other threads, and the task waits
+//!   one long piece      `WorkThreads` does it on one of a few other threads, and the task waits
 //! ```
 //!
 //! The cost of a piece grows with its size (`cargo xtask growth`), so its size tells whether it is long.
-//! Not here: limits of size, which refuse what nobody needs (`config`, `chancery_core::server`).
+//! Not here: the other threads (`work_threads`), and limits of size, which refuse what nobody needs
+//! (`config`, `chancery_core::server`).
 
+use std::ops::Add;
 use std::pin::pin;
-use std::sync::Arc;
 use std::task::Context;
 use std::time::{Duration, Instant};
 
 use tokio::task::coop::{consume_budget, has_budget_remaining};
-use tokio::task::{spawn_blocking, yield_now};
-
-use crate::budget::PeerShare;
-use crate::places::Places;
-use crate::turns::Line;
+use tokio::task::yield_now;
 
 /// The size in bytes of a request as protobuf, from which on it takes long to read.
 pub(crate) const LONG_REQUEST: usize = 1024 * 1024;
@@ -36,6 +33,26 @@ pub(crate) const LARGE_STREAM: usize = 128 * MANY_NAMES;
 /// The number of resources from which on work on all of them is long.
 pub(crate) const MANY_RESOURCES: usize = 10_000;
 
+/// The size from which on a piece of long work is not short: 10 to 20 ms, or 120 ms if a client does all
+/// that it can to make it long.
+const NOT_SHORT: WorkSize = WorkSize(2 * LONG_REQUEST);
+/// The number of bytes that a stream keeps for its client which take as long as one byte of a request.
+const HELD_BYTES: usize = 4;
+/// The number of bytes of a request that take as long as one resource.
+const RESOURCE: usize = 32;
+
+/// The size of a piece of long work: about, the bytes of a request that takes as long to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WorkSize(usize);
+
+/// The length of a piece of long work, as far as its size tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Length {
+    Short,
+    /// Up to a second.
+    Long,
+}
+
 /// The time that one unit of the budget of a task stands for. Tokio gives a task 128 of them at a time.
 const UNIT: Duration = Duration::from_micros(100);
 /// The time after which a task that can wait anywhere lets others run.
@@ -46,6 +63,38 @@ const MOST_UNITS: u128 = 128;
 /// The work of a task since it was polled.
 pub(crate) struct Slice {
     since: Instant,
+}
+
+impl WorkSize {
+    /// The size of reading a request, or of reading or writing JSON.
+    pub(crate) fn of_bytes(bytes: usize) -> Self {
+        Self(bytes)
+    }
+
+    /// The size of looking through all that a stream keeps for its client.
+    pub(crate) fn of_stream(held_bytes: usize) -> Self {
+        Self(held_bytes / HELD_BYTES)
+    }
+
+    /// The size of work on so many resources.
+    pub(crate) fn of_resources(count: usize) -> Self {
+        Self(count.saturating_mul(RESOURCE))
+    }
+
+    pub(crate) fn length(self) -> Length {
+        if self < NOT_SHORT { Length::Short } else { Length::Long }
+    }
+}
+
+impl Add for WorkSize {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Length {
+    pub(crate) const ALL: [Self; 2] = [Self::Short, Self::Long];
 }
 
 impl Slice {
@@ -87,48 +136,24 @@ pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The threads for long pieces of work, for which peers take turns. There are few, because each keeps
-/// for the next piece what the allocator gave it for the last.
-#[derive(Clone)]
-pub(crate) struct WorkThreads(Places);
-
-impl WorkThreads {
-    pub(crate) fn new() -> Self {
-        Self(Places::new(cores().div_ceil(2)))
-    }
-
-    /// Does a long piece of work on another thread; `None` if it panics or the runtime ends.
-    pub(crate) fn beside_workers<T, F>(
-        &self,
-        peer: &Arc<PeerShare>,
-        line: Line,
-        work: F,
-    ) -> impl Future<Output = Option<T>> + Send + use<T, F>
-    where
-        T: Send + 'static,
-        F: FnOnce() -> T + Send + 'static,
-    {
-        let (places, peer) = (self.0.clone(), Arc::clone(peer));
-        async move {
-            let place = places.take(&peer, line).await;
-            let work = move || {
-                // The place is taken until the work is done, even if nobody waits for it any more.
-                let _place = place;
-                work()
-            };
-            spawn_blocking(work).await.ok()
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
-    use std::sync::mpsc;
     use std::task::Poll;
 
     use super::*;
-    use crate::turns::tests::peers;
+
+    #[test]
+    fn the_sizes_of_all_parts_tell_whether_a_piece_is_short() {
+        let limit = 2 * LONG_REQUEST;
+        let of = |bytes: usize, held: usize| {
+            (WorkSize::of_bytes(bytes) + WorkSize::of_stream(held)).length()
+        };
+        assert_eq!([of(limit - 1, 0), of(limit, 0)], [Length::Short, Length::Long]);
+        assert_eq!([of(0, LARGE_STREAM), of(limit - 1, 4)], [Length::Short, Length::Long]);
+        assert_eq!(WorkSize::of_resources(MANY_RESOURCES).length(), Length::Short);
+        assert_eq!(WorkSize::of_resources(10 * MANY_RESOURCES).length(), Length::Long);
+    }
 
     #[tokio::test]
     async fn time_uses_the_budget_up() {
@@ -142,16 +167,5 @@ mod tests {
         .await;
         yield_now().await;
         assert!(has_budget_remaining(), "each poll has a budget of its own");
-    }
-
-    #[tokio::test]
-    async fn other_tasks_run_during_a_long_piece_of_work() {
-        let (said, heard) = mpsc::channel();
-        let other = tokio::spawn(async move { said.send(()) });
-        let threads = WorkThreads::new();
-        let long = move || heard.recv_timeout(Duration::from_secs(20));
-        let long = threads.beside_workers(&peers(1)[0], Line::End, long);
-        assert_eq!(long.await, Some(Ok(())));
-        other.await.unwrap().unwrap();
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct StallTimer {
     since: Option<Instant>,
     /// The number of bytes that it took since then.
     taken: usize,
+    /// True if its time was over at the last look.
+    is_late: bool,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -44,6 +46,7 @@ impl StallTimer {
         if self.taken >= LEAST {
             self.taken = 0;
             self.since = None;
+            self.is_late = false;
         }
     }
 
@@ -52,7 +55,8 @@ impl StallTimer {
         *self = Self::default();
     }
 
-    /// Ready if the client has done nothing for as long as that.
+    /// Ready if the client has done nothing for as long as that. It is looked twice: a task that waited
+    /// for its turn has not read yet what the client sent meanwhile.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, patience: Duration) -> Poll<()> {
         let over = *self.since.get_or_insert_with(Instant::now) + patience;
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(over)));
@@ -61,7 +65,11 @@ impl StallTimer {
         }
         while timer.as_mut().poll(cx).is_ready() {
             if over <= Instant::now() {
-                return Poll::Ready(());
+                if std::mem::replace(&mut self.is_late, true) {
+                    return Poll::Ready(());
+                }
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
             }
             timer.as_mut().reset(over);
         }
@@ -80,7 +88,9 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     fn is_over(stall: &mut StallTimer, patience: Duration) -> bool {
-        stall.poll(&mut Context::from_waker(std::task::Waker::noop()), patience).is_ready()
+        let mut look =
+            || stall.poll(&mut Context::from_waker(std::task::Waker::noop()), patience).is_ready();
+        look() || look()
     }
 
     #[tokio::test(start_paused = true)]

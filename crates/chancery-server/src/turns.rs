@@ -30,14 +30,14 @@ struct Requests {
 }
 
 /// A request that waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Ticket {
     number: u64,
     line: Line,
 }
 
 /// The place of a request among those of its peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Line {
     /// Before the others: it ends something that was begun, and frees what that holds.
     Front,
@@ -74,22 +74,28 @@ impl Turns {
         waker: &Waker,
     ) -> bool {
         let is_next = self.order.front() == Some(&number(peer));
-        let Some(requests) = self.waiting.get_mut(&number(peer)) else { return false };
-        let Some(position) = requests.find(ticket) else { return false };
-        requests.of(ticket.line)[position].1.clone_from(waker);
+        let Some(requests) = self.waiting.get(&number(peer)) else { return false };
         let is_before = ticket.line == Line::Front || requests.front.is_empty();
-        position == 0 && is_before && is_next
+        self.find(peer, ticket, waker) == Some(0) && is_before && is_next
+    }
+
+    /// Returns true if a request waits. Its waker is this one from now on.
+    pub(crate) fn waits(&mut self, peer: &Arc<PeerShare>, ticket: Ticket, waker: &Waker) -> bool {
+        self.find(peer, ticket, waker).is_some()
+    }
+
+    /// Returns true if no request waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.order.is_empty()
     }
 
     /// Removes the request whose turn it is, and gives the turn to the next peer.
-    pub(crate) fn take_first(&mut self) {
-        let Some(peer) = self.order.front() else { return };
-        if let Some(requests) = self.waiting.get_mut(peer) {
-            let first = requests.front.pop_front();
-            drop(first.or_else(|| requests.end.pop_front()));
-        }
+    pub(crate) fn take_first(&mut self) -> Option<(Ticket, Waker)> {
+        let peer = self.order.front()?;
+        let first = self.waiting.get_mut(peer).and_then(Requests::take_first);
         self.order.rotate_left(1);
-        self.wake_first();
+        self.forget_gone();
+        first
     }
 
     /// Removes a request that waits no more. Another one may have its turn then.
@@ -98,17 +104,31 @@ impl Turns {
             && let Some(position) = requests.find(ticket)
         {
             requests.of(ticket.line).remove(position);
-            self.wake_first();
+            self.forget_gone();
         }
     }
 
-    /// Wakes the request whose turn it is. Peers that wait no more are forgotten when their turn
-    /// comes.
-    pub(crate) fn wake_first(&mut self) {
-        while let Some(peer) = self.order.front() {
-            if let Some((_, waker)) = self.waiting.get(peer).and_then(Requests::first) {
-                return waker.wake_by_ref();
-            }
+    /// Wakes the request whose turn it is.
+    pub(crate) fn wake_first(&self) {
+        let first = self.order.front().and_then(|peer| self.waiting.get(peer));
+        if let Some((_, waker)) = first.and_then(Requests::first) {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// The position of a request among those in its line, with its new waker.
+    fn find(&mut self, peer: &Arc<PeerShare>, ticket: Ticket, waker: &Waker) -> Option<usize> {
+        let requests = self.waiting.get_mut(&number(peer))?;
+        let position = requests.find(ticket)?;
+        requests.of(ticket.line)[position].1.clone_from(waker);
+        Some(position)
+    }
+
+    /// Forgets peers that wait no more when their turn comes.
+    fn forget_gone(&mut self) {
+        while let Some(peer) = self.order.front()
+            && self.waiting.get(peer).and_then(Requests::first).is_none()
+        {
             self.waiting.remove(peer);
             self.order.pop_front();
         }
@@ -125,6 +145,12 @@ impl Requests {
 
     fn first(&self) -> Option<&(u64, Waker)> {
         self.front.front().or_else(|| self.end.front())
+    }
+
+    fn take_first(&mut self) -> Option<(Ticket, Waker)> {
+        let line = if self.front.is_empty() { Line::End } else { Line::Front };
+        let (number, waker) = self.of(line).pop_front()?;
+        Some((Ticket { number, line }, waker))
     }
 
     /// The position of a request in its line, which is sorted by number.
@@ -162,8 +188,8 @@ pub(crate) mod tests {
         let order = [[(0, first), (1, one), (2, two), (0, second)].as_slice(), &of_many].concat();
         for (peer, ticket) in order {
             assert!(turns.is_first(&peers[peer], ticket, Waker::noop()), "{ticket:?}");
-            turns.take_first();
+            assert_eq!(turns.take_first().map(|(ticket, _)| ticket), Some(ticket));
         }
-        assert!(turns.order.is_empty() && turns.waiting.is_empty());
+        assert!(turns.is_empty() && turns.waiting.is_empty());
     }
 }

@@ -14,6 +14,7 @@ use chancery_server::{Config, Limits, Metrics, OneAudience, Times, Tls};
 use common::authority::{CertificateAuthority, connect_with, files};
 use common::client::{GrpcStream, Http2Client};
 use common::message::{SotwRequest, SotwResponse};
+use common::scraped::Scraped;
 use common::{ADS_SOTW, CDS, EDS, Running, within};
 use h2::Reason;
 use prometheus_client::registry::Registry;
@@ -285,43 +286,6 @@ impl AsyncWrite for Gated {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         Pin::new(&mut self.io).poll_shutdown(cx)
-    }
-}
-
-/// The metrics of a server, as text.
-struct Scraped(Registry);
-
-impl Scraped {
-    fn text(&self) -> String {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.0).unwrap();
-        text
-    }
-
-    /// Waits until the metrics have this line.
-    async fn has(&self, line: &str) {
-        let seen = async {
-            while !self.text().lines().any(|it| it == line) {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        within(seen).await;
-    }
-}
-
-impl Scraped {
-    /// Waits until a metric has this value.
-    async fn has_at_least(&self, name: &str, least: usize) {
-        let seen = async {
-            while self.value(name).is_none_or(|value| value < least) {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        within(seen).await;
-    }
-
-    fn value(&self, name: &str) -> Option<usize> {
-        self.text().lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
     }
 }
 

@@ -7,15 +7,16 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chancery_proto::frames::framed;
 use chancery_server::{Config, Metrics, OneAudience, Times, Tls};
 use common::authority::{CertificateAuthority, files};
 use common::client::{GrpcStream, Http2Client};
 use common::message::{SotwRequest, SotwResponse};
+use common::raw::{RawPeer, data};
 use common::{ADS_SOTW, CDS, EDS, PATIENCE, Running, within};
 use prometheus_client::registry::Registry;
 use prost::Message;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::AsyncWriteExt;
 
 /// Larger than the buffers of sockets.
 const LARGE: usize = 24 << 20;
@@ -99,69 +100,6 @@ async fn many_streams_of_one_connection_and_types_of_one_stream_all_hear() {
     }
 }
 
-/// A peer that reads when the test says so.
-struct RawPeer(TcpStream);
-
-impl RawPeer {
-    /// Subscribes with windows that never fill, as Envoy does.
-    async fn subscribe(server: &Running) -> Self {
-        let mut io = within(TcpStream::connect(server.address)).await.unwrap();
-        let message = SotwRequest::first(CDS, &[]).encode_to_vec();
-        let mut said = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-        said.extend(frame(4, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff]));
-        said.extend(frame(8, 0, 0, &[0x7f, 0xff, 0, 0]));
-        said.extend(frame(1, 4, 1, &request_headers()));
-        let length = u32::try_from(message.len()).unwrap().to_be_bytes();
-        said.extend(frame(0, 0, 1, &[&[0][..], &length, &message].concat()));
-        within(io.write_all(&said)).await.unwrap();
-        Self(io)
-    }
-
-    async fn frame(&mut self) -> std::io::Result<(u8, Vec<u8>)> {
-        let mut head = [0; 9];
-        within(self.0.read_exact(&mut head)).await?;
-        let mut body = vec![0; u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize];
-        within(self.0.read_exact(&mut body)).await?;
-        if head[3..5] == [6, 0] {
-            // A server that says goodbye waits for the answer to a ping.
-            within(self.0.write_all(&frame(6, 1, 0, &body))).await?;
-        }
-        Ok((head[3], body))
-    }
-
-    /// Reads one message of the stream.
-    async fn message(&mut self) -> SotwResponse {
-        let mut read = Vec::new();
-        loop {
-            let (kind, body) = self.frame().await.unwrap();
-            if kind == 0 {
-                read.extend(body);
-            }
-            let Some(length) = read.get(1..5) else { continue };
-            let length = u32::from_be_bytes(length.try_into().unwrap()) as usize;
-            if read.len() == 5 + length {
-                return SotwResponse::decode(&read[5..]).unwrap();
-            }
-        }
-    }
-}
-
-fn frame(kind: u8, flags: u8, stream: u32, body: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(body.len()).unwrap().to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), body].concat()
-}
-
-/// `POST`, `http`, the path, and the headers of gRPC, in the form that needs no table.
-fn request_headers() -> Vec<u8> {
-    let text = |name: u8, value: &str| {
-        let length = u8::try_from(value.len()).unwrap();
-        assert!(length < 127);
-        [&[name, length][..], value.as_bytes()].concat()
-    };
-    let content_type = [&[0x0f][..], &text(0x10, "application/grpc")].concat();
-    [&[0x83, 0x86][..], &text(0x04, ADS_SOTW), &text(0x01, "x"), &content_type].concat()
-}
-
 #[tokio::test]
 async fn a_peer_that_stalls_and_reads_again_gets_every_byte_and_the_newest_after_them() {
     // S-108
@@ -181,9 +119,7 @@ async fn a_peer_that_stalls_and_reads_again_gets_every_byte_and_the_newest_after
     let late = stalled.message().await;
     assert!(late.clusters()[0].1 == large, "it was damaged");
     let ack = SotwRequest::ack(&late, &[]).encode_to_vec();
-    let length = u32::try_from(ack.len()).unwrap().to_be_bytes();
-    let ack = frame(0, 0, 1, &[&[0][..], &length, &ack].concat());
-    within(stalled.0.write_all(&ack)).await.unwrap();
+    stalled.write(&data(&framed(&ack))).await;
     assert_eq!(stalled.message().await.clusters()[0].1, "2");
 }
 

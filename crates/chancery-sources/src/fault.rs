@@ -91,6 +91,8 @@ pub(crate) enum Wrong {
     TooMany { limit: usize },
     #[error("the files have more than {limit} bytes together")]
     TooMuch { limit: u64 },
+    #[error("there are more than {limit} directories")]
+    TooManyDirectories { limit: usize },
     #[error("is more than {limit} directories deep")]
     TooDeep { limit: usize },
     #[error("the parser failed on this file")]
@@ -124,6 +126,9 @@ impl Wrong {
             Self::TooMany { .. } => Some("raise `max-files`"),
             Self::TooMuch { .. } => {
                 Some("remove files, give the process more memory, or raise `max-directory-bytes`")
+            }
+            Self::TooManyDirectories { .. } => {
+                Some("remove directories, or the symlink that leads to them, or raise `max-files`")
             }
             Self::Name(_) => Some("write `%` itself as `%25`"),
             Self::Cycle(_) | Self::Twice(_) => Some("remove the symlink"),

@@ -74,6 +74,12 @@ impl FaultList {
         self.scopes.contains(scope)
     }
 
+    /// Returns true if a fault is about this path, or about a directory above it and below the top.
+    pub(crate) fn concerns(&self, path: &Path, top: &Path) -> bool {
+        self.kept.iter().any(|fault| fault.file != top && path.starts_with(&fault.file))
+            || path.ancestors().any(|above| above != top && self.more.contains_key(above))
+    }
+
     /// The first faults by file and place, and the number of the others by file.
     pub(crate) fn into_sorted(mut self) -> (Vec<Fault>, BTreeMap<PathBuf, usize>) {
         self.kept.sort_by(|a, b| order(a).cmp(&order(b)));
@@ -110,6 +116,9 @@ mod tests {
         list.append(&other);
         assert!(list.holds(&Scope::Groups) && list.holds(&Scope::Nodes));
         assert!(!list.holds(&Scope::Directory));
+        let concerns = |path: &str| list.concerns(Path::new(path), Path::new("0002"));
+        assert!(concerns("0001") && concerns("0007/below") && concerns("1000"));
+        assert!(!concerns("0002/below") && !concerns("00011") && !concerns("1001"));
         let (kept, more) = list.into_sorted();
         assert_eq!((kept.len(), kept[0].file.clone()), (MAX_FAULTS_OF_LOAD, "0000".into()));
         assert_eq!(more, [("0007".into(), 3), ("1000".into(), 1)].into());

@@ -13,7 +13,8 @@
 //!
 //! A directory that does not become quiet within the bound is loaded all the same, and files that
 //! are being written stay as they were: whoever writes one file all the time must not hold up the
-//! changes of all others.
+//! changes of all others. While a load of everything is made in vain again and again, and in the
+//! pauses after such loads, known files are loaded alone.
 //!
 //! All of it happens on one thread of its own, because reading a directory blocks. If the storage
 //! does not answer, that thread waits, and nobody has to wait for it ([`Following::stop_within`]).
@@ -32,6 +33,7 @@ use crate::directory::{Directory, PATIENCE};
 use crate::fault::{Fault, Warning};
 use crate::options::Watch;
 use crate::pace::{Pace, pause};
+use crate::read::cache::UnsureFiles;
 use crate::report::LoadReport;
 use crate::watch::{Wakeup, Watcher};
 
@@ -40,6 +42,7 @@ use crate::watch::{Wakeup, Watcher};
 pub struct Following {
     wakeup: Wakeup,
     changes: ChangeLog,
+    requested: Arc<AtomicBool>,
     stopped: Arc<AtomicBool>,
     /// Is told when the thread ends, or closed.
     end: Receiver<()>,
@@ -48,8 +51,9 @@ pub struct Following {
 
 impl Directory {
     /// Follows the directory on a thread of its own. It begins with a load, so that no change since
-    /// the last one is missed. `report` is called after that load, and after each later load with
-    /// new content, other faults or a warning.
+    /// the last one is missed. `report` is called after that load, after each load that
+    /// [`Following::reload`] asks for, and after each other load with new content, other faults or a
+    /// warning.
     ///
     /// # Errors
     /// If there can be no thread. If the system reports no events, sweeps find the changes, and
@@ -65,6 +69,8 @@ impl Directory {
         let changes = self.change_log.clone();
         // Changes from before the watch began cause no event.
         changes.record_anywhere();
+        // Those that were read a moment ago are read again soon, but not all at once.
+        self.unsure_files = UnsureFiles::Keep;
         if self.options.watch == Watch::Events {
             match Watcher::new(wakeup.clone(), changes.clone()) {
                 Ok(watcher) => self.watcher = Some(watcher),
@@ -75,12 +81,13 @@ impl Directory {
                 }
             }
         }
-        let stopped = Arc::new(AtomicBool::new(false));
+        let (requested, stopped) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
         let pace = Pace::new(self.options.sweep, Instant::now());
         let faults = None;
         let mut follower = Follower {
             directory: self,
             wakeups,
+            requested: Arc::clone(&requested),
             stopped: Arc::clone(&stopped),
             report,
             faults,
@@ -89,7 +96,7 @@ impl Directory {
             rest: Rest::Quiet,
             woken: Woken::Notified,
             partial_loads: 0,
-            partial_took: Duration::ZERO,
+            rested_at: Instant::now(),
             load_took: Duration::ZERO,
         };
         let thread = thread::Builder::new().name("directory".to_owned());
@@ -101,14 +108,16 @@ impl Directory {
             let _ = ended.send(());
         };
         let thread = Some(thread.spawn(run)?);
-        Ok(Following { wakeup, changes, stopped, end, thread })
+        Ok(Following { wakeup, changes, requested, stopped, end, thread })
     }
 }
 
 impl Following {
-    /// Makes the follower read the directory now, even if nothing seems to have changed.
+    /// Makes the follower read the directory now, even if nothing seems to have changed, and report
+    /// that. Several requests before a load are one.
     pub fn reload(&self) {
         self.changes.record_anywhere();
+        self.requested.store(true, Ordering::Release);
         self.wakeup.notify();
     }
 
@@ -163,6 +172,8 @@ impl Drop for Following {
 struct Follower<F> {
     directory: Directory,
     wakeups: Receiver<()>,
+    /// True if a load was asked for that has not begun.
+    requested: Arc<AtomicBool>,
     stopped: Arc<AtomicBool>,
     report: F,
     /// The faults of the last report.
@@ -177,8 +188,9 @@ struct Follower<F> {
     woken: Woken,
     /// The number of loads in a row that left out files which were being written.
     partial_loads: usize,
-    /// The time that the last attempt took, if it failed or left out files.
-    partial_took: Duration,
+    /// The time before which a directory that does not become quiet is not loaded again, but for
+    /// known files: the last load failed or left out files.
+    rested_at: Instant,
     /// The time that the attempts of the present load took, without the waits between them.
     load_took: Duration,
 }
@@ -213,7 +225,8 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
 
     fn turn(&mut self) -> Result<(), Stopped> {
         self.load_took = Duration::ZERO;
-        let report = self.load()?;
+        let is_requested = self.requested.swap(false, Ordering::AcqRel);
+        let report = LoadReport { is_requested, ..self.load()? };
         if !self.report_news(&report) {
             match self.woken {
                 Woken::Notified => {}
@@ -233,13 +246,21 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
     }
 
     fn load(&mut self) -> Result<LoadReport, Stopped> {
-        for _ in 0..PATIENCE {
+        let mut took = Duration::ZERO;
+        for failed in 0..PATIENCE {
+            // Nobody else waits until a directory comes to rest that changes while it is read.
+            if failed > 1 || took >= self.directory.options.bound() {
+                self.load_known_files();
+            }
             let begun = Instant::now();
             let report = self.attempt();
-            let took = begun.elapsed();
+            took = begun.elapsed();
             self.load_took += took;
             let is_whole = report.is_some() && self.partial_loads == 0;
-            self.partial_took = if is_whole { Duration::ZERO } else { took };
+            // A directory that is loaded whole and in vain must not keep the machine busy.
+            let rest =
+                if is_whole { Duration::ZERO } else { pause(Duration::ZERO, took, PARTIAL_SHARE) };
+            self.rested_at = begun + took + rest;
             match report {
                 Some(report) => return Ok(report),
                 None if self.rest == Rest::Bound && self.is_late() => break,
@@ -258,6 +279,13 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
         let report = self.directory.attempt()?;
         self.partial_loads = 0;
         Some(report)
+    }
+
+    /// Loads the known files that changed, and reports that.
+    fn load_known_files(&mut self) {
+        if let Some(report) = self.directory.load_known_files() {
+            self.report_news(&report);
+        }
     }
 
     /// Loads what rests. A file that is broken for many loads is not about to be repaired.
@@ -280,12 +308,15 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
         self.partial_loads >= PATIENCE
     }
 
-    /// Reports a load that has news. Returns true if it has.
+    /// Reports a load that has news or was asked for. Returns true if it does.
     fn report_news(&mut self, report: &LoadReport) -> bool {
         let faults = (&report.faults, &report.more_faults);
         let same = self.faults.as_ref().is_some_and(|(some, more)| (some, more) == faults)
             && self.warnings == report.present_warnings;
-        let news = !same || !report.layers().is_empty() || !report.warnings.is_empty();
+        let news = report.is_requested
+            || !same
+            || !report.layers().is_empty()
+            || !report.warnings.is_empty();
         if news {
             (self.report)(report);
             self.faults = Some((report.faults.clone(), report.more_faults.clone()));
@@ -324,21 +355,21 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
         let now = Instant::now();
         let is_due = self.pace.until_retry(now).is_zero() && self.directory.has_unsure();
         if is_due {
-            self.directory.record_unsure();
-            self.pace.retried(now);
+            let are_all = self.directory.record_unsure();
+            self.pace.retried(now, are_all);
         }
         is_due
     }
 
-    /// Waits until the directory stops changing, within a bound.
-    fn settle(&self, woken: Woken) -> Result<Rest, Stopped> {
+    /// Waits until the directory stops changing, within a bound. If it was loaded in vain, the bound
+    /// is later, and known files are loaded meanwhile.
+    fn settle(&mut self, woken: Woken) -> Result<Rest, Stopped> {
         let quiet = self.directory.options.quiet();
-        // A directory that is loaded whole and in vain must not keep the machine busy either.
-        let bound = pause(self.directory.options.bound(), self.partial_took, PARTIAL_SHARE);
+        let bound = self.directory.options.bound();
         // Where no event reports a change, two equal scans mean that nothing changes.
         let looks = woken == Woken::Swept || !self.directory.hears_everything();
         let mut seen = looks.then(|| self.directory.peek());
-        let begun = Instant::now();
+        let mut begun = Instant::now();
         let mut left = bound;
         loop {
             let wait = quiet.min(left);
@@ -350,7 +381,11 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
             }
             left = bound.saturating_sub(begun.elapsed());
             if left.is_zero() {
-                return Ok(Rest::Bound);
+                if Instant::now() >= self.rested_at {
+                    return Ok(Rest::Bound);
+                }
+                self.load_known_files();
+                (begun, left) = (Instant::now(), bound);
             }
             seen = now;
         }
@@ -384,20 +419,24 @@ mod tests {
     use crate::options::Options;
 
     /// A follower of an empty directory, and what wakes it.
-    fn follower(options: Options) -> (Follower<impl FnMut(&LoadReport)>, SyncSender<()>) {
+    fn follower<F: FnMut(&LoadReport)>(
+        options: Options,
+        report: F,
+    ) -> (Follower<F>, SyncSender<()>) {
         let (sender, wakeups) = sync_channel(1);
         let follower = Follower {
             pace: Pace::new(options.sweep, Instant::now()),
             directory: Directory::new(options, Schema::bundled()),
             wakeups,
+            requested: Arc::default(),
             stopped: Arc::default(),
-            report: |_: &LoadReport| {},
+            report,
             faults: None,
             warnings: Arc::default(),
             rest: Rest::Quiet,
             woken: Woken::Notified,
             partial_loads: 0,
-            partial_took: Duration::ZERO,
+            rested_at: Instant::now(),
             load_took: Duration::ZERO,
         };
         (follower, sender)
@@ -408,7 +447,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a.yaml"), "[]").unwrap();
         for (sweep, is_due) in [(Duration::ZERO, true), (Duration::from_secs(3600), false)] {
-            let (mut follower, _wake) = follower(Options { sweep, ..Options::new(dir.path()) });
+            let (mut follower, _wake) =
+                follower(Options { sweep, ..Options::new(dir.path()) }, |_| {});
             assert!(!follower.retry_if_due(), "nothing was read");
             follower.directory.load();
             assert_eq!(follower.retry_if_due(), is_due);
@@ -423,12 +463,48 @@ mod tests {
         let settle = Duration::from_millis(600);
         for settle_bound in [settle, settle / 2] {
             let options = Options { settle, settle_bound, ..Options::new(dir.path()) };
-            let (follower, wake) = follower(options);
+            let (mut follower, wake) = follower(options, |_| {});
             for woken in [Woken::Notified, Woken::Swept] {
                 // A change has mostly several events.
                 wake.send(()).unwrap();
                 assert!(matches!(follower.settle(woken), Ok(Rest::Quiet)));
             }
         }
+    }
+
+    #[test]
+    fn known_files_are_loaded_while_nothing_else_of_a_restless_directory_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |seconds: u32| {
+            let url = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+            let timeout = format!("\"connectTimeout\": \"{seconds}s\"");
+            let text = format!("{{\"@type\": \"{url}\", \"name\": \"a\", {timeout}}}");
+            std::fs::write(dir.path().join("a.json"), text).unwrap();
+        };
+        write(1);
+        let stopped = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&stopped);
+        let report = move |report: &LoadReport| {
+            stop.store(!report.layers().is_empty(), Ordering::Release);
+        };
+        let milliseconds = Duration::from_millis;
+        let (settle, settle_bound) = (milliseconds(300), milliseconds(600));
+        let options = Options { settle, settle_bound, ..Options::new(dir.path()) };
+        let (mut follower, wake) = follower(options, report);
+        let changes = follower.directory.change_log.clone();
+        follower.directory.watcher = Watcher::new(Wakeup(wake.clone()), changes).ok();
+        follower.directory.change_log.record_anywhere();
+        assert!(follower.directory.attempt().is_some());
+        follower.stopped = stopped;
+        follower.rested_at = Instant::now() + Duration::from_secs(3600);
+        std::fs::create_dir(dir.path().join("new")).unwrap();
+        write(2);
+        // It is woken all the time.
+        let begun = Instant::now();
+        let is_due = move || begun.elapsed() < Duration::from_secs(60);
+        let waker = thread::spawn(move || while is_due() && wake.send(()).is_ok() {});
+        assert!(follower.settle(Woken::Notified).is_err(), "stopped by the report");
+        drop(follower);
+        waker.join().unwrap();
     }
 }

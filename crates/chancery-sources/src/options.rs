@@ -15,7 +15,8 @@ pub struct Options {
     pub v2: bool,
     /// The limit for the size of a file in bytes. A larger file is a fault. Default: 64 MiB.
     pub max_file_bytes: u64,
-    /// The limit for the number of files. With more of them, nothing is loaded. Default: 100,000.
+    /// The limit for the number of files. Of directories there may be twice as many, and 1,000 in
+    /// any case. With more of either, nothing is loaded. Default: 100,000.
     pub max_files: usize,
     /// The limit for the bytes of all files together. A file counts under each of its names, and one
     /// that is larger than a file may be does not count. With more, nothing is loaded. Default: 4

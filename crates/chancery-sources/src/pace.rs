@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Pace {
     sweep: Pause,
     retry: Pause,
+    /// The pause after files were read again and that cost nothing.
+    retry_every: Duration,
     /// The pause after a sweep that cost nothing.
     sweep_every: Duration,
     /// The time that the last sweep took.
@@ -41,6 +43,7 @@ impl Pace {
         Self {
             sweep: Pause { since: now, length: sweep_every },
             retry: Pause { since: now, length: retry_every },
+            retry_every,
             sweep_every,
             sweep_took: Duration::ZERO,
             share: SWEEP_SHARE,
@@ -70,15 +73,15 @@ impl Pace {
         self.sweep = Pause { since: now, length: pause(self.sweep_every, took, self.share) };
     }
 
-    /// Takes note that files are read again.
-    pub(crate) fn retried(&mut self, now: Instant) {
-        self.retry = Pause { since: now, length: self.sweep_every.min(RETRY) };
+    /// Takes note that files are read again, all of them or a part.
+    pub(crate) fn retried(&mut self, now: Instant, are_all: bool) {
+        self.retry_every = self.sweep_every.min(if are_all { RETRY } else { NEXT_PART });
+        self.retry = Pause { since: now, length: self.retry_every };
     }
 
     /// Takes note of a load that did so and found nothing new.
     pub(crate) fn retried_in_vain(&mut self, load: Duration, now: Instant) {
-        let least = self.sweep_every.min(RETRY);
-        self.retry = Pause { since: now, length: pause(least, load, SWEEP_SHARE) };
+        self.retry = Pause { since: now, length: pause(self.retry_every, load, SWEEP_SHARE) };
     }
 }
 
@@ -98,6 +101,9 @@ const LONGEST: Duration = Duration::from_secs(120);
 
 /// The time after which files are read again that may have changed.
 const RETRY: Duration = Duration::from_secs(2);
+
+/// The time after which more of them are read again, if they are too many for one load.
+const NEXT_PART: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
@@ -131,9 +137,14 @@ mod tests {
         pace.swept_in_vain(SECOND / 10, now);
         assert_eq!(pace.until_sweep(now), 40 * SECOND);
         assert_eq!(pace.until_retry(now), 2 * SECOND);
-        pace.retried(now + SECOND);
+        pace.retried(now + SECOND, true);
         pace.retried_in_vain(SECOND, now + SECOND);
         assert_eq!(pace.until_retry(now + SECOND), 20 * SECOND);
+        for (are_all, least) in [(false, NEXT_PART), (true, RETRY)] {
+            pace.retried(now, are_all);
+            pace.retried_in_vain(Duration::from_millis(1), now);
+            assert_eq!(pace.until_retry(now), least);
+        }
         assert_eq!(pace.until_sweep(now), 40 * SECOND);
     }
 

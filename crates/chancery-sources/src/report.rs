@@ -22,6 +22,9 @@ pub struct LoadReport {
     pub present_warnings: Arc<Vec<Warning>>,
     /// The number of all present warnings.
     pub warning_count: usize,
+    /// True if [`Following::reload`](crate::Following::reload) asked for the load. It is reported then
+    /// even if it has no news.
+    pub is_requested: bool,
     /// The number of files.
     pub files: usize,
     /// The number of resources in the files without a fault.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::fault::Warning;
 use crate::read::{FileEdit, Reading};
+use crate::scan::patch::IgnoredFile;
 
 /// The warnings of the last load.
 #[derive(Default)]
@@ -47,6 +48,20 @@ impl WarningsSeen {
             self.first = None;
         }
         self.of_files.extend(now);
+        new
+    }
+
+    /// Takes the warnings about ignored files that came or went. Returns those that are new.
+    pub(crate) fn of_ignored(&mut self, files: &[IgnoredFile]) -> Vec<Warning> {
+        let mut new = Vec::new();
+        for IgnoredFile { warning, is_there } in files {
+            self.first = None;
+            if !is_there {
+                self.of_files.remove(warning);
+            } else if self.of_files.insert(warning.clone()) {
+                new.push(warning.clone());
+            }
+        }
         new
     }
 

@@ -24,6 +24,8 @@ enum Op {
     Link(usize, usize),
     /// Written beside and renamed over the file, as it should be done.
     Replace(usize, String),
+    /// A directory with all that is in it.
+    Move(usize, usize),
     RemoveGroup,
     SwapDirectory,
     Load,
@@ -81,6 +83,9 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![5 => resource(), 2 => several, 1 => commented, 1 => rest]
 }
 
+const DIRECTORIES: [&str; 6] =
+    ["deep", "groups/g", "groups/g/deep", "groups/h", "groups/h/deep", "nodes/n"];
+
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => (0..FILES.len(), text()).prop_map(|(file, text)| Op::Write(file, text)),
@@ -88,6 +93,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (0..FILES.len(), 0..FILES.len()).prop_map(|(from, to)| Op::Link(from, to)),
         3 => (0..FILES.len()).prop_map(Op::Remove),
         2 => (0..FILES.len(), 0..FILES.len()).prop_map(|(from, to)| Op::Rename(from, to)),
+        2 => (0..DIRECTORIES.len(), 0..DIRECTORIES.len()).prop_map(|(from, to)| Op::Move(from, to)),
         1 => Just(Op::RemoveGroup),
         1 => Just(Op::SwapDirectory),
         4 => Just(Op::Load),
@@ -117,6 +123,10 @@ impl Op {
             Self::Rename(from, to) => {
                 fs::create_dir_all(tree.at(FILES[*to]).parent().unwrap()).unwrap();
                 drop(fs::rename(tree.at(FILES[*from]), tree.at(FILES[*to])));
+            }
+            Self::Move(from, to) => {
+                fs::create_dir_all(tree.at(DIRECTORIES[*to]).parent().unwrap()).unwrap();
+                drop(fs::rename(tree.at(DIRECTORIES[*from]), tree.at(DIRECTORIES[*to])));
             }
             Self::RemoveGroup => drop(fs::remove_dir_all(tree.at("groups/g"))),
             Self::SwapDirectory => {

@@ -417,6 +417,23 @@ fn a_file_that_is_too_large_counts_for_no_other() {
 }
 
 #[test]
+fn there_may_be_a_limited_number_of_directories() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
+    // The directory itself is one of a thousand.
+    (1..1000).for_each(|at| fs::create_dir(tree.at(&format!("d{at}"))).unwrap());
+    let options = Options { max_files: 10, ..tree.options() };
+    let mut directory = Directory::new(options, support::schema());
+    assert_eq!(directory.load().faults, []);
+    fs::create_dir(tree.at("one-more")).unwrap();
+    let report = directory.load();
+    assert_eq!(only(&report).scope, Scope::Directory);
+    assert_eq!(only(&report).message, "there are more than 1000 directories");
+    assert_eq!(named(&directory.catalog(), None, None), ["a"]);
+    fs::remove_dir(tree.at("one-more")).unwrap();
+    assert_eq!(directory.load().faults, []);
+}
+
+#[test]
 fn directories_have_a_depth_limit() {
     let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
     fs::create_dir_all(tree.at(&vec!["d"; 70].join("/"))).unwrap();

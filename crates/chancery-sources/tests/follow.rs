@@ -53,6 +53,17 @@ fn a_warning_whose_cause_is_gone_is_reported_though_nothing_else_changed() {
 }
 
 #[test]
+fn a_load_that_is_asked_for_is_reported_though_nothing_changed() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
+    let followed = Followed::new(tree.options());
+    let first = followed.until_named(&["a"]);
+    assert!(!first.is_requested);
+    followed.following.reload();
+    let report = followed.until(|report, _| report.is_requested);
+    assert_eq!((report.files, report.layers()), (1, &[][..]));
+}
+
+#[test]
 fn a_file_renamed_over_another_is_picked_up_each_time() {
     // T-31
     let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);

@@ -53,10 +53,10 @@ impl Failure {
         clap::Error::raw(ErrorKind::ArgumentConflict, why).into()
     }
 
-    /// Adds the usage of the command to a misuse that has none.
+    /// Adds the usage of the command that was called to a misuse that has none.
     #[must_use]
-    pub(crate) fn with_usage(self, command: &mut clap::Command) -> Self {
-        Self { misuse: self.misuse.map(|error| error.format(command)), ..self }
+    pub(crate) fn with_usage(self, called: impl FnOnce() -> clap::Command) -> Self {
+        Self { misuse: self.misuse.map(|error| error.format(&mut called())), ..self }
     }
 
     /// Returns the same failure as one that kept the command from answering the question.
@@ -167,8 +167,8 @@ mod tests {
 
     #[test]
     fn a_misuse_is_told_with_the_usage_of_the_command() {
-        let mut command = clap::Command::new("chancery").arg(clap::arg!(<DIR>));
-        let failure = Failure::misuse("`-o binary` is one response").with_usage(&mut command);
+        let command = || clap::Command::new("chancery").arg(clap::arg!(<DIR>));
+        let failure = Failure::misuse("`-o binary` is one response").with_usage(command);
         assert_eq!(
             failure.to_string(),
             "error: `-o binary` is one response\n\nUsage: chancery <DIR>\n\n\

@@ -13,7 +13,9 @@ mod exit;
 mod finding;
 mod get;
 mod logging;
+mod misuse;
 mod serve;
+mod stdout;
 mod watch;
 
 use std::process::ExitCode;
@@ -36,9 +38,17 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), Failure> {
-    let cli = match Cli::try_parse() {
+    let words: Vec<_> = std::env::args_os().collect();
+    let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
-        Err(error) if error.use_stderr() => return Err(error.into()),
+        Err(error) if error.use_stderr() => {
+            let hint = misuse::of_environment(&Cli::command(), &words, &error);
+            let failure = Failure::from(error);
+            return Err(match hint {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            });
+        }
         Err(help) => {
             help.print().ok();
             return Ok(());
@@ -50,5 +60,5 @@ fn run() -> Result<(), Failure> {
         Command::Watch(flags) => watch::run(&flags),
         Command::Bench(flags) => bench::run(&flags),
     };
-    ended.map_err(|failure| failure.with_usage(&mut Cli::command()))
+    ended.map_err(|failure| failure.with_usage(|| misuse::called(&Cli::command(), &words)))
 }

@@ -7,14 +7,36 @@
 
 mod daemon;
 
+use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
 use daemon::{
-    PATIENCE, Server, chancery, cluster, dir_write, directory, eventually, exchange, finished,
+    PATIENCE, Running, Server, chancery, cluster, dir_write, directory, eventually, exchange,
+    finished,
 };
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn the_allocator_keeps_little_unless_the_operator_says_otherwise() {
+    let dir = directory(&[("clusters.yaml", &cluster("one", 5))]);
+    let settings = |own: &[(&str, &str)]| {
+        let mut program = chancery(&["serve", dir.path().to_str().unwrap()]);
+        for (name, value) in own {
+            program.env(name, value);
+        }
+        // It has the process id with which it was started.
+        let server = Server::start_by(&mut program, &[]);
+        let environment =
+            fs::read_to_string(format!("/proc/{}/environ", server.child.id())).unwrap();
+        let names = environment.split('\0').filter(|setting| setting.starts_with("MALLOC_"));
+        names.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(settings(&[]).len(), 2, "{:?}", settings(&[]));
+    assert_eq!(settings(&[("MALLOC_ARENA_MAX", "2")]), ["MALLOC_ARENA_MAX=2"]);
+}
 
 #[test]
 fn help_tells_what_there_is_and_how_it_ends() {
@@ -51,12 +73,48 @@ fn misuse_is_64_and_told_on_stderr() {
         &["serve"],
         &["serve", ".", "--lisen", "127.0.0.1:1"],
         &["serve", ".", "--listen", "localhost"],
+        &["serve", ".", "--listen", "127.0.0.1:1", "--listen", "127.0.0.1:1"],
         &["serve", ".", "--tls-cert", "cert.pem"],
     ] {
         let ended = run(args);
         assert_eq!(ended.status.code(), Some(64), "{args:?}: {ended:?}");
         assert!(ended.stdout.is_empty() && !ended.stderr.is_empty(), "{args:?}: {ended:?}");
     }
+}
+
+#[test]
+fn a_misuse_is_told_with_the_usage_of_the_subcommand() {
+    for (args, usage) in [
+        (&["get", "cds", "--server", "127.0.0.1:1", "--token", "/x"][..], "chancery get "),
+        (&["watch", "cdx", "--server", "127.0.0.1:1"], "chancery watch "),
+        (&["get", "cds", "--lisen"], "chancery get "),
+    ] {
+        let ended = run(args);
+        let told = text(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(64), "{args:?}: {told}");
+        assert!(told.contains(&format!("Usage: {usage}")), "{args:?}: {told}");
+    }
+}
+
+#[test]
+fn a_misuse_by_a_variable_is_told_with_its_name() {
+    let told = |args: &[&str], variables: &[(&str, &str)]| {
+        let mut command = chancery(&[&["serve", "."], args].concat());
+        for (name, value) in variables {
+            command.env(name, value);
+        }
+        let ended = finished(&mut command);
+        assert_eq!(ended.status.code(), Some(64), "{ended:?}");
+        text(&ended.stderr)
+    };
+    let listen = told(&[], &[("CHANCERY_LISTEN", "foo"), ("CHANCERY_ADMIN", "off")]);
+    let hint = "hint: `CHANCERY_LISTEN` in the environment sets `--listen`\n";
+    assert!(listen.contains("invalid value 'foo'") && listen.ends_with(hint), "{listen}");
+    let pair = told(&[], &[("CHANCERY_TLS_CERT", "cert.pem")]);
+    assert!(pair.contains("--tls-key") && pair.contains("`CHANCERY_TLS_CERT` in"), "{pair}");
+    // The flag is at fault, and the variable is not read.
+    let flag = told(&["--listen", "bar"], &[("CHANCERY_LISTEN", "foo")]);
+    assert!(flag.contains("invalid value 'bar'") && !flag.contains("hint"), "{flag}");
 }
 
 #[test]
@@ -73,6 +131,28 @@ fn what_does_not_work_is_2_and_comes_with_a_hint() {
     assert_eq!(ended.status.code(), Some(2), "{ended:?}");
     assert!(text(&ended.stderr).contains(&format!("cannot listen on `{address}`")));
     assert!(text(&ended.stderr).contains("hint: "));
+}
+
+#[test]
+fn nothing_is_printed_of_a_directory_that_is_not_there() {
+    for flag in ["--print-config", "--print-limits"] {
+        let gone = run(&["serve", "/nowhere/at/all", flag]);
+        assert_eq!((gone.status.code(), text(&gone.stdout).as_str()), (Some(2), ""));
+        let told = text(&gone.stderr);
+        assert!(told.contains("cannot read `/nowhere/at/all`: No such file"), "{told}");
+    }
+}
+
+#[test]
+fn output_that_nobody_reads_is_no_failure() {
+    let dir = directory(&[]);
+    for flag in ["--print-config", "--print-limits"] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = chancery(&["serve", dir.path().to_str().unwrap(), flag]);
+        let mut run = Running::start(command.stdout(writer).stderr(Stdio::piped()));
+        assert_eq!(run.ended(), (Some(0), String::new()), "{flag}");
+    }
 }
 
 #[test]
@@ -193,8 +273,17 @@ fn an_order_to_stop_is_obeyed_and_an_order_to_reload_too() {
     server.signal("HUP");
     assert!(server.log_has("told to read everything again"));
     eventually(|| server.clusters("me").contains("\"b\""));
+    server.signal("HUP");
+    assert!(server.log_has("the directory was read again: nothing has changed"));
+    dir_write(&dir, "a.yaml", "{\n");
+    server.signal("HUP");
+    assert!(server.log_has("loaded with faults"));
+    server.signal("HUP");
+    assert!(server.log_has("nothing has changed; `/config` lists the faults"));
     server.signal("TERM");
     assert!(server.log_has("stopped"));
+    let told = server.log().matches("nothing has changed").count();
+    assert_eq!(told, 2, "{}", server.log());
     server.ends_well();
 }
 
@@ -254,6 +343,7 @@ fn a_unix_socket_serves_too() {
     let socket = place.path().join("xds.sock");
     let listen = format!("unix:{}", socket.display());
     let mut server = Server::start(&dir, &["--listen", &listen]);
+    assert!(server.log_has(&format!("serving on {listen}")));
     let mut stream = UnixStream::connect(&socket).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let (status, body) = exchange(&mut stream, "POST /v3/discovery:clusters", NODE);
@@ -291,9 +381,9 @@ fn directories_that_go_are_no_trouble() {
     ]);
     let mut server = Server::start(&dir, &[]);
     assert!(server.clusters("me").contains("\"b\""));
-    std::fs::remove_dir_all(dir.path().join("more")).unwrap();
+    fs::remove_dir_all(dir.path().join("more")).unwrap();
     eventually(|| !server.clusters("me").contains("\"b\""));
-    std::fs::rename(dir.path().join("groups/g/deep"), dir.path().join("more")).unwrap();
+    fs::rename(dir.path().join("groups/g/deep"), dir.path().join("more")).unwrap();
     eventually(|| server.clusters("me").contains("\"c\""));
     server.signal("TERM");
     server.ends_well();
@@ -308,7 +398,7 @@ fn a_server_that_is_killed_leaves_nothing_behind_for_long() {
         let mut command = chancery(&["serve", dir.path().to_str().unwrap()]);
         Server::start_by(command.env("TMPDIR", temporary.path()), &[])
     };
-    let left = || std::fs::read_dir(temporary.path()).unwrap().count();
+    let left = || fs::read_dir(temporary.path()).unwrap().count();
     let (alive, mut killed) = (start(), start());
     assert_eq!(left(), 2);
     killed.child.kill();

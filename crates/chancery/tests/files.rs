@@ -58,6 +58,42 @@ fn a_file_that_is_cut_to_nothing_keeps_its_resources() {
 }
 
 #[test]
+fn everything_is_held_back_when_all_files_are_gone() {
+    let files = ["a.yaml", "groups/g/b.yaml", "nodes/n/c.yaml"];
+    let dir = directory(&files.map(|file| (file, "[]\n")));
+    // It is loaded when it is told to, so that all files are gone at once.
+    dir_write(&dir, "chancery.yaml", "watch: sweeps\nlimits: {sweep: 1h}\n");
+    let mut server = Server::start(&dir, &[]);
+    server.signal("HUP");
+    server.log_has("nothing has changed");
+    let config = |server: &Server| -> Value {
+        let shown = serde_json::from_str(&server.admin("/config").1);
+        shown.unwrap()
+    };
+    assert_eq!(config(&server)["held_back"], serde_json::json!([]));
+    for below in ["groups", "nodes"] {
+        fs::rename(dir.path().join(below), dir.path().join(format!(".{below}"))).unwrap();
+    }
+    fs::rename(dir.path().join("a.yaml"), dir.path().join(".a.yaml")).unwrap();
+    server.signal("HUP");
+    server.log_has("holds no files any more, where there were 3");
+    eventually(|| {
+        let shown = config(&server);
+        let why = shown["everything_held_back"].as_str().unwrap_or_default();
+        shown["held_back"] == serde_json::json!(["base", "group `g`", "node `n`"])
+            && why.contains("holds no files any more")
+    });
+    for file in ["groups", "nodes", "a.yaml"] {
+        fs::rename(dir.path().join(format!(".{file}")), dir.path().join(file)).unwrap();
+    }
+    server.signal("HUP");
+    eventually(|| {
+        let shown = config(&server);
+        shown["held_back"] == serde_json::json!([]) && shown.get("everything_held_back").is_none()
+    });
+}
+
+#[test]
 fn a_configuration_that_is_cut_to_nothing_goes_on_refusing() {
     let dir = directory(&[("a.yaml", &cluster("a", 1)), ("chancery.yaml", "unmatched: refuse\n")]);
     let mut server = Server::start(&dir, &[]);

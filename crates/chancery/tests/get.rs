@@ -351,7 +351,15 @@ fn tls_and_mutual_tls_are_spoken() {
     let run = ask(&["--ca", &ca, "--cert", &cert, "--key", &key]);
     assert_eq!(object(&out(&run))["name"], "a");
     assert_eq!(ask(&["--tls", "--ca", &ca]).status.code(), Some(2), "it wants to know who we are");
-    assert_eq!(ask(&[]).status.code(), Some(2));
+    let plain = ask(&[]);
+    assert_eq!(plain.status.code(), Some(2));
+    assert!(err(&plain).contains("hint: if the server speaks TLS, `--tls`"), "{}", err(&plain));
+    let open = Site::new(&[("a", 1)]);
+    let server = format!("localhost:{}", open.server.port);
+    let encrypted = get(&["cds", "--server", &server, "--ca", &ca]);
+    assert_eq!(encrypted.status.code(), Some(2));
+    let told = err(&encrypted);
+    assert!(told.contains("hint: if the server speaks no TLS, leave out"), "{told}");
 }
 
 #[test]
@@ -392,6 +400,7 @@ fn what_happens_on_the_way_is_told_if_asked_for() {
 fn misuse_is_told_apart() {
     for words in [
         &["cdx", "--server", "a:1"][..],
+        &["cds/nope", "--server", "a:1"],
         &["cds"],
         &["cds", "--server", "a:1", "--bootstrap", "b"],
         &["cds", "--server", "a:1", "--cert", "c"],
@@ -411,6 +420,20 @@ fn misuse_is_told_apart() {
     for words in [&["cds", "--bootstrap", "/nowhere"][..], &["cds", "--server", "::::"]] {
         let run = get(words);
         assert_eq!(run.status.code(), Some(2), "{words:?}: {}", err(&run));
+    }
+}
+
+#[test]
+fn who_refuses_the_stream_has_not_answered() {
+    let rules = "unmatched: refuse\nanonymous: refuse\n";
+    let dir = directory(&[("a.yaml", &cluster("a", 1)), ("chancery.yaml", rules)]);
+    let site = Site { server: Server::start(&dir, &[]), dir };
+    let rest = format!("http://{}", site.address());
+    for server in [site.address(), rest] {
+        for words in [&["cds"][..], &["cds", "a"]] {
+            let run = get(&[&["--server", &server, "--timeout", "2s"], words].concat());
+            assert_eq!(run.status.code(), Some(2), "{server}: {}", err(&run));
+        }
     }
 }
 

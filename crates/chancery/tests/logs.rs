@@ -4,7 +4,7 @@
 
 mod daemon;
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Stdio;
 
@@ -73,6 +73,36 @@ fn a_log_that_nobody_reads_stops_neither_answers_nor_the_end() {
     daemon.logs(MUCH);
     daemon.child.signal("TERM");
     assert!(daemon.child.wait().unwrap().success());
+}
+
+#[test]
+fn what_the_protocol_below_warns_of_is_not_logged() {
+    let dir = directory(&[("a.yaml", &cluster("a", 1))]);
+    let mut server = Server::start(&dir, &[]);
+    let mut io = server.dial(server.port);
+    // Answers to pings that were never sent, of which HTTP/2 warns, and then a ping.
+    let frame = |kind: u8, flags: u8, payload: &[u8]| {
+        let length = u8::try_from(payload.len()).unwrap();
+        [&[0, 0, length, kind, flags, 0, 0, 0, 0], payload].concat()
+    };
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend(frame(4, 0, &[]));
+    for _ in 0..1000 {
+        bytes.extend(frame(6, 1, b"unwanted"));
+    }
+    bytes.extend(frame(6, 0, b"the last"));
+    io.write_all(&bytes).unwrap();
+    io.set_read_timeout(Some(PATIENCE)).unwrap();
+    let (mut read, mut part) = (Vec::<u8>::new(), [0; 1024]);
+    while !read.windows(8).any(|part| part == b"the last") {
+        let length = io.read(&mut part).unwrap();
+        assert!(length > 0, "it answers");
+        read.extend(&part[..length]);
+    }
+    drop(io);
+    server.signal("TERM");
+    server.ends_well();
+    assert!(!server.log().contains("WARN"), "{}", server.log());
 }
 
 #[test]

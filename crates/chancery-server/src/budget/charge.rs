@@ -79,6 +79,11 @@ impl MemoryCharge {
         }
     }
 
+    /// The number of bytes that are charged.
+    pub(crate) fn bytes(&self) -> usize {
+        self.state.bytes()
+    }
+
     /// The share of the peer.
     pub(crate) fn share(&self) -> &Arc<PeerShare> {
         &self.share

@@ -19,8 +19,10 @@ mod memory;
 mod network;
 mod peer;
 mod pool;
+mod recent_work;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 pub use available::{AvailableMemory, MemoryBound};
@@ -29,10 +31,9 @@ pub use peer::shared_address;
 
 pub(crate) use charge::MemoryCharge;
 pub(crate) use memory::MemoryShortage;
-pub(crate) use peer::{PeerShare, Permit};
+pub(crate) use peer::{PeerKey, PeerShare, Permit};
 
 use memory::Memory;
-use peer::PeerKey;
 use pool::Pool;
 use tokio::time::Instant;
 
@@ -64,6 +65,8 @@ pub(crate) struct Budget {
     made: Instant,
     /// The peers that hold something.
     peers: Mutex<HashMap<PeerKey, Weak<PeerShare>>>,
+    /// The number of these, for who looks at it often.
+    peer_count: AtomicUsize,
 }
 
 impl Budget {
@@ -75,6 +78,7 @@ impl Budget {
             balancers: limits.balancers.clone(),
             made: Instant::now(),
             peers: Mutex::default(),
+            peer_count: AtomicUsize::new(0),
         })
     }
 
@@ -87,9 +91,9 @@ impl Budget {
         }
     }
 
-    /// The milliseconds since the budget was made.
-    fn millis(&self, now: Instant) -> u64 {
-        let passed = now.saturating_duration_since(self.made).as_millis();
+    /// The microseconds since the budget was made.
+    fn micros(&self, now: Instant) -> u64 {
+        let passed = now.saturating_duration_since(self.made).as_micros();
         u64::try_from(passed).unwrap_or(u64::MAX)
     }
 
@@ -103,6 +107,7 @@ impl Budget {
         let bounded = !self.balancers.iter().any(|network| peer.is_in(network));
         let share = Arc::new(PeerShare::new(self, key.clone(), bounded));
         peers.insert(key, Arc::downgrade(&share));
+        self.peer_count.store(peers.len(), Ordering::Relaxed);
         share
     }
 
@@ -127,6 +132,7 @@ impl Budget {
         // The peer may have come back, with a share of its own.
         if peers.get(key).is_some_and(|share| share.strong_count() == 0) {
             peers.remove(key);
+            self.peer_count.store(peers.len(), Ordering::Relaxed);
         }
     }
 

@@ -6,28 +6,22 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::charge::ChargeState;
 use super::network::Network;
 use super::pool::{Pool, Shortage};
+use super::recent_work::RecentWork;
 use super::{Budget, MemoryShortage};
 use crate::policy::Peer;
 
-/// The number of long polls from which on connections of a peer take turns that had one of them. A few
-/// do no harm, and a machine that is busy with something else makes any poll long now and then.
-const SOME_LONG_POLLS: usize = 8;
-/// The number of long polls from which on all connections of a peer take turns.
-const MANY_LONG_POLLS: usize = 64;
-/// The time for which a long poll counts.
-const BUSY_MILLIS: u64 = 1_000;
-
 /// The name of a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum PeerKey {
+pub(crate) enum PeerKey {
     /// The certificate, as DER.
     Certificate(Arc<[u8]>),
     /// The address, or the first 64 bits of one of IPv6.
@@ -44,10 +38,7 @@ pub(crate) struct PeerShare {
     connections: AtomicUsize,
     streams: AtomicUsize,
     memory: AtomicUsize,
-    /// The time until which its long polls are counted, in milliseconds since the budget was made.
-    busy_until: AtomicU64,
-    /// The number of long polls of its connections, each of them soon after the one before.
-    long_polls: AtomicUsize,
+    work: RecentWork,
     /// The charges that can be asked back, by their addresses, which no others have meanwhile.
     charges: Mutex<HashMap<usize, Weak<ChargeState>>>,
 }
@@ -102,10 +93,14 @@ impl PeerShare {
             connections: AtomicUsize::new(0),
             streams: AtomicUsize::new(0),
             memory: AtomicUsize::new(0),
-            busy_until: AtomicU64::new(0),
-            long_polls: AtomicUsize::new(0),
+            work: RecentWork::default(),
             charges: Mutex::default(),
         }
+    }
+
+    /// The name of the peer.
+    pub(crate) fn key(&self) -> &PeerKey {
+        &self.key
     }
 
     /// Takes one connection.
@@ -137,21 +132,19 @@ impl PeerShare {
         }
     }
 
-    /// Returns true if connections of the peer were at work for long a moment ago: several times, or
-    /// many times for a connection that itself was not.
-    pub(crate) fn is_busy(&self, now: Instant, was_long: bool) -> bool {
-        let most = if was_long { SOME_LONG_POLLS } else { MANY_LONG_POLLS };
-        self.long_polls.load(Ordering::Relaxed) >= most
-            && self.budget.millis(now) < self.busy_until.load(Ordering::Relaxed)
+    /// Returns true if connections of the peer kept the workers busy a moment ago.
+    pub(crate) fn is_busy(&self, now: Instant) -> bool {
+        self.work.is_busy(self.budget.micros(now))
     }
 
-    /// Notes that a connection of the peer was at work for long.
-    pub(crate) fn was_busy(&self, now: Instant) {
-        let now = self.budget.millis(now);
-        if now >= self.busy_until.swap(now.saturating_add(BUSY_MILLIS), Ordering::Relaxed) {
-            self.long_polls.store(0, Ordering::Relaxed);
-        }
-        self.long_polls.fetch_add(1, Ordering::Relaxed);
+    /// Returns true if no other peer holds anything.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.budget.peer_count.load(Ordering::Relaxed) <= 1
+    }
+
+    /// Notes that a connection of the peer was polled for that long.
+    pub(crate) fn worked(&self, now: Instant, took: Duration) {
+        self.work.add(self.budget.micros(now), took);
     }
 
     /// The number of bytes that are held for the peer.

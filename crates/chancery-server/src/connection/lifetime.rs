@@ -33,7 +33,8 @@ pub(super) struct Lifetime {
     /// The number of requests so far, as of the last look.
     begun: usize,
     timer: Option<Pin<Box<Sleep>>>,
-    stop: Pin<Box<WaitForCancellationFutureOwned>>,
+    stop: CancellationToken,
+    stopped: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
 enum LifetimeStage {
@@ -80,7 +81,8 @@ impl Lifetime {
             keepalive: None,
             begun: 0,
             timer: None,
-            stop: Box::pin(stop.cancelled_owned()),
+            stopped: Box::pin(stop.clone().cancelled_owned()),
+            stop,
         }
     }
 
@@ -123,7 +125,7 @@ impl Lifetime {
         socket: SocketTimes,
     ) -> Poll<LifetimeAction> {
         if let LifetimeStage::Serving = self.stage
-            && self.stop.as_mut().poll(cx).is_ready()
+            && self.stopped.as_mut().poll(cx).is_ready()
         {
             return Poll::Ready(self.send_goaway(random::duration_up_to(times.drain)));
         }
@@ -143,9 +145,18 @@ impl Lifetime {
         }
     }
 
+    /// Returns true if the connection ends, or has to when the timers are polled.
+    pub(super) fn ends(&self) -> bool {
+        self.has_begun_to_end() || self.stop.is_cancelled()
+    }
+
+    fn has_begun_to_end(&self) -> bool {
+        !matches!(self.stage, LifetimeStage::Serving)
+    }
+
     /// The time at which the connection ends if its socket takes nothing until then.
     fn stalled_at(&self, times: &Times, socket: SocketTimes) -> Option<Instant> {
-        let ends = !matches!(self.stage, LifetimeStage::Serving);
+        let ends = self.has_begun_to_end();
         socket.full_since.map(|since| since + patience(times.stall_timeout, ends))
     }
 
@@ -195,3 +206,31 @@ impl Lifetime {
 
 /// The time for the last frames of a connection.
 const LAST_FRAMES: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_ends_from_the_stop_on_before_its_timers_are_polled() {
+        let (times, activity, stop) = (Times::default(), Arc::default(), CancellationToken::new());
+        let lifetime = Lifetime::new(&times, &activity, stop.clone());
+        assert!(!lifetime.ends());
+        stop.cancel();
+        assert!(lifetime.ends());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_was_sent_goaway_ends() {
+        let (times, activity) = (Times::default(), Arc::default());
+        let mut lifetime = Lifetime::new(&times, &activity, CancellationToken::new());
+        tokio::time::advance(times.idle_timeout).await;
+        let now = Instant::now();
+        let socket = SocketTimes { last_read: now, full_since: None };
+        let polled = lifetime.poll(&mut Context::from_waker(Waker::noop()), &times, socket);
+        assert_eq!(polled, Poll::Ready(LifetimeAction::Goaway));
+        assert!(lifetime.ends());
+    }
+}

@@ -33,6 +33,7 @@ use tracing::debug;
 use crate::budget::MemoryCharge;
 use crate::policy::Peer;
 use crate::service::Services;
+use crate::turns::Line;
 
 use executor::{Cork, Executor, Round};
 use first_bytes::HttpVersion;
@@ -198,6 +199,11 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Driver<I> {
         self.own.was_asked_back()
     }
 
+    /// Returns true if the connection ends, or has to when it is polled.
+    fn ends(&self) -> bool {
+        self.is_over || self.own.was_asked_back() || self.lifetime.ends()
+    }
+
     /// Ends the connection so that others have its memory. Ready if that needs no more frames.
     fn give_back(&mut self, executor: &Executor<I, Http2Stream>) -> Poll<()> {
         let Responder { services, context, .. } = &self.responder;
@@ -216,7 +222,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Driver<I> {
     /// Has the budget know what HTTP keeps. The connection ends if that is too much.
     fn check_kept(&mut self, executor: &Executor<I, Http2Stream>) {
         if !self.is_over
-            && let Err(shortage) = self.charge.update(&self.responder)
+            && let Err(shortage) = self.charge.update(&self.responder, executor)
         {
             self.is_over = true;
             debug!(peer = %self.responder.context.peer, "all streams are ended: {shortage}");
@@ -238,10 +244,12 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send + 'static> Future for ConnectionTa
         let Self { executor, driver, turn } = &mut *self;
         let taken = {
             let Responder { services, context, .. } = &driver.responder;
-            ready!(turn.poll(cx, &context.share, &services.shared.worker_places))
+            // One that ends gives memory back, which others of its peer take.
+            let line = || if driver.ends() { Line::Front } else { Line::End };
+            ready!(turn.poll(cx, &context.share, line, &services.shared.worker_places))
         };
         let polled = executor.poll(cx, |executor, round| driver.poll(executor, round));
-        turn.end(taken, &driver.responder.context.share);
+        taken.end(&driver.responder.context.share);
         match polled {
             Poll::Ready(Err(error)) => driver.closed(&error),
             Poll::Ready(Ok(())) => Poll::Ready(()),

@@ -1,13 +1,17 @@
 //! The turns of connections whose peers keep the workers busy.
 //!
 //! A connection gives its worker back after a slice of work. That alone is not fair: a peer with a
-//! thousand connections, each of which always has a slice of work, delays everybody by a thousand
-//! slices. So the connections of a peer that was at work for long several times take turns: as many as
-//! there are workers have a place, and peers come one after the other. Each begins when its worker has
-//! looked at its sockets. A peer whose work is short waits for nobody's turn.
+//! thousand connections, each of which has some work, delays everybody by a thousand pieces. So the
+//! connections of a peer that worked for long lately take turns, however short each piece was: as many as
+//! there are workers have a place, and peers come one after the other. When those with a place have kept
+//! a worker for a while, each that would begin there waits in its place until the worker has looked at its
+//! sockets, and so comes after everybody else who waits for that worker. The others do nothing until they have
+//! a place. So a turn costs little where nobody else waits. A peer that is not busy waits for nobody's turn.
 //!
-//! Not here: the slice (`crate::slice`), and long work beside the workers.
+//! Not here: who is busy (`budget::recent_work`), the slice (`crate::slice`), and long work beside the
+//! workers.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -19,76 +23,96 @@ use crate::budget::PeerShare;
 use crate::places::{Place, PlaceRequest, Places};
 use crate::turns::Line;
 
-/// The time from which on one poll is long.
-const LONG: Duration = Duration::from_millis(5);
-/// The time for which a connection with a long poll takes turns.
-const MOMENT: Duration = Duration::from_secs(1);
+/// The time for which connections with a place work before their worker looks at its sockets.
+const WHILE: Duration = Duration::from_millis(20);
+/// The same for a peer beside which there is no other one. It delays only who connects.
+const WHILE_ALONE: Duration = Duration::from_millis(100);
+
+thread_local! {
+    /// The time for which connections with a place worked since this worker looked at its sockets.
+    static WORKED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
 
 /// The turn of one connection.
 #[derive(Default)]
-pub(super) struct Turn {
-    state: TurnState,
-    /// The time of the last poll that was long.
-    long_at: Option<Instant>,
-}
+pub(super) struct Turn(TurnState);
 
 #[derive(Default)]
 enum TurnState {
     #[default]
     NotAsked,
     Waiting(Box<PlaceRequest>),
-    /// The connection has its place, and begins when the worker has looked at its sockets: one slice
-    /// of work after another would keep it from that.
+    /// The connection has its place, and begins when the worker has looked at its sockets.
     Next(Place),
 }
 
 /// The permission for one poll of a connection.
 pub(super) struct TurnTaken {
     begun: Instant,
-    _place: Option<Place>,
+    place: Option<Place>,
 }
 
 impl Turn {
-    /// Waits for the turn of the connection, if its peer has to take turns.
+    /// Waits for the turn of the connection, if its peer has to take turns. It is in this line of those
+    /// of its peer.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
         peer: &Arc<PeerShare>,
+        line: impl FnOnce() -> Line,
         places: &Places,
     ) -> Poll<TurnTaken> {
         let begun = Instant::now();
-        let request = match std::mem::take(&mut self.state) {
-            TurnState::NotAsked if !peer.is_busy(begun, self.was_long(begun)) => {
-                return Poll::Ready(TurnTaken { begun, _place: None });
+        let request = match std::mem::take(&mut self.0) {
+            TurnState::NotAsked if !peer.is_busy(begun) => {
+                return Poll::Ready(TurnTaken { begun, place: None });
             }
-            TurnState::NotAsked => Box::new(places.request(peer, Line::End)),
+            TurnState::NotAsked => match places.take_free() {
+                Some(place) => return self.begin(cx, peer, begun, place),
+                None => Box::new(places.request(peer, line())),
+            },
             TurnState::Waiting(request) => request,
             TurnState::Next(place) => {
-                return Poll::Ready(TurnTaken { begun, _place: Some(place) });
+                WORKED.set(Duration::ZERO);
+                return Poll::Ready(TurnTaken { begun, place: Some(place) });
             }
         };
-        self.state = match request.poll(cx) {
-            Poll::Pending => TurnState::Waiting(request),
-            Poll::Ready(place) => {
-                wake_after_others(cx);
-                TurnState::Next(place)
+        match request.poll(cx) {
+            Poll::Ready(place) => self.begin(cx, peer, begun, place),
+            Poll::Pending => {
+                self.0 = TurnState::Waiting(request);
+                Poll::Pending
             }
-        };
-        Poll::Pending
-    }
-
-    /// Ends the poll for which the turn was taken, and notes how long it took.
-    pub(super) fn end(&mut self, taken: TurnTaken, peer: &PeerShare) {
-        let now = Instant::now();
-        if now.duration_since(taken.begun) >= LONG {
-            self.long_at = Some(now);
-            peer.was_busy(now);
         }
     }
 
-    /// Returns true if a poll of this connection was long a moment ago.
-    fn was_long(&self, now: Instant) -> bool {
-        self.long_at.is_some_and(|at| now.duration_since(at) < MOMENT)
+    /// Begins in this place, at once or when the worker has looked at its sockets.
+    fn begin(
+        &mut self,
+        cx: &mut Context<'_>,
+        peer: &PeerShare,
+        begun: Instant,
+        place: Place,
+    ) -> Poll<TurnTaken> {
+        let most = if peer.is_alone() { WHILE_ALONE } else { WHILE };
+        if WORKED.get() < most {
+            return Poll::Ready(TurnTaken { begun, place: Some(place) });
+        }
+        wake_after_others(cx);
+        self.0 = TurnState::Next(place);
+        Poll::Pending
+    }
+}
+
+impl TurnTaken {
+    /// Ends the poll for which the turn was taken, and notes how long it took.
+    pub(super) fn end(self, peer: &PeerShare) {
+        let now = Instant::now();
+        let took = now.duration_since(self.begun);
+        peer.worked(now, took);
+        if self.place.is_some() {
+            WORKED.set(WORKED.get().saturating_add(took));
+        }
     }
 }
 
@@ -99,47 +123,115 @@ mod tests {
     use super::*;
     use crate::turns::tests::peers;
 
-    /// Begins a poll; `None` if the connection has to wait.
-    fn begun(turn: &mut Turn, peer: &Arc<PeerShare>, places: &Places) -> Option<TurnTaken> {
-        match turn.poll(&mut Context::from_waker(Waker::noop()), peer, places) {
-            Poll::Ready(taken) => Some(taken),
-            Poll::Pending => None,
+    const SHORT: Duration = Duration::from_micros(600);
+
+    /// A server with a worker whose sockets were looked at, and peers of which the first ones are busy.
+    struct Test {
+        places: Places,
+        peers: Vec<Arc<PeerShare>>,
+    }
+
+    impl Test {
+        fn new(places: usize, busy: usize) -> Self {
+            WORKED.set(Duration::ZERO);
+            let peers = peers(3);
+            for peer in &peers[..busy] {
+                peer.worked(Instant::now(), Duration::from_millis(150));
+            }
+            Self { places: Places::new(places), peers }
+        }
+
+        /// Begins a poll; `None` if the connection has to wait.
+        fn begun(&self, turn: &mut Turn, peer: usize) -> Option<TurnTaken> {
+            self.begun_in(Line::End, turn, peer)
+        }
+
+        fn begun_in(&self, line: Line, turn: &mut Turn, peer: usize) -> Option<TurnTaken> {
+            let cx = &mut Context::from_waker(Waker::noop());
+            match turn.poll(cx, &self.peers[peer], || line, &self.places) {
+                Poll::Ready(taken) => Some(taken),
+                Poll::Pending => None,
+            }
+        }
+
+        /// Polls a connection for a short time. Returns false if it has to wait.
+        async fn polled(&self, turn: &mut Turn, peer: usize) -> bool {
+            let Some(taken) = self.begun(turn, peer) else { return false };
+            tokio::time::advance(SHORT).await;
+            taken.end(&self.peers[peer]);
+            true
         }
     }
 
-    async fn long_poll(turn: &mut Turn, peer: &Arc<PeerShare>, places: &Places) {
-        let taken = begun(turn, peer, places).expect("it does not wait");
-        tokio::time::advance(LONG).await;
-        turn.end(taken, peer);
+    fn turns<const COUNT: usize>() -> [Turn; COUNT] {
+        std::array::from_fn(|_| Turn::default())
     }
 
     #[tokio::test(start_paused = true)]
-    async fn connections_that_are_at_work_for_long_take_turns_and_others_do_not_wait() {
-        let (places, peers) = (Places::new(1), peers(2));
-        let mut turns: Vec<_> = (0..4).map(|_| Turn::default()).collect();
-        for at in [0, 1, 0, 1, 0, 1, 0, 1] {
-            long_poll(&mut turns[at], &peers[0], &places).await;
+    async fn a_burst_of_short_polls_on_many_connections_waits_for_the_others_of_its_worker() {
+        let test = Test::new(4, 0);
+        let mut all = turns::<3_000>();
+        let mut begun = Duration::ZERO;
+        for turn in &mut all {
+            if test.polled(turn, 0).await {
+                begun += SHORT;
+            }
         }
+        assert!(begun < Duration::from_millis(125), "{begun:?}");
+        assert!(test.polled(&mut Turn::default(), 1).await, "its peer is not busy");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_of_a_busy_peer_begin_one_after_another_once_the_worker_has_looked() {
+        let test = Test::new(1, 1);
+        let [mut first, mut second, mut third] = turns();
+        while test.polled(&mut first, 0).await {}
         // The first one has its place, and begins after the others of its worker.
-        assert!(begun(&mut turns[0], &peers[0], &places).is_none());
-        assert!(begun(&mut turns[1], &peers[0], &places).is_none());
-        assert!(begun(&mut turns[2], &peers[0], &places).is_some(), "it was never long");
-        assert!(begun(&mut turns[3], &peers[1], &places).is_some(), "its peer is not busy");
-        let first = begun(&mut turns[0], &peers[0], &places).expect("it has its place");
-        assert!(begun(&mut turns[1], &peers[0], &places).is_none());
-        turns[0].end(first, &peers[0]);
-        assert!(begun(&mut turns[1], &peers[0], &places).is_none());
-        assert!(begun(&mut turns[1], &peers[0], &places).is_some());
-        tokio::time::advance(MOMENT).await;
-        assert!(begun(&mut turns[0], &peers[0], &places).is_some(), "that is long ago");
+        assert!(test.begun(&mut second, 0).is_none());
+        assert!(test.begun_in(Line::Front, &mut third, 0).is_none());
+        assert!(test.polled(&mut first, 0).await, "the worker has looked at its sockets");
+        assert!(test.begun(&mut second, 0).is_none(), "one that ends goes first");
+        assert!(test.polled(&mut third, 0).await, "it worked for a short time since then");
+        assert!(test.polled(&mut second, 0).await);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn all_connections_of_a_peer_take_turns_if_many_were_at_work_for_long() {
-        let (places, peers) = (Places::new(1), peers(1));
-        for _ in 0..64 {
-            long_poll(&mut Turn::default(), &peers[0], &places).await;
+    async fn a_busy_peer_seldom_waits_for_others_and_less_often_if_there_are_none() {
+        let mut test = Test::new(1, 1);
+        let mut waits = [0; 2];
+        for waited in &mut waits {
+            for turn in &mut turns::<1_000>() {
+                if !test.polled(turn, 0).await {
+                    *waited += 1;
+                    assert!(test.polled(turn, 0).await, "it waits once");
+                }
+            }
+            test.peers.truncate(1);
+            WORKED.set(Duration::ZERO);
         }
-        assert!(begun(&mut Turn::default(), &peers[0], &places).is_none());
+        assert_eq!(waits, [999 / 34, 999 / 167], "polls of 20 ms, and of 100 ms");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn busy_peers_come_one_after_another_whatever_the_number_of_their_connections() {
+        let test = Test::new(1, 2);
+        let mut many = turns::<1_000>();
+        let mut one = Turn::default();
+        let taken = test.begun(&mut Turn::default(), 0).expect("the place is free");
+        assert!(many.iter_mut().all(|turn| test.begun(turn, 0).is_none()));
+        assert!(test.begun(&mut one, 1).is_none());
+        taken.end(&test.peers[0]);
+        assert!(test.polled(&mut many[0], 0).await);
+        assert!(test.begun(&mut many[1], 0).is_none());
+        assert!(test.polled(&mut one, 1).await, "it is second");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_was_busy_long_ago_waits_for_nobody() {
+        let test = Test::new(1, 1);
+        let _place = test.places.take_free();
+        assert!(test.begun(&mut Turn::default(), 0).is_none());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(test.begun(&mut Turn::default(), 0).is_some());
     }
 }

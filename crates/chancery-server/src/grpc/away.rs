@@ -1,8 +1,8 @@
 //! A session that does long work on another thread, and the end of one that keeps much.
 //!
 //! The thread of a connection is for all of its streams, and for those of other connections. Work on a
-//! million names, and freeing them, is done on the few threads for long work, for which peers take
-//! turns. What a session keeps is charged until it is freed.
+//! million names, and freeing them, is done on the few threads for long work, which peers share by the
+//! work that they are given (`work_line`). What a session keeps is charged until it is freed.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,8 +16,9 @@ use super::framing::Frames;
 use super::session::{LongWork, StreamSession};
 use super::status::out_of_memory;
 use crate::budget::MemoryCharge;
-use crate::slice::WorkThreads;
+use crate::slice::WorkSize;
 use crate::turns::Line;
+use crate::work_threads::WorkThreads;
 
 /// A session that does long work on another thread.
 pub(super) struct AwaySession {
@@ -40,12 +41,13 @@ impl AwaySession {
         threads: &WorkThreads,
         (charge, beside): (&Arc<MemoryCharge>, usize),
     ) -> Self {
+        let piece = (line, work.size);
         let waiting = Arc::new(Mutex::new(Some((session, work))));
         let (waits, held) = (Arc::clone(&waiting), Arc::clone(charge));
         let work = move || {
-            let (mut session, work) = take(&waits)?;
+            let (mut session, LongWork { run, .. }) = take(&waits)?;
             let mut out = Frames::default();
-            let outcome = work(&mut session, &mut out).and_then(|()| {
+            let outcome = run(&mut session, &mut out).and_then(|()| {
                 // All that it keeps now is charged before others begin. The stream charges nothing
                 // meanwhile.
                 let bytes = beside + session.held_bytes() + out.held_bytes();
@@ -60,7 +62,7 @@ impl AwaySession {
                 }
             })
         };
-        let returned = threads.beside_workers(charge.share(), line, work);
+        let returned = threads.beside_workers(charge.share(), piece, work);
         Self { waiting, returned: Box::pin(async move { returned.await.flatten() }) }
     }
 
@@ -80,12 +82,13 @@ fn take(waiting: &Mutex<Option<Waiting>>) -> Option<Waiting> {
 }
 
 /// Frees what a stream kept on another thread, and gives its charge back after that.
-pub(super) fn free(kept: StreamSession, threads: &WorkThreads, charge: &Arc<MemoryCharge>) {
+pub(super) fn free(kept: impl Send + 'static, threads: &WorkThreads, charge: &Arc<MemoryCharge>) {
     // Without a runtime the process ends.
     let Ok(runtime) = Handle::try_current() else { return };
     let (threads, charge) = (threads.clone(), Arc::clone(charge));
+    let piece = (Line::Front, WorkSize::of_stream(charge.bytes()));
     runtime.spawn(async move {
-        threads.beside_workers(charge.share(), Line::Front, move || drop(kept)).await;
+        threads.beside_workers(charge.share(), piece, move || drop(kept)).await;
         drop(charge);
     });
 }

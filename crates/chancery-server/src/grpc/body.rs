@@ -28,7 +28,7 @@ use crate::budget::{MemoryCharge, MemoryShortage};
 use crate::config::Limits;
 use crate::request_body::RequestBody;
 use crate::server_state::ServerState;
-use crate::slice::Slice;
+use crate::slice::{LARGE_STREAM, Slice};
 use crate::stall::StallTimer;
 use crate::turns::Line;
 
@@ -357,16 +357,19 @@ impl StreamBody {
     /// Ends the stream without what waits for its client.
     fn drop_all(&mut self, status: Status) {
         self.permit = None;
-        self.out = Frames::default();
         self.end_with(status);
-        self.free_session();
+        self.free();
+        self.out = Frames::default();
     }
 
-    /// Frees what a large stream keeps on another thread.
-    fn free_session(&mut self) {
+    /// Frees what the stream keeps, on another thread if that is much. It may be the last one to keep a
+    /// state that is superseded, for which it is charged.
+    fn free(&mut self) {
         self.call_back();
-        if let Some(session) = self.session.take_if(|session| session.is_large()) {
-            away::free(session, &self.shared.work_threads, &self.charge);
+        let is_large = self.session.as_ref().is_some_and(StreamSession::is_large);
+        if is_large || self.charge.bytes() >= LARGE_STREAM {
+            let kept = (self.session.take(), std::mem::take(&mut self.out));
+            away::free(kept, &self.shared.work_threads, &self.charge);
         }
     }
 
@@ -424,7 +427,7 @@ impl StreamBody {
 
 impl Drop for StreamBody {
     fn drop(&mut self) {
-        self.free_session();
+        self.free();
     }
 }
 

@@ -8,8 +8,12 @@
 //!
 //! Peers take [turns](crate::turns).
 //!
-//! No task watches the permits. The request whose turn it is waits with a timer, and takes the place
-//! of the permit whose time is over first.
+//! A permit is granted when one is free, and not when the stream that waits for it is polled: that one may
+//! itself have to wait for long (`connection::turn`). The time of a permit that is not used yet counts too, so
+//! that it delays the others no longer than one of a client that does not read. When that is over, the stream
+//! has had its turn, and sends when it is polled.
+//!
+//! While requests wait, one task watches the time of the permits that are held.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,14 +21,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::sync::Notify;
+use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 use crate::budget::PeerShare;
 use crate::turns::{Line, Ticket, Turns};
 
-/// The longest time for which a permit counts, so that a client that does not read delays the
-/// others no longer. On a slow network a client takes longer; then a few more responses than the
-/// limit are sent at once.
+/// The longest time for which a permit counts before it is used, and from then on, so that a client that
+/// does not read delays the others no longer. On a slow network a client takes longer; then a few more
+/// responses than the limit are sent at once.
 const MAX_HOLD: Duration = Duration::from_millis(20);
 
 /// The longest time for which a permit counts while the client has no room for more: a client nearby
@@ -36,7 +41,13 @@ const MAX_WAIT_FOR_ROOM: Duration = Duration::from_millis(2);
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// The permits of one server.
-pub(crate) struct SendPermits(Arc<Mutex<PermitQueue>>);
+pub(crate) struct SendPermits(Arc<Permits>);
+
+struct Permits {
+    queue: Mutex<PermitQueue>,
+    /// Notified when the time of a permit is over sooner than the watching task knows.
+    sooner: Notify,
+}
 
 #[derive(Default)]
 struct PermitQueue {
@@ -45,10 +56,14 @@ struct PermitQueue {
     /// The permits that are held.
     held: Vec<HeldPermit>,
     turns: Turns,
+    /// True while a task watches the permits.
+    is_watched: bool,
 }
 
 struct HeldPermit {
     ticket: Ticket,
+    /// False until the stream that it was granted to is polled.
+    is_used: bool,
     /// The latest time when it is over.
     latest: Instant,
     /// The time when it is over, unless the client makes room.
@@ -57,10 +72,9 @@ struct HeldPermit {
 
 /// A request for a permit.
 pub(crate) struct PermitRequest {
-    permits: Arc<Mutex<PermitQueue>>,
+    permits: Arc<Permits>,
     peer: Arc<PeerShare>,
     ticket: Ticket,
-    give_up_at: Instant,
     timer: Pin<Box<Sleep>>,
 }
 
@@ -70,108 +84,146 @@ pub(crate) struct PermitTimeout;
 
 /// A permit. It ends when it is dropped, or when its time is over.
 pub(crate) struct SendPermit {
-    permits: Arc<Mutex<PermitQueue>>,
+    permits: Arc<Permits>,
     ticket: Ticket,
 }
 
 impl SendPermits {
     pub(crate) fn new(limit: usize) -> Self {
         let queue = PermitQueue { limit: limit.max(1), ..PermitQueue::default() };
-        Self(Arc::new(Mutex::new(queue)))
+        Self(Arc::new(Permits { queue: Mutex::new(queue), sooner: Notify::new() }))
     }
 
     pub(crate) fn request(&self, peer: &Arc<PeerShare>) -> PermitRequest {
-        let give_up_at = Instant::now() + MAX_WAIT;
-        let ticket = lock(&self.0).turns.add(peer, Line::End);
-        let timer = Box::pin(sleep_until(give_up_at));
         let (permits, peer) = (Arc::clone(&self.0), Arc::clone(peer));
-        PermitRequest { permits, peer, ticket, give_up_at, timer }
+        let timer = Box::pin(sleep_until(Instant::now() + MAX_WAIT));
+        let ticket = permits.lock().turns.add(&peer, Line::End);
+        permits.grant_free();
+        if permits.lock().begin_watch() {
+            tokio::spawn(watch(Arc::clone(&permits)));
+        }
+        PermitRequest { permits, peer, ticket, timer }
+    }
+}
+
+/// Gives the places of permits whose time is over to others, as long as requests wait.
+async fn watch(permits: Arc<Permits>) {
+    loop {
+        permits.grant_free();
+        let Some(over) = permits.lock().next_over() else { return };
+        // Both have it look again.
+        drop(timeout_at(over, permits.sooner.notified()).await);
     }
 }
 
 impl PermitRequest {
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendPermit, PermitTimeout>> {
-        loop {
-            let at = match lock(&self.permits).grant(&self.peer, self.ticket, cx.waker()) {
-                Ok(()) => {
-                    let (permits, ticket) = (Arc::clone(&self.permits), self.ticket);
-                    return Poll::Ready(Ok(SendPermit { permits, ticket }));
-                }
-                Err(over) => over.map_or(self.give_up_at, |over| over.min(self.give_up_at)),
-            };
-            if self.give_up_at <= Instant::now() {
-                return Poll::Ready(Err(PermitTimeout));
-            }
-            if self.timer.deadline() != at {
-                self.timer.as_mut().reset(at);
-            }
-            if self.timer.as_mut().poll(cx).is_pending() {
-                return Poll::Pending;
-            }
+        self.permits.grant_free();
+        if !self.permits.lock().waits(&self.peer, self.ticket, cx.waker()) {
+            let (permits, ticket) = (Arc::clone(&self.permits), self.ticket);
+            return Poll::Ready(Ok(SendPermit { permits, ticket }));
         }
+        self.timer.as_mut().poll(cx).map(|()| Err(PermitTimeout))
+    }
+}
+
+impl Permits {
+    /// Grants permits to those whose turn it is, as long as any are free.
+    fn grant_free(&self) {
+        loop {
+            // Nobody is woken with the lock held.
+            let granted = self.lock().grant(Instant::now());
+            let Some(waker) = granted else { return };
+            waker.wake();
+        }
+    }
+
+    /// No code panics with the lock held.
+    fn lock(&self) -> MutexGuard<'_, PermitQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PermitQueue {
-    /// Grants a permit to the request whose turn it is, if one is free. If none is, the error is the
-    /// time when one will be at the latest; a request whose turn it is not gets no time, and is woken
-    /// when it is its turn.
-    fn grant(
-        &mut self,
-        peer: &Arc<PeerShare>,
-        ticket: Ticket,
-        waker: &Waker,
-    ) -> Result<(), Option<Instant>> {
-        if !self.turns.is_first(peer, ticket, waker) {
-            return Err(None);
+    /// Grants a permit to the request whose turn it is, if one is free. Returns the waker of that.
+    fn grant(&mut self, now: Instant) -> Option<Waker> {
+        if self.turns.is_empty() {
+            return None;
         }
-        let now = Instant::now();
         if self.held.len() >= self.limit {
             let first = self.held.iter().enumerate().min_by_key(|(_, held)| held.over);
-            match first.map(|(at, held)| (at, held.over)) {
-                Some((_, over)) if over > now => return Err(Some(over)),
-                first => first.map(|(at, _)| self.held.swap_remove(at)),
-            };
+            let (at, _) = first.filter(|(_, held)| held.over <= now)?;
+            self.held.swap_remove(at);
         }
+        let (ticket, waker) = self.turns.take_first()?;
         let latest = now + MAX_HOLD;
-        self.held.push(HeldPermit { ticket, latest, over: latest });
-        self.turns.take_first();
-        Ok(())
+        self.held.push(HeldPermit { ticket, is_used: false, latest, over: latest });
+        Some(waker)
+    }
+
+    /// Returns true if a request waits, and has `waker` woken when it is granted a permit. If it was granted one,
+    /// that counts as used from now on.
+    fn waits(&mut self, peer: &Arc<PeerShare>, ticket: Ticket, waker: &Waker) -> bool {
+        if self.turns.waits(peer, ticket, waker) {
+            return true;
+        }
+        if let Some(held) = self.held_by(ticket) {
+            let latest = Instant::now() + MAX_HOLD;
+            (held.is_used, held.latest, held.over) = (true, latest, latest);
+        }
+        false
+    }
+
+    fn held_by(&mut self, ticket: Ticket) -> Option<&mut HeldPermit> {
+        self.held.iter_mut().find(|held| held.ticket == ticket)
+    }
+
+    /// Returns true if a task has to watch the permits from now on.
+    fn begin_watch(&mut self) -> bool {
+        let begins = !self.is_watched && !self.turns.is_empty();
+        self.is_watched |= begins;
+        begins
+    }
+
+    /// The time when a permit is over for the request whose turn it is. If none waits, nobody watches any more.
+    fn next_over(&mut self) -> Option<Instant> {
+        let waited = self.held.iter().filter(|_| !self.turns.is_empty());
+        let over = waited.map(|held| held.over).min();
+        self.is_watched = over.is_some();
+        over
     }
 }
 
 impl SendPermit {
     /// Notes that the client has no room for more.
     pub(crate) fn waits_for_room(&self) {
-        let mut state = lock(&self.permits);
-        let ticket = self.ticket;
-        let Some(held) = state.held.iter_mut().find(|held| held.ticket == ticket) else { return };
+        let mut queue = self.permits.lock();
+        let Some(held) = queue.held_by(self.ticket) else { return };
         let before = held.over;
         held.over = held.latest.min(Instant::now() + MAX_WAIT_FOR_ROOM);
-        if held.over < before {
-            // The first in line waits for a later time.
-            state.turns.wake_first();
+        let is_sooner = held.over < before && queue.is_watched;
+        drop(queue);
+        if is_sooner {
+            self.permits.sooner.notify_one();
         }
     }
 }
 
 impl Drop for PermitRequest {
     fn drop(&mut self) {
-        lock(&self.permits).turns.remove(&self.peer, self.ticket);
+        let mut queue = self.permits.lock();
+        queue.turns.remove(&self.peer, self.ticket);
+        queue.held.retain(|held| held.ticket != self.ticket || held.is_used);
+        drop(queue);
+        self.permits.grant_free();
     }
 }
 
 impl Drop for SendPermit {
     fn drop(&mut self) {
-        let mut state = lock(&self.permits);
-        state.held.retain(|held| held.ticket != self.ticket);
-        state.turns.wake_first();
+        self.permits.lock().held.retain(|held| held.ticket != self.ticket);
+        self.permits.grant_free();
     }
-}
-
-/// No code panics with the lock held.
-fn lock(state: &Mutex<PermitQueue>) -> MutexGuard<'_, PermitQueue> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -233,7 +285,7 @@ mod tests {
         assert_eq!(begun.elapsed(), MAX_HOLD);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn permits_come_in_the_order_of_asking() {
         // S-111
         let (permits, peer) = (SendPermits::new(1), &peers(1)[0]);
@@ -264,6 +316,40 @@ mod tests {
             poll_fn(|cx| waiting.poll(cx)).await.unwrap();
         }
         assert!(begun.elapsed() <= MAX_HOLD * 4, "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_is_not_polled_delays_others_by_the_time_of_its_permit() {
+        // S-108
+        let (permits, peers) = (SendPermits::new(1), peers(3));
+        let _first = poll_fn(|cx| permits.request(&peers[0]).poll(cx)).await.unwrap();
+        let begun = Instant::now();
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut unpolled: Vec<_> = (0..400).map(|_| permits.request(&peers[1])).collect();
+        assert!(unpolled.iter_mut().all(|one| one.poll(&mut cx).is_pending()));
+        let mut other = permits.request(&peers[2]);
+        let other = poll_fn(|cx| other.poll(cx)).await.unwrap();
+        assert_eq!(begun.elapsed(), MAX_HOLD * 2, "its turn is after one of each");
+        assert!(unpolled[0].poll(&mut cx).is_ready(), "it has had its turn, and sends");
+        assert!(unpolled[1].poll(&mut cx).is_pending());
+        drop(other);
+        assert!(unpolled[1].poll(&mut cx).is_ready());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_permit_that_was_granted_and_not_used_comes_back() {
+        // S-108
+        let (permits, peer) = (SendPermits::new(1), &peers(1)[0]);
+        let mut cx = Context::from_waker(Waker::noop());
+        let unused = permits.request(peer);
+        let mut waiting = permits.request(peer);
+        assert!(waiting.poll(&mut cx).is_pending());
+        drop(unused);
+        assert!(waiting.poll(&mut cx).is_ready());
+        tokio::time::advance(MAX_HOLD * 2).await;
+        drop((permits.request(peer), waiting));
+        let queue = permits.0.lock();
+        assert!(queue.turns.is_empty() && queue.held.is_empty() && !queue.is_watched);
     }
 
     #[tokio::test(start_paused = true)]

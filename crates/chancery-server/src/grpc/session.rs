@@ -18,7 +18,7 @@ use super::framing::{Frames, frame_response};
 use super::status;
 use crate::policy::Peer;
 use crate::server_state::{ServerState, StreamPermit};
-use crate::slice::{LARGE_STREAM, LONG_REQUEST, MANY_NAMES, MANY_RESOURCES};
+use crate::slice::{LARGE_STREAM, LONG_REQUEST, MANY_NAMES, MANY_RESOURCES, WorkSize};
 use crate::store::{AudienceState, Watch};
 
 /// One stream.
@@ -36,9 +36,14 @@ pub(crate) struct StreamSession {
     is_quiet: bool,
 }
 
-/// Work for which the session leaves its connection for a while. Responses are added to the frames.
-pub(crate) type LongWork =
-    Box<dyn FnOnce(&mut StreamSession, &mut Frames) -> Result<(), Status> + Send>;
+/// Work for which the session leaves its connection for a while.
+pub(crate) struct LongWork {
+    pub(crate) size: WorkSize,
+    pub(crate) run: Box<RunWork>,
+}
+
+/// Adds responses to the frames.
+type RunWork = dyn FnOnce(&mut StreamSession, &mut Frames) -> Result<(), Status> + Send;
 
 /// The outcome of a look for the next response.
 pub(crate) enum Responded {
@@ -82,28 +87,31 @@ impl StreamSession {
         now: Instant,
     ) -> Result<Option<LongWork>, Status> {
         if message.len() >= LONG_REQUEST || self.is_large() {
-            return Ok(Some(Self::read_later(message)));
+            return Ok(Some(self.read_later(message)));
         }
         let request = self.decode(message)?;
         if names_in(&request) >= MANY_NAMES {
             // It is read again there, because the names take more memory than the message.
-            return Ok(Some(Self::read_later(message)));
+            return Ok(Some(self.read_later(message)));
         }
         if self.resources >= MANY_RESOURCES && request.is_about_everything() {
-            return Ok(Some(Box::new(move |session, _| {
-                session.take_request(request, Instant::now())
-            })));
+            return Ok(Some(LongWork {
+                size: WorkSize::of_resources(self.resources),
+                run: Box::new(move |session, _| session.take_request(request, Instant::now())),
+            }));
         }
         self.take_request(request, now)?;
         Ok(None)
     }
 
-    fn read_later(message: &Bytes) -> LongWork {
+    fn read_later(&self, message: &Bytes) -> LongWork {
         let message = message.clone();
-        Box::new(move |session, _| {
+        let size = WorkSize::of_bytes(message.len()) + self.size();
+        let run = move |session: &mut Self, _: &mut Frames| {
             let request = session.decode(&message)?;
             session.take_request(request, Instant::now())
-        })
+        };
+        LongWork { size, run: Box::new(run) }
     }
 
     fn decode(&self, message: &[u8]) -> Result<Request, Status> {
@@ -150,21 +158,24 @@ impl StreamSession {
                 self.add(&response, out);
                 return Ok(Responded::Added);
             }
-            return Ok(Responded::Later(Box::new(move |session, out| {
+            let size = WorkSize::of_resources(response.entries.len());
+            let run = move |session: &mut Self, out: &mut Frames| {
                 session.add(&response, out);
                 Ok(())
-            })));
+            };
+            return Ok(Responded::Later(LongWork { size, run: Box::new(run) }));
         }
         let is_due = || self.deadline().is_some_and(|deadline| deadline <= now);
         if self.is_quiet && !is_due() {
             return Ok(Responded::Nothing);
         }
-        Ok(Responded::Later(Box::new(move |session, out| {
+        let run = |session: &mut Self, out: &mut Frames| {
             if let Some(response) = session.next_response(Instant::now())? {
                 session.add(&response, out);
             }
             Ok(())
-        })))
+        };
+        Ok(Responded::Later(LongWork { size: self.size(), run: Box::new(run) }))
     }
 
     fn next_response(&mut self, now: Instant) -> Result<Option<Response>, Status> {
@@ -192,6 +203,11 @@ impl StreamSession {
     /// Returns true if so much is kept for the client that work on all of it is long.
     pub(crate) fn is_large(&self) -> bool {
         self.machine.held_bytes() >= LARGE_STREAM
+    }
+
+    /// The size of work on all that is kept for the client.
+    pub(crate) fn size(&self) -> WorkSize {
+        WorkSize::of_stream(self.machine.held_bytes())
     }
 
     /// The time at which to ask for responses again, if nothing happens before.

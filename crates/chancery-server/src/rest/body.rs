@@ -21,7 +21,7 @@ use crate::activity::ActiveRequest;
 use crate::budget::{MemoryCharge, PeerShare};
 use crate::connection::HTTP1_BUFFER;
 use crate::server_state::{ServerState, StreamPermit};
-use crate::slice::{LONG_JSON, Slice};
+use crate::slice::{LONG_JSON, Slice, WorkSize};
 use crate::turns::Line;
 
 /// The size in bytes from which on a shared text is a chunk of its own, and is not copied.
@@ -237,8 +237,9 @@ impl Writer<'_> {
     async fn write_beside(&self, resource: &Arc<Resource>) {
         let (shared, type_url) = (Arc::clone(self.shared), self.type_url.clone());
         let resource = Arc::clone(resource);
+        let piece = (Line::Front, WorkSize::of_bytes(resource.body().len()));
         let write = move || drop(resource_to_json(&shared.schema, &type_url, &resource));
-        self.shared.work_threads.beside_workers(self.peer, Line::Front, write).await;
+        self.shared.work_threads.beside_workers(self.peer, piece, write).await;
     }
 }
 

@@ -23,6 +23,7 @@ use crate::metrics::PollLabels;
 use crate::policy::{Client, Refusal};
 use crate::request_body::RequestBody;
 use crate::server_state::{ServerState, StreamPermit};
+use crate::slice::WorkSize;
 use crate::store::Watch;
 use crate::turns::Line;
 
@@ -88,7 +89,7 @@ impl RestPoll<'_> {
     async fn answer(&self, request: Request<RequestBody>) -> Result<PollBody, ErrorResponse> {
         let until = Instant::now() + self.hold_time(request.headers());
         let charge = self.shared.charge(&self.context.share, POLL_BYTES).map_err(out_of_memory)?;
-        let ReadPoll { request, is_long, charge } = self.read(request, charge).await?;
+        let ReadPoll { request, long, charge } = self.read(request, charge).await?;
         let request = Arc::new(request);
         let node = request.node.as_deref().filter(|node| !node.id.is_empty());
         let client = Client { node, peer: &self.context.peer };
@@ -96,7 +97,7 @@ impl RestPoll<'_> {
         let mut may_wait = true;
         let mut next = self.next_snapshot(&mut watch, until).await;
         while let Some(snapshot) = next {
-            next = match self.decide(&snapshot, &request, is_long).await {
+            next = match self.decide(&snapshot, &request, long).await {
                 Answer::Withheld(why) => return Err(self.withheld(&request, &why)),
                 Answer::Unchanged => self.next_snapshot(&mut watch, until).await,
                 Answer::Pending(then) => {
@@ -130,25 +131,25 @@ impl RestPoll<'_> {
         &self,
         snapshot: &Arc<Snapshot>,
         request: &Arc<SotwRequest>,
-        is_long: bool,
+        long: Option<WorkSize>,
     ) -> Answer {
         let settings = self.shared.settings(&self.context.peer);
-        if !is_long {
+        let Some(size) = long else {
             return decide(snapshot, self.type_url, request, &settings);
-        }
+        };
         let (snapshot, request) = (Arc::clone(snapshot), Arc::clone(request));
         let type_url = self.type_url.clone();
         let decide = move || decide(&snapshot, &type_url, &request, &settings);
-        self.beside_workers(Line::Front, decide).await.unwrap_or(Answer::Unchanged)
+        self.beside_workers((Line::Front, size), decide).await.unwrap_or(Answer::Unchanged)
     }
 
     /// Does a long piece of work on another thread.
-    async fn beside_workers<T, F>(&self, line: Line, work: F) -> Option<T>
+    async fn beside_workers<T, F>(&self, piece: (Line, WorkSize), work: F) -> Option<T>
     where
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        self.shared.work_threads.beside_workers(&self.context.share, line, work).await
+        self.shared.work_threads.beside_workers(&self.context.share, piece, work).await
     }
 
     /// Follows the audience of the client. A reassignment while the policy is asked makes its answer
@@ -194,7 +195,9 @@ impl RestPoll<'_> {
     /// Over REST a rejected configuration shows only as an old version on the next poll. A client
     /// that asks again and again for what it was sent must not loop at full speed (S-022).
     fn repeats(&self, request: &SotwRequest, version: &str) -> bool {
-        let Some(times) = self.service.repeats.count(self.type_url, request, version) else {
+        let client = (self.context.share.key(), &*self.context.peer);
+        let repeats = &self.service.repeats;
+        let Some(times) = repeats.count(client, self.type_url, request, version) else {
             return false;
         };
         let node = request.node.as_ref().map_or("", |node| &*node.id);

@@ -20,14 +20,14 @@ use super::{ErrorResponse, POLL_BYTES, RestPoll, out_of_memory};
 use crate::budget::{MemoryCharge, MemoryShortage};
 use crate::http_error::http_error;
 use crate::request_body::{RequestBody, RequestBodyError};
-use crate::slice::LONG_JSON;
+use crate::slice::{LONG_JSON, WorkSize};
 use crate::turns::Line;
 
 /// A request that was read.
 pub(super) struct ReadPoll {
     pub(super) request: SotwRequest,
-    /// True if the work on the request is long.
-    pub(super) is_long: bool,
+    /// The size of the work on the request, if it is long.
+    pub(super) long: Option<WorkSize>,
     /// The charge for the request.
     pub(super) charge: MemoryCharge,
 }
@@ -56,16 +56,16 @@ impl RestPoll<'_> {
             Err(Box::new(http_error(StatusCode::REQUEST_TIMEOUT, "the body took too long")))
         })?;
         let settings = self.shared.settings(&self.context.peer);
-        let is_long = body.len() >= LONG_JSON;
+        let long = (body.len() >= LONG_JSON).then(|| WorkSize::of_bytes(body.len()));
         let read = move || Ok((request_of(&body, &settings, &charge)?, charge));
-        let read = match is_long {
-            true => self.beside_workers(Line::End, read).await,
-            false => Some(read()),
+        let read = match long {
+            Some(size) => self.beside_workers((Line::End, size), read).await,
+            None => Some(read()),
         };
         let ends = || Box::new(http_error(StatusCode::SERVICE_UNAVAILABLE, "the server ends"));
         let (request, charge) =
             read.ok_or_else(ends)?.map_err(|refused| self.answer_to(&refused))?;
-        Ok(ReadPoll { request, is_long, charge })
+        Ok(ReadPoll { request, long, charge })
     }
 
     /// The answer to a request that is not taken.

@@ -54,16 +54,20 @@ fn is(known: &Weak<Snapshot>, snapshot: &Arc<Snapshot>) -> bool {
     std::ptr::eq(known.as_ptr(), Arc::as_ptr(snapshot))
 }
 
-/// The bytes of the resources of a type that only the older snapshot has. Each counts twice, because
-/// its encoding for clients is kept with it.
+/// The bytes of the resources of a type that only the older snapshot has. The body of each counts
+/// twice, because its encoding for clients is kept with it.
 fn gone(type_url: &TypeUrl, old: &Snapshot, newest: &Snapshot) -> usize {
     let (old, newest) = (old.set(type_url), newest.set(type_url));
     if Arc::ptr_eq(old, newest) {
         return 0;
     }
     let resources = old.diff(newest).filter_map(|change| change.old);
-    resources.map(|resource| 2 * resource.body().len()).sum()
+    resources.map(|resource| OF_RESOURCE + 2 * resource.body().len()).sum()
 }
+
+/// The bytes that a resource takes beside its body, with its place in the set and in the list of those that
+/// are sent. Measured: 512 of 100,000 clusters with 20 bytes each.
+const OF_RESOURCE: usize = 512;
 
 #[cfg(test)]
 mod tests {
@@ -87,8 +91,8 @@ mod tests {
         let mut sizes = SupersededSizes::default();
         let (old, newest) = (snapshot(&[("a", 100), ("b", 10)]), snapshot(&[("a", 100), ("b", 9)]));
         assert_eq!(sizes.share_of(&newest, &newest), 0);
-        assert_eq!(sizes.share_of(&old, &newest), 20);
-        assert_eq!(sizes.share_of(&old, &snapshot(&[])), 220);
+        assert_eq!(sizes.share_of(&old, &newest), OF_RESOURCE + 20);
+        assert_eq!(sizes.share_of(&old, &snapshot(&[])), 2 * OF_RESOURCE + 220);
     }
 
     #[test]
@@ -96,9 +100,9 @@ mod tests {
         let (mut sizes, old, newest) =
             (SupersededSizes::default(), snapshot(&[("a", 100)]), snapshot(&[]));
         let others: Vec<_> = (0..4).map(|_| Arc::clone(&old)).collect();
-        assert_eq!(sizes.share_of(&old, &newest), 40);
+        assert_eq!(sizes.share_of(&old, &newest), (OF_RESOURCE + 200) / 5);
         drop(others);
-        assert_eq!(sizes.share_of(&old, &newest), 200, "the last one has all of it");
+        assert_eq!(sizes.share_of(&old, &newest), OF_RESOURCE + 200, "the last one has all of it");
     }
 
     #[test]

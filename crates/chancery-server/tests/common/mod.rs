@@ -4,6 +4,8 @@
 pub(crate) mod authority;
 pub(crate) mod client;
 pub(crate) mod message;
+pub(crate) mod raw;
+pub(crate) mod scraped;
 
 use std::net::SocketAddr;
 use std::panic::Location;

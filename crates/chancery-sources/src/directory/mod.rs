@@ -11,6 +11,7 @@
 //! removed while other files stay.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -24,7 +25,7 @@ use crate::fault::{Fault, Scope, Warning, Wrong};
 use crate::fault_list::FaultList;
 use crate::layers::DirectoryLayers;
 use crate::options::Options;
-use crate::read::cache::Cache;
+use crate::read::cache::{Cache, UnsureFiles};
 use crate::read::document::Document;
 use crate::read::moving::{Moment, Unsettled};
 use crate::read::{FileEdit, Reading};
@@ -44,6 +45,8 @@ pub struct Directory {
     pub(crate) change_log: ChangeLog,
     schema: Schema,
     cache: Cache,
+    /// Says when files are read that may have changed without a new stamp, by the next load of everything.
+    pub(crate) unsure_files: UnsureFiles,
     catalog: Catalog,
     /// The last reading, with which the next one is compared.
     last: Option<Reading>,
@@ -57,6 +60,8 @@ pub struct Directory {
     warnings: WarningsSeen,
     /// The files that loads left out because they were moving, and since when they are as they are.
     unsettled: Unsettled,
+    /// The last file that was read again because it may have changed without a new stamp.
+    retried_last: Option<Arc<Path>>,
     /// The time of the last warning that the directory does not come to rest.
     warned_of_moving: Option<Instant>,
 }
@@ -71,6 +76,7 @@ impl Directory {
             change_log: ChangeLog::default(),
             schema,
             cache: Cache::default(),
+            unsure_files: UnsureFiles::Read,
             catalog: Catalog::default(),
             last: None,
             committed: false,
@@ -78,6 +84,7 @@ impl Directory {
             filled: None,
             warnings: WarningsSeen::default(),
             unsettled: Unsettled::default(),
+            retried_last: None,
             warned_of_moving: None,
         }
     }
@@ -111,8 +118,8 @@ impl Directory {
         let report = match self.changes(&recorded) {
             Some(changes) => self.attempt_changes(&recorded, changes),
             None => {
-                let reading = self.read();
-                self.conclude(reading)
+                let listed = Moment::now(self.hears_everything());
+                self.read_if_watched().and_then(|reading| self.conclude(reading, listed))
             }
         };
         match report {
@@ -157,13 +164,13 @@ impl Directory {
         let mut look = self.unsettled.look(moment, self.options.quiet());
         let (resting, moving) = reading.resting_changes(read, &now, takes_broken, &mut look);
         let (documents, changes): (Vec<_>, Vec<_>) = resting.into_iter().unzip();
-        let report = self.take_changes(reading, changes, documents);
+        let report = self.take_changes(reading, changes, documents, at);
         self.record_files(&moving);
         Some((report, !moving.is_empty()))
     }
 
     fn attempt_resting_whole(&mut self, takes_broken: bool) -> Option<(LoadReport, bool)> {
-        let mut reading = self.read();
+        let mut reading = self.read_if_watched()?;
         let moment = Moment::now(self.hears_everything());
         let now = self.peek();
         let mut look = self.unsettled.look(moment, self.options.quiet());
@@ -187,6 +194,33 @@ impl Directory {
         let report = self.take(reading);
         self.record_files(&moving);
         Some((report, !moving.is_empty()))
+    }
+
+    /// Loads the files that were there before and whose content changed and rests, whatever else
+    /// changed. Nothing comes and nothing goes, and all that was recorded stays recorded. It is for
+    /// the time between two loads of everything, so that a directory that is renamed all the time
+    /// does not hold up the changes of all others. Returns `None` if there is nothing to load.
+    pub(crate) fn load_known_files(&mut self) -> Option<LoadReport> {
+        let at = self.change_log.pending();
+        let moment = Moment::now(true);
+        let last = self.last.as_ref().filter(|_| self.hears_everything() && self.committed)?;
+        let mut changes = patch::changes_of_known_files(&last.listing, &self.options, &at);
+        let quiet = self.options.quiet();
+        changes.retain(|it| it.now.as_ref().is_some_and(|found| moment.rests(found, quiet)));
+        let read: Vec<_> =
+            changes.into_iter().map(|change| (self.read_changed(&change), change)).collect();
+        let reading = self.last.take()?;
+        let (documents, changes): (Vec<_>, Vec<_>) = read
+            .into_iter()
+            .filter(|(document, change)| {
+                reading.takes_known(change, document.as_ref(), &self.catalog)
+            })
+            .unzip();
+        if changes.is_empty() {
+            self.last = Some(reading);
+            return None;
+        }
+        Some(self.take_changes(reading, changes, documents, &ChangedPlaces::default()))
     }
 
     /// Warns that files are written all the time, and stay as they were.
@@ -234,9 +268,15 @@ impl Directory {
     pub(crate) fn has_moved(&self) -> bool {
         let moved = self.last.as_ref().is_none_or(|last| last.listing != self.peek());
         if moved {
+            self.distrust_watcher();
             self.change_log.record_anywhere();
         }
         moved
+    }
+
+    /// Has the next load watch all places again, because something changed without an event.
+    fn distrust_watcher(&self) {
+        self.watcher.iter().for_each(Watcher::distrust);
     }
 
     /// Returns true if files may have changed without a new stamp, or could not be read.
@@ -244,9 +284,17 @@ impl Directory {
         !self.cache.unsure().is_empty()
     }
 
-    /// Has the next load read these files again.
-    pub(crate) fn record_unsure(&self) {
-        self.record_files(self.cache.unsure());
+    /// Has the next load read these files again, or some of them, one after the other: very many
+    /// would make it a load of everything. Returns true if these are all.
+    pub(crate) fn record_unsure(&mut self) -> bool {
+        let unsure = self.cache.unsure();
+        let after = self.retried_last.take().map_or(Bound::Unbounded, Bound::Excluded);
+        let next = unsure.range::<Arc<Path>, _>((after.as_ref(), Bound::Unbounded));
+        let part: Vec<_> =
+            next.chain(unsure).take(MOST_UNSURE.min(unsure.len())).cloned().collect();
+        self.record_files(&part);
+        self.retried_last = part.last().cloned();
+        part.len() == unsure.len()
     }
 
     /// Has the next load look at these files.
@@ -265,20 +313,52 @@ impl Directory {
         scan(&self.options)
     }
 
-    /// Reads everything. The places are watched before anything in them is read.
+    /// Reads everything. The places are watched before anything in them is read. Returns `None` if
+    /// there are so many new ones that the next attempts watch the rest of them.
+    fn read_if_watched(&mut self) -> Option<Reading> {
+        let listing = self.peek();
+        self.watch(&listing, MOST_NEW_PLACES).then(|| self.read_listed(listing))
+    }
+
+    /// Reads everything, however much there is to be watched before.
     fn read(&mut self) -> Reading {
         let listing = self.peek();
-        if let Some(watcher) = &mut self.watcher {
-            watcher.watch(&listing.places);
-        }
+        self.watch(&listing, usize::MAX);
+        self.read_listed(listing)
+    }
+
+    /// Watches the places of a listing, so many new ones at most. Returns true if all are watched.
+    fn watch(&mut self, listing: &Listing, most: usize) -> bool {
+        self.watcher.as_mut().is_none_or(|watcher| watcher.watch(&listing.places, most))
+    }
+
+    fn read_listed(&mut self, listing: Listing) -> Reading {
         let top = listing.places.top.as_deref();
-        let documents = self.cache.read(&listing.files, top, &self.options, &self.schema);
+        // Of a directory that has too much nothing is taken, and what is known of it stays known.
+        let documents = match listing.is_over {
+            true => Vec::new(),
+            false => {
+                self.cache.read(&listing.files, self.unsure_files, top, &self.options, &self.schema)
+            }
+        };
         Reading { listing, documents }
     }
 
-    /// Commits what was read, if the directory is still the same.
-    fn conclude(&mut self, reading: Reading) -> Option<LoadReport> {
-        (self.peek() == reading.listing).then(|| self.take(reading))
+    /// Commits what was read, if the directory is still the same. If only known files changed since it was
+    /// listed, they are committed as they were then, and the next load looks at them: an edit somewhere must
+    /// not hold up a load of everything, which takes long where there are many files.
+    fn conclude(&mut self, mut reading: Reading, listed: Moment) -> Option<LoadReport> {
+        let now = self.peek();
+        if now == reading.listing {
+            return Some(self.take(reading));
+        }
+        let last = self.last.as_ref().filter(|_| self.committed && self.hears_everything())?;
+        let changed = reading.put_back_changed(&now, last, listed, self.options.quiet())?;
+        let report = self.take(reading);
+        self.record_files(&changed);
+        // There is no event if it happened before the watches began.
+        self.watcher.iter().for_each(Watcher::wake);
+        Some(report)
     }
 
     /// The changes at these places since the last load; `None` if everything has to be read.
@@ -300,6 +380,7 @@ impl Directory {
             return None;
         }
         if !self.watcher.as_ref().is_some_and(Watcher::catch_up) {
+            self.distrust_watcher();
             self.change_log.record_anywhere();
             return None;
         }
@@ -308,7 +389,7 @@ impl Directory {
             return None;
         }
         let reading = self.last.take()?;
-        Some(self.take_changes(reading, changes, documents))
+        Some(self.take_changes(reading, changes, documents, at))
     }
 
     fn read_changed(&mut self, change: &FileChange) -> Option<Arc<Document>> {
@@ -322,6 +403,7 @@ impl Directory {
 
     /// Commits a whole reading.
     fn take(&mut self, reading: Reading) -> LoadReport {
+        self.unsure_files = UnsureFiles::Read;
         let layers = self.layers.read_all(&reading, &self.catalog);
         let faults = self.faults(&reading.listing);
         let mut report = LoadReport { files: reading.listing.files.len(), ..LoadReport::default() };
@@ -336,13 +418,15 @@ impl Directory {
         report
     }
 
-    /// Commits the last load with the files that changed since.
+    /// Commits the last load with the files that changed since, at these places.
     fn take_changes(
         &mut self,
         mut reading: Reading,
         changes: Vec<FileChange>,
         documents: Vec<Option<Arc<Document>>>,
+        at: &ChangedPlaces,
     ) -> LoadReport {
+        let ignored = patch::ignored_files(&reading.listing, &self.options, at);
         let mut edits: BTreeMap<Layer, Vec<FileEdit>> = BTreeMap::new();
         let changed = changes.into_iter().zip(documents);
         for edit in changed.filter_map(|(change, document)| reading.apply(change, document)) {
@@ -357,6 +441,8 @@ impl Directory {
         }
         (report.faults, report.more_faults) = faults.into_sorted();
         report.warnings = self.warnings.of_edits(edits.values().flatten());
+        report.warnings.extend(self.warnings.of_ignored(&ignored));
+        ignored.into_iter().for_each(|file| reading.listing.apply_ignored(file));
         self.warn_of_rest(&mut report);
         self.last = Some(reading);
         report
@@ -379,7 +465,7 @@ impl Directory {
     /// The fault of a directory that lost all its files at once.
     fn emptied(&self, listing: &Listing) -> Option<Fault> {
         let (top, files) = self.filled?;
-        let empty = listing.files.is_empty() && listing.top.is_some();
+        let empty = listing.files.is_empty() && listing.top.is_some() && !listing.is_over;
         let last_file_removed = files <= 1 && listing.top == top;
         (empty && files > 0 && !last_file_removed)
             .then(|| Wrong::Emptied(files).at(Scope::Directory, &self.options.directory, None))
@@ -413,6 +499,13 @@ fn real(directories: &BTreeMap<&Path, &Path>, shown: &Path) -> Option<PathBuf> {
 /// The number of times that a directory that moves while it is read is read again. After them it is
 /// taken as it is.
 pub(crate) const PATIENCE: usize = 10;
+
+/// The number of new places that an attempt watches, so that it is over in a fraction of a second and
+/// the changes of known files have their turn.
+const MOST_NEW_PLACES: usize = 20_000;
+
+/// The number of files that a load reads again because they may have changed without a new stamp.
+const MOST_UNSURE: usize = 512;
 
 /// The time between two warnings that the directory does not come to rest.
 const MOVING_WARNING_PAUSE: Duration = Duration::from_secs(600);

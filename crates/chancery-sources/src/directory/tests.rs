@@ -30,11 +30,11 @@ fn what_moved_while_it_was_read_is_not_published() {
     for step in moves {
         let reading = directory.read();
         step().unwrap();
-        assert_eq!(directory.conclude(reading), None);
+        assert_eq!(directory.conclude(reading, Moment::now(false)), None);
     }
     assert!(directory.catalog().snapshot(None, None).is_none());
     let reading = directory.read();
-    assert!(directory.conclude(reading).is_some());
+    assert!(directory.conclude(reading, Moment::now(false)).is_some());
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn a_file_read_in_the_tick_it_was_written_in_is_read_again() {
     let listing = directory.peek();
     let name = |directory: &mut Directory| {
         let Directory { cache, options, schema, .. } = directory;
-        let documents = cache.read(&listing.files, None, options, schema);
+        let documents = cache.read(&listing.files, UnsureFiles::Read, None, options, schema);
         documents[0].resources[0].resource.name().to_string()
     };
     assert_eq!(name(&mut directory), "a");
@@ -66,6 +66,44 @@ fn a_file_read_in_the_tick_it_was_written_in_is_read_again() {
     fs::write(dir.path().join("a.json"), cluster("b")).unwrap();
     assert_eq!(name(&mut directory), "b");
     assert!(directory.has_unsure());
+}
+
+#[test]
+fn of_very_many_files_some_are_read_again_after_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let count = 2 * MOST_UNSURE - 1;
+    (0..count).for_each(|at| fs::write(dir.path().join(format!("{at}.json")), "[]").unwrap());
+    let mut directory = Directory::new(Options::new(dir.path()), Schema::bundled());
+    directory.load();
+    let mut recorded = BTreeSet::new();
+    for _ in 0..2 {
+        assert!(!directory.record_unsure());
+        let ChangedPlaces::At(part) = directory.change_log.take() else { panic!("too many") };
+        assert_eq!(part.len(), MOST_UNSURE);
+        recorded.extend(part);
+    }
+    assert_eq!(recorded.len(), count);
+}
+
+#[test]
+fn what_changed_after_the_directory_was_listed_is_committed_as_it_was_and_loaded_next() {
+    let mut it = Listening::new(&["a.json", "b.json"]);
+    let name_in = |it: &Listening, file: &str, name: &str| {
+        fs::write(it.dir.path().join(file), cluster(name)).unwrap();
+    };
+    let (reading, listed) = (it.directory.read(), Moment::now(true));
+    name_in(&it, "a.json", "new");
+    assert!(it.directory.conclude(reading, listed).is_some());
+    assert_eq!(it.names(), ["a.json", "b.json"]);
+    it.wakeups.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!((0..60).any(|_| it.directory.attempt().is_some()));
+    assert_eq!(it.names(), ["b.json", "new"]);
+    // A change shortly before may belong together with one that comes later.
+    it.directory.options.settle = Duration::from_secs(3_600);
+    name_in(&it, "b.json", "newer");
+    let (reading, listed) = (it.directory.read(), Moment::now(true));
+    name_in(&it, "a.json", "newest");
+    assert_eq!(it.directory.conclude(reading, listed), None);
 }
 
 /// A directory that was read while its events are recorded, as a follower does.
@@ -293,6 +331,53 @@ fn while_directories_change_files_that_were_there_are_loaded() {
     let other = tempfile::tempdir().unwrap();
     let elsewhere = Directory::new(Options::new(other.path()), Schema::bundled()).peek();
     assert!(reading.known_files(&elsewhere, last, &mut look).is_none());
+}
+
+#[test]
+fn known_files_are_loaded_while_other_changes_wait_for_a_load_of_everything() {
+    for is_anywhere in [false, true] {
+        let mut it = Listening::new(&["a.json", "b.json", "c.json", "groups/g/d.json"]);
+        let write = |file: &str, names: &[&str]| {
+            let all: Vec<_> = names.iter().map(|name| cluster(name)).collect();
+            fs::write(it.dir.path().join(file), format!("[{}]", all.join(","))).unwrap();
+        };
+        fs::rename(it.dir.path().join("groups/g"), it.dir.path().join("groups/h")).unwrap();
+        write("new.json", &["new"]);
+        fs::remove_file(it.dir.path().join("c.json")).unwrap();
+        write("a.json", &["a.json", "more"]);
+        write("b.json", &["c.json", "b.json"]);
+        let (recorded, changes) = it.recorded();
+        assert_eq!(changes, None, "a scan is needed");
+        match is_anywhere {
+            true => it.directory.change_log.record_anywhere(),
+            false => it.directory.change_log.put_back(recorded.clone()),
+        }
+        let report = it.directory.load_known_files().unwrap();
+        assert_eq!(report.faults, []);
+        let names = ["a.json", "b.json", "c.json", "more"];
+        assert_eq!(it.names(), names, "nothing goes, and nothing is in two places");
+        assert!(it.directory.catalog.snapshot(Some("g"), None).is_some());
+        assert_eq!(it.directory.load_known_files(), None, "once");
+        assert!(is_anywhere || it.directory.change_log.pending() == recorded);
+        assert!(it.directory.attempt().is_some());
+        assert_eq!(it.names(), ["a.json", "b.json", "c.json", "more", "new"]);
+        assert!(it.directory.catalog.layer(&Layer::Group("g".into())).is_none());
+    }
+}
+
+#[test]
+fn of_a_known_file_that_is_written_or_lacks_a_name_nothing_is_loaded_early() {
+    let mut it = Listening::new(&["a.json", "b.json", "groups/g/c.json"]);
+    fs::rename(it.dir.path().join("groups/g"), it.dir.path().join("groups/h")).unwrap();
+    fs::write(it.dir.path().join("a.json"), cluster("other")).unwrap();
+    fs::write(it.dir.path().join("b.json"), "{").unwrap();
+    let (recorded, _) = it.recorded();
+    it.directory.change_log.put_back(recorded);
+    assert_eq!(it.directory.load_known_files(), None);
+    fs::write(it.dir.path().join("a.json"), cluster("a.json") + "\n").unwrap();
+    let hour = Duration::from_secs(3600);
+    (it.directory.options.settle, it.directory.options.settle_bound) = (hour, hour);
+    assert_eq!(it.directory.load_known_files(), None);
 }
 
 /// A directory of which a file must have been as it is for an hour.

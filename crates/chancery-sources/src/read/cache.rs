@@ -42,12 +42,22 @@ struct CachedFile {
     document: Arc<Document>,
 }
 
+/// The time at which files are read that may have changed without a new stamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnsureFiles {
+    /// With all others.
+    Read,
+    /// Later: they stay unsure as they are.
+    Keep,
+}
+
 impl Cache {
     /// Reads the listed files, which are below this directory, and forgets all others. The documents
     /// come in the same order.
     pub(crate) fn read(
         &mut self,
         files: &[FoundFile],
+        unsure: UnsureFiles,
         top: Option<&Path>,
         options: &Options,
         schema: &Schema,
@@ -56,7 +66,10 @@ impl Cache {
         let described = AtomicUsize::new(0);
         let read = |found: &FoundFile| {
             let known = before.files.get(&found.path);
-            cut_early(fresh(found, known, top, options, schema), &described)
+            match known.filter(|it| unsure == UnsureFiles::Keep && it.stamp == found.stamp) {
+                Some(known) => Ok(known.clone()),
+                None => cut_early(fresh(found, known, top, options, schema), &described),
+            }
         };
         let large = largest_beside_others(options.max_file_bytes, workers::cores());
         let small = workers::map(files, |found| (found.stamp.bytes <= large).then(|| read(found)));

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use chancery_catalog::{Key, Layer};
+use chancery_catalog::{Catalog, Key, Layer};
 
 use crate::read::document::Document;
 use crate::read::{FileReading, Reading};
@@ -48,6 +48,12 @@ impl Moment {
     /// The present moment. The files of another machine may have the times of another clock.
     pub(crate) fn now(are_files_local: bool) -> Self {
         Self { at: Instant::now(), time: are_files_local.then(SystemTime::now) }
+    }
+
+    /// Returns true if the stamp of the file tells that it has been as it is for this time.
+    pub(crate) fn rests(self, found: &FoundFile, quiet: Duration) -> bool {
+        let age = self.time.and_then(|time| found.stamp.age(time));
+        age.is_some_and(|age| age >= quiet)
     }
 }
 
@@ -93,6 +99,28 @@ impl Reading {
         }
     }
 
+    /// Returns true if this document may take the place of that of a known file while it is unknown
+    /// which files come and go. A name that it lacks may be on its way to a new file, and one that
+    /// it adds may come from a file that is about to go, if the layer has it.
+    pub(crate) fn takes_known(
+        &self,
+        change: &FileChange,
+        document: Option<&Arc<Document>>,
+        catalog: &Catalog,
+    ) -> bool {
+        let known = self.kept(&change.path);
+        let Some(((found, known), new)) = known.zip(document) else { return false };
+        let keys = |document: &Document| -> BTreeSet<Key> {
+            document.resources.iter().flat_map(|loaded| loaded.keys()).collect()
+        };
+        let (before, now) = (keys(&known), keys(new));
+        let content = catalog.layer(&found.layer);
+        let is_there = |key: &&Key| content.as_ref().is_some_and(|it| it.get(key).is_some());
+        before.is_subset(&now)
+            && !now.difference(&before).any(|key| is_there(&key))
+            && self.takes(&change.path, Some(new))
+    }
+
     /// Parts the changes of this reading into those that rest and the files of the others. `now` has
     /// the changes as they are after the documents were read.
     pub(crate) fn resting_changes(
@@ -126,6 +154,36 @@ impl Reading {
             !waits
         });
         (resting, moving)
+    }
+
+    /// Makes this the reading of the moment when the directory was listed, if only the content of known files
+    /// changed from then until `now`: they were as in the last reading. Returns these files. It is `None`
+    /// if anything else changed, or did so shortly before that moment: it may belong together with these.
+    pub(crate) fn put_back_changed(
+        &mut self,
+        now: &Listing,
+        last: &Self,
+        listed: Moment,
+        quiet: Duration,
+    ) -> Option<Vec<Arc<Path>>> {
+        let files = &self.listing.files;
+        if !self.listing.has_same_frame(now) || files.len() != now.files.len() {
+            return None;
+        }
+        let (mut changed, mut known) = (Vec::new(), 0);
+        for (at, (found, there)) in files.iter().zip(&now.files).enumerate() {
+            let before = last.listing.find(&found.path);
+            known += usize::from(before.is_some());
+            let before = before.filter(|before| last.listing.files[*before] == *found);
+            if found != there {
+                let before = before.filter(|_| found.is_at_same_place(there))?;
+                self.documents[at] = Arc::clone(&last.documents[before]);
+                changed.push(Arc::clone(&found.path));
+            } else if before.is_none() && !listed.rests(found, quiet) {
+                return None;
+            }
+        }
+        (known == last.listing.files.len()).then_some(changed)
     }
 
     /// Puts the files that are not at rest back to what they were in the last reading: those that

@@ -15,6 +15,7 @@ use chancery_proto::document::Format;
 
 use crate::fault::Warning;
 use crate::fault_list::FaultList;
+use crate::scan::patch::IgnoredFile;
 
 /// The result of a scan.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,6 +24,8 @@ pub(crate) struct Listing {
     pub(crate) files: Vec<FoundFile>,
     /// The bytes that are read of all files.
     pub(crate) bytes: u64,
+    /// True if the directory has more than it may have. No file of it is listed then.
+    pub(crate) is_over: bool,
     /// Groups with a directory, broken or not.
     pub(crate) groups: BTreeSet<Arc<str>>,
     /// Nodes with a directory, broken or not.
@@ -134,6 +137,15 @@ impl Listing {
         }
     }
 
+    /// Takes over an ignored file that came or went. The warnings are in the order of their files.
+    pub(crate) fn apply_ignored(&mut self, IgnoredFile { warning, is_there }: IgnoredFile) {
+        match (self.warnings.binary_search_by(|it| it.file.cmp(&warning.file)), is_there) {
+            (Err(at), true) => self.warnings.insert(at, warning),
+            (Ok(at), false) => drop(self.warnings.remove(at)),
+            (Ok(_), true) | (Err(_), false) => {}
+        }
+    }
+
     /// Adds up the bytes of the files, after these were replaced.
     pub(crate) fn count_bytes(&mut self) {
         self.bytes = self.files.iter().map(|found| found.bytes).sum();
@@ -165,6 +177,14 @@ impl Listing {
 
     fn place(&self, path: &Path) -> Result<usize, usize> {
         self.files.binary_search_by(|found| (*found.path).cmp(path))
+    }
+}
+
+impl FoundFile {
+    /// Returns true if only the content of the file differs.
+    pub(crate) fn is_at_same_place(&self, other: &Self) -> bool {
+        let place = |it: &Self| (Arc::clone(&it.path), it.layer.clone(), it.format, it.is_ours);
+        place(self) == place(other)
     }
 }
 

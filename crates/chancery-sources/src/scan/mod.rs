@@ -33,10 +33,16 @@ use crate::scan::skipped::{is_ignored, is_skipped};
 
 /// Scans the directory. All faults are in the listing.
 pub(crate) fn scan(options: &Options) -> Listing {
-    let mut scan =
-        Scan { options, listing: Listing::default(), entered: BTreeMap::new(), within: Vec::new() };
+    let mut scan = Scan::new(options);
     scan.top();
+    let limit = options.max_directory_bytes;
+    if scan.listing.bytes > limit {
+        scan.too_much(Wrong::TooMuch { limit });
+    }
     let mut listing = scan.listing;
+    if listing.is_over {
+        listing.files.clear();
+    }
     listing.files.sort_by(|a, b| a.path.cmp(&b.path));
     listing
 }
@@ -46,6 +52,8 @@ struct Scan<'a> {
     listing: Listing,
     /// The directories entered so far, for each layer.
     entered: BTreeMap<(Layer, FileIdentity), PathBuf>,
+    /// The number of directories opened so far, each by as many ways as lead to it.
+    opened: usize,
     /// The directories that lead to the one being read.
     within: Vec<(FileIdentity, PathBuf)>,
 }
@@ -83,7 +91,17 @@ enum Overlays {
     Nodes,
 }
 
-impl Scan<'_> {
+impl<'a> Scan<'a> {
+    fn new(options: &'a Options) -> Self {
+        Self {
+            options,
+            listing: Listing::default(),
+            entered: BTreeMap::new(),
+            opened: 0,
+            within: Vec::new(),
+        }
+    }
+
     fn top(&mut self) {
         let shown = &self.options.directory;
         let absolute = std::path::absolute(shown).unwrap_or_else(|_| shown.clone());
@@ -137,6 +155,9 @@ impl Scan<'_> {
         let Some(entries) = self.open(at, &kind.scope(), None) else { return self.unlisted(kind) };
         self.within.push((FileIdentity::of(&at.metadata), at.shown.clone()));
         for entry in entries {
+            if self.listing.is_over {
+                break;
+            }
             self.overlay(at, &entry, kind);
         }
         self.within.pop();
@@ -199,6 +220,9 @@ impl Scan<'_> {
         self.entered.insert((layer.clone(), identity), at.shown.clone());
         self.within.push((identity, at.shown.clone()));
         for entry in entries {
+            if self.listing.is_over {
+                break;
+            }
             each(self, entry);
         }
         self.within.pop();
@@ -221,6 +245,12 @@ impl Scan<'_> {
             self.fault(Wrong::TooDeep { limit: MAX_DEPTH }, scope.clone(), &at.shown);
             return None;
         }
+        let limit = self.options.max_files.saturating_mul(2).max(FEWEST_DIRECTORIES);
+        if self.opened == limit {
+            self.too_much(Wrong::TooManyDirectories { limit });
+            return None;
+        }
+        self.opened += 1;
         let again = self.listing.places.directories.insert(at.real.clone(), home).is_some();
         if again {
             // A directory that is found twice belongs to no layer alone.
@@ -314,8 +344,7 @@ impl Scan<'_> {
     /// Adds a file, or the fault of an entry that is neither a file nor a directory.
     fn found(&mut self, spot: &ScannedEntry, layer: &Layer) {
         let Some(format) = Format::of_path(&spot.shown) else {
-            let message = "ignored: not `.yaml`, `.yml`, `.json`, `.pb_text` or `.pb`";
-            return self.warn(&spot.shown, message);
+            return self.warn(&spot.shown, NOT_A_FORMAT);
         };
         let scope = Scope::Layer(layer.clone());
         if let Some(kind) = FileKind::of(spot.metadata.file_type()) {
@@ -323,15 +352,11 @@ impl Scan<'_> {
         }
         let limit = self.options.max_files;
         if self.listing.files.len() == limit {
-            return self.too_many(Wrong::TooMany { limit });
+            return self.too_much(Wrong::TooMany { limit });
         }
         let stamp = FileStamp::of(&spot.metadata);
-        let (bytes, limit) =
-            (stamp.bytes_read(self.options.max_file_bytes), self.options.max_directory_bytes);
-        if self.listing.bytes.saturating_add(bytes) > limit {
-            return self.too_many(Wrong::TooMuch { limit });
-        }
-        self.listing.bytes += bytes;
+        let bytes = stamp.bytes_read(self.options.max_file_bytes);
+        self.listing.bytes = self.listing.bytes.saturating_add(bytes);
         self.listing.files.push(FoundFile {
             path: spot.shown.as_path().into(),
             layer: layer.clone(),
@@ -342,9 +367,11 @@ impl Scan<'_> {
         });
     }
 
-    /// Adds the fault of a directory that has more than it may have, once.
-    fn too_many(&mut self, wrong: Wrong) {
-        if !self.listing.faults.holds(&Scope::Directory) {
+    /// Adds the fault of a directory that has more than it may have, once. No more of it is looked
+    /// at.
+    fn too_much(&mut self, wrong: Wrong) {
+        if !self.listing.is_over {
+            self.listing.is_over = true;
             let top = self.options.directory.clone();
             self.fault(wrong, Scope::Directory, &top);
         }
@@ -393,6 +420,12 @@ impl Overlays {
 
 /// The number of ignored files that are named.
 const MAX_WARNINGS: usize = 1000;
+
+/// The warning about a file whose name is not of a known format.
+const NOT_A_FORMAT: &str = "ignored: not `.yaml`, `.yml`, `.json`, `.pb_text` or `.pb`";
+
+/// The number of directories that may be there however few files may be.
+const FEWEST_DIRECTORIES: usize = 1000;
 
 /// The number of directories within each other. Paths end at 4,096 bytes on Linux anyway.
 const MAX_DEPTH: usize = 64;

@@ -11,12 +11,7 @@ fn looked_at(step: impl Fn(&Path)) -> (Option<ScannedEntry>, Listing) {
     let path = dir.path().canonicalize().unwrap();
     fs::write(path.join("a.yaml"), "[]").unwrap();
     let options = Options::new(&path);
-    let mut scan = Scan {
-        options: &options,
-        listing: Listing::default(),
-        entered: BTreeMap::new(),
-        within: Vec::new(),
-    };
+    let mut scan = Scan::new(&options);
     let entry = fs::read_dir(&path).unwrap().next().unwrap().unwrap();
     fs::remove_file(path.join("a.yaml")).unwrap();
     step(&path.join("a.yaml"));

@@ -11,11 +11,13 @@
 
 pub(crate) mod sync_cookies;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chancery_proto::document::Format;
 use notify::event::{AccessKind, ModifyKind};
@@ -34,13 +36,55 @@ pub(crate) struct Wakeup(pub(crate) SyncSender<()>);
 /// The places being watched.
 pub(crate) struct Watcher {
     inner: RecommendedWatcher,
+    wakeup: Wakeup,
     changes: ChangeLog,
-    places: Arc<Mutex<Places>>,
+    shared: Arc<Mutex<Watched>>,
     /// The sync cookies, if they can be created. Without them it is never known that all events
     /// have arrived.
     cookies: Option<SyncCookies>,
-    watched: BTreeMap<PathBuf, FileIdentity>,
     trouble: BTreeMap<PathBuf, String>,
+}
+
+/// The places that matter, and the watches on them.
+#[derive(Default)]
+struct Watched {
+    places: Places,
+    /// The directories that were watched when they were looked at last.
+    directories: BTreeMap<PathBuf, FileIdentity>,
+    /// Those of them whose watch may have ended: it belongs to a directory and not to its path.
+    doubted: BTreeSet<PathBuf>,
+}
+
+impl Watched {
+    /// Takes note of an event after which the watches on this path and below it may have ended.
+    fn doubt_below(&mut self, path: &Path) {
+        let after = self.directories.range::<Path, _>((Bound::Included(path), Bound::Unbounded));
+        let below = after.map(|(directory, _)| directory).take_while(|it| it.starts_with(path));
+        self.doubted.extend(below.cloned());
+    }
+
+    fn doubt_all(&mut self) {
+        self.doubted = self.directories.keys().cloned().collect();
+    }
+
+    /// Takes over the places that matter, and the directories to be watched. Returns those whose
+    /// watches are to be removed, and those that are to be watched after that.
+    fn change_to(
+        &mut self,
+        places: &Places,
+        wanted: BTreeMap<PathBuf, FileIdentity>,
+    ) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        self.places.clone_from(places);
+        let doubted = std::mem::take(&mut self.doubted);
+        let before = std::mem::replace(&mut self.directories, wanted);
+        let now = &self.directories;
+        let gone = before.iter().filter(|(path, identity)| now.get(*path) != Some(identity));
+        let new = now.iter().filter(|(path, identity)| {
+            before.get(*path) != Some(identity) || doubted.contains(*path)
+        });
+        let paths = |(path, _): (&PathBuf, _)| path.clone();
+        (gone.map(paths).collect(), new.map(paths).collect())
+    }
 }
 
 impl Wakeup {
@@ -54,29 +98,33 @@ impl Wakeup {
 impl Watcher {
     /// A watcher that watches no place yet.
     pub(crate) fn new(wakeup: Wakeup, changes: ChangeLog) -> notify::Result<Self> {
-        let places = Arc::new(Mutex::new(Places::default()));
+        let shared = Arc::new(Mutex::new(Watched::default()));
         let cookies = SyncCookies::new().ok();
         let given = cookies.as_ref().map(|cookies| cookies.directory().to_owned());
-        let (shared, log) = (Arc::clone(&places), changes.clone());
+        let (watched, log, wakes) = (Arc::clone(&shared), changes.clone(), wakeup.clone());
         let mut inner = notify::recommended_watcher(move |event: notify::Result<Event>| {
             if records_cookie(&log, given.as_deref(), &event) {
                 return;
             }
-            let places = shared.lock().unwrap_or_else(PoisonError::into_inner);
-            if record(&log, &places, event) {
-                wakeup.notify();
+            let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
+            if record(&log, &mut watched, event) {
+                wakes.notify();
             }
         })?;
         let mut watch =
             |cookies: &SyncCookies| inner.watch(cookies.directory(), RecursiveMode::NonRecursive);
         let cookies = cookies.filter(|cookies| watch(cookies).is_ok());
-        let (watched, trouble) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { inner, changes, places, cookies, watched, trouble })
+        Ok(Self { inner, wakeup, changes, shared, cookies, trouble: BTreeMap::new() })
+    }
+
+    /// Wakes the follower as an event does.
+    pub(crate) fn wake(&self) {
+        self.wakeup.notify();
     }
 
     /// Waits for the events of all earlier changes. Returns true if they are in the log.
     pub(crate) fn catch_up(&self) -> bool {
-        let top = self.places.lock().unwrap_or_else(PoisonError::into_inner).top.clone();
+        let top = self.lock().places.top.clone();
         let (Some(top), Some(cookies)) = (top, &self.cookies) else { return false };
         self.changes.catch_up(|| fs::read_dir(top).ok().and_then(|_| cookies.create()))
     }
@@ -87,29 +135,49 @@ impl Watcher {
         cfg!(target_os = "linux") && self.cookies.is_some() && self.trouble.is_empty()
     }
 
-    /// Watches these places and no others. Every place is added again each time, because a watch
-    /// belongs to a directory and not to its path, and ends with the directory without a notice.
-    pub(crate) fn watch(&mut self, places: &Places) {
-        *self.places.lock().unwrap_or_else(PoisonError::into_inner) = places.clone();
+    /// Watches these places and no others. A place is added again if it is another directory now, or
+    /// if an event told that its watch may have ended. Adds so many at most, because each is a round
+    /// trip to another thread, but all of the first places. Returns true if all places are watched.
+    pub(crate) fn watch(&mut self, places: &Places, most: usize) -> bool {
         let around = places.entries.iter().filter_map(|entry| entry.parent().map(Path::to_owned));
         let wanted: BTreeMap<PathBuf, FileIdentity> = around
             .chain(places.directories.keys().cloned())
             .filter_map(|path| Some((FileIdentity::of(&fs::metadata(&path).ok()?), path)))
             .map(|(identity, path)| (path, identity))
             .collect();
-        for (path, identity) in &self.watched {
-            if wanted.get(path) != Some(identity) {
-                // The watch may have ended already.
-                let _ = self.inner.unwatch(path);
+        self.trouble.retain(|path, _| wanted.contains_key(path));
+        let is_first = self.lock().directories.is_empty();
+        let most = if is_first { usize::MAX } else { most };
+        let (gone, new) = self.lock().change_to(places, wanted);
+        let (new, later) = new.split_at(most.min(new.len()));
+        self.lock().doubted.extend(later.iter().cloned());
+        for path in gone {
+            // The watch may have ended already.
+            let _ = self.inner.unwatch(&path);
+        }
+        for path in new {
+            match self.inner.watch(path, RecursiveMode::NonRecursive) {
+                Ok(()) => drop(self.trouble.remove(path)),
+                // The watch on the directory that it was in tells when it comes back.
+                Err(error) if is_not_found(&error) => {
+                    self.lock().doubted.insert(path.clone());
+                }
+                Err(error) => {
+                    self.lock().doubted.insert(path.clone());
+                    self.trouble.insert(path.clone(), error.to_string());
+                }
             }
         }
-        self.trouble.clear();
-        for path in wanted.keys() {
-            if let Err(error) = self.inner.watch(path, RecursiveMode::NonRecursive) {
-                self.trouble.insert(path.clone(), error.to_string());
-            }
-        }
-        self.watched = wanted;
+        later.is_empty()
+    }
+
+    /// Has the next load watch every place again: something changed of which no event told.
+    pub(crate) fn distrust(&self) {
+        self.lock().doubt_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Watched> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The places that cannot be watched; changes there are found by sweeps alone.
@@ -117,6 +185,15 @@ impl Watcher {
         self.trouble.iter().map(|(path, error)| {
             Warning::of_file(path, format!("cannot be watched, only swept: {error}"))
         })
+    }
+}
+
+/// Returns true if there is no such directory any more.
+fn is_not_found(error: &notify::Error) -> bool {
+    match &error.kind {
+        notify::ErrorKind::PathNotFound => true,
+        notify::ErrorKind::Io(error) => error.kind() == io::ErrorKind::NotFound,
+        _ => false,
     }
 }
 
@@ -137,12 +214,17 @@ fn records_cookie(
 }
 
 /// Records an event. Returns true if the follower should be woken.
-fn record(changes: &ChangeLog, places: &Places, event: notify::Result<Event>) -> bool {
+fn record(changes: &ChangeLog, watched: &mut Watched, event: notify::Result<Event>) -> bool {
     // An error means that events were lost.
     let Some(event) = event.ok().filter(|event| !event.need_rescan()) else {
+        watched.doubt_all();
         changes.record_anywhere();
         return true;
     };
+    if matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_))) {
+        event.paths.iter().for_each(|path| watched.doubt_below(path));
+    }
+    let places = &watched.places;
     if matches!(event.kind, EventKind::Access(AccessKind::Open(_))) {
         if event.paths.iter().any(|path| places.top.as_ref() == Some(path)) {
             changes.record_look();
@@ -191,10 +273,67 @@ mod tests {
 
     fn woken(kind: EventKind, path: &str) -> bool {
         let changes = ChangeLog::default();
-        let news = record(&changes, &places(), Ok(Event::new(kind).add_path(path.into())));
+        let mut watched = Watched { places: places(), ..Watched::default() };
+        let news = record(&changes, &mut watched, Ok(Event::new(kind).add_path(path.into())));
         let recorded = if news { [path.into()].into() } else { [].into() };
         assert_eq!(changes.take(), ChangedPlaces::At(recorded));
         news
+    }
+
+    fn watched(directories: &[&str]) -> Watched {
+        let identity = FileIdentity::of(&fs::metadata("/").unwrap());
+        let directories = directories.iter().map(|path| (path.into(), identity)).collect();
+        Watched { places: places(), directories, ..Watched::default() }
+    }
+
+    #[test]
+    fn a_directory_is_watched_again_if_its_watch_may_have_ended_and_not_otherwise() {
+        let all = ["/etc", "/etc/conf", "/etc/conf/groups", "/etc/conf/groups-2"];
+        let mut watched = watched(&all);
+        let mut new_after = |kind: EventKind, path: &str| {
+            let event = Ok(Event::new(kind).add_path(path.into()));
+            record(&ChangeLog::default(), &mut watched, event);
+            let wanted = self::watched(&all).directories;
+            let (gone, new) = watched.change_to(&places(), wanted);
+            assert_eq!(gone, Vec::<PathBuf>::new());
+            new
+        };
+        let moved = EventKind::Modify(ModifyKind::Name(RenameMode::From));
+        let removed = EventKind::Remove(RemoveKind::Folder);
+        assert_eq!(new_after(moved, "/etc/conf/a.yaml"), Vec::<PathBuf>::new());
+        assert_eq!(
+            new_after(EventKind::Create(CreateKind::Any), "/etc/conf"),
+            Vec::<PathBuf>::new()
+        );
+        assert_eq!(new_after(removed, "/etc/conf/groups"), [PathBuf::from("/etc/conf/groups")]);
+        assert_eq!(
+            new_after(moved, "/etc/conf"),
+            ["/etc/conf", "/etc/conf/groups", "/etc/conf/groups-2"].map(PathBuf::from)
+        );
+        let (gone, new) = watched.change_to(&places(), self::watched(&["/etc"]).directories);
+        assert_eq!((gone.len(), new.len()), (3, 0));
+    }
+
+    #[test]
+    fn many_new_places_are_watched_over_several_attempts() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        let names = ["a", "b", "c"].map(|name| top.join(name));
+        names.iter().for_each(|name| fs::create_dir(name).unwrap());
+        let places = |count: usize| Places {
+            directories: names.iter().take(count).map(|name| (name.clone(), None)).collect(),
+            ..Places::default()
+        };
+        let (wake, wakeups) = std::sync::mpsc::sync_channel(1);
+        let mut watcher = Watcher::new(Wakeup(wake), ChangeLog::default()).unwrap();
+        assert!(watcher.watch(&places(1), 0), "the first places are all watched");
+        assert!(!watcher.watch(&places(3), 1));
+        assert!(watcher.watch(&places(3), 1));
+        assert!(watcher.watch(&places(3), 0), "all of them are watched");
+        fs::write(names[2].join("a.yaml"), "").unwrap();
+        wakeups.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+        watcher.distrust();
+        assert!(!watcher.watch(&places(3), 2));
     }
 
     #[test]
@@ -232,9 +371,11 @@ mod tests {
     fn lost_events_are_an_event_anywhere() {
         let changes = ChangeLog::default();
         let lost = Event::new(EventKind::Other).set_flag(Flag::Rescan);
-        assert!(record(&changes, &Places::default(), Ok(lost)));
+        let mut watched = watched(&["/etc/conf"]);
+        assert!(record(&changes, &mut watched, Ok(lost)));
+        assert_eq!(watched.doubted.len(), 1);
         assert_eq!(changes.take(), ChangedPlaces::Anywhere);
-        assert!(record(&changes, &Places::default(), Err(notify::Error::generic("lost"))));
+        assert!(record(&changes, &mut watched, Err(notify::Error::generic("lost"))));
         assert_eq!(changes.take(), ChangedPlaces::Anywhere);
     }
 
@@ -243,7 +384,8 @@ mod tests {
         let changes = ChangeLog::default();
         let look = |path: &str| {
             let opened = EventKind::Access(AccessKind::Open(AccessMode::Any));
-            record(&changes, &places(), Ok(Event::new(opened).add_path(path.into())))
+            let mut watched = Watched { places: places(), ..Watched::default() };
+            record(&changes, &mut watched, Ok(Event::new(opened).add_path(path.into())))
         };
         assert!(!look("/etc/conf/groups"));
         let cookie =

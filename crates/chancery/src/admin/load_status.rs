@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use chancery_catalog::{Catalog, ListedEntry, Origin};
+use chancery_catalog::{Catalog, Layer, ListedEntry, Origin};
 use chancery_core::printable::{PrintForm, printable};
 use chancery_sources::Warning;
 use hyper::body::Bytes;
@@ -36,6 +36,8 @@ pub(crate) struct LoadFindings {
     pub(crate) warnings: Arc<Vec<Warning>>,
     /// The number of all warnings.
     pub(crate) warning_count: usize,
+    /// The reason why every layer is held back, if they all are.
+    pub(crate) everything_held_back: Option<String>,
 }
 
 #[derive(Clone, Default)]
@@ -60,6 +62,9 @@ struct StatusDocument<'c> {
     warning_count: usize,
     warnings: Vec<WarningRow<'c>>,
     held_back: Vec<String>,
+    /// The reason why every layer is held back, if they all are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    everything_held_back: Option<&'c str>,
     resources: ResourceRows<'c>,
 }
 
@@ -187,7 +192,8 @@ fn stamp(catalog: &Catalog, last: &LastLoad) -> Stamp {
 
 fn text(catalog: &Catalog, last: LastLoad) -> String {
     let LastLoad { at, findings, .. } = last;
-    let LoadFindings { faults, more_faults, warnings, warning_count } = &*findings;
+    let LoadFindings { faults, more_faults, warnings, warning_count, everything_held_back } =
+        &*findings;
     let named = more_faults.files().take(MOST_FILES);
     let named = named.map(|(file, faults)| MoreFaults { file: file.to_owned(), faults });
     let since = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
@@ -198,7 +204,8 @@ fn text(catalog: &Catalog, last: LastLoad) -> String {
         more_faults: named.collect(),
         warning_count: *warning_count,
         warnings: warnings.iter().map(WarningRow::from).collect(),
-        held_back: catalog.held_back().iter().map(ToString::to_string).collect(),
+        held_back: held_back(catalog, everything_held_back.is_some()),
+        everything_held_back: everything_held_back.as_deref(),
         resources: ResourceRows(catalog),
     };
     let mut text = serde_json::to_string_pretty(&shown).unwrap_or_default();
@@ -207,6 +214,19 @@ fn text(catalog: &Catalog, last: LastLoad) -> String {
         Cow::Borrowed(_) => text,
         Cow::Owned(escaped) => escaped,
     }
+}
+
+/// The layers that keep their last good state. A fault of the whole directory holds back all of them,
+/// and the catalog does not know of it, because nothing was committed.
+fn held_back(catalog: &Catalog, everything: bool) -> Vec<String> {
+    if !everything {
+        return catalog.held_back().iter().map(ToString::to_string).collect();
+    }
+    let (groups, nodes) = (catalog.groups(), catalog.nodes());
+    let groups = groups.iter().cloned().map(Layer::Group);
+    let nodes = nodes.iter().cloned().map(Layer::Node);
+    let all = std::iter::once(Layer::Base).chain(groups).chain(nodes);
+    all.map(|layer| layer.to_string()).collect()
 }
 
 /// Takes the lock. A poisoned lock is used all the same, because each write replaces the whole

@@ -14,7 +14,6 @@ mod options;
 mod query;
 mod render;
 
-use std::io;
 use std::process;
 use std::time::Duration;
 
@@ -41,6 +40,8 @@ pub(crate) struct QueryPlan {
     pub(crate) schema: Schema,
     bootstrap: Bootstrap,
     options: Options,
+    /// True if the flags connect with TLS; `None` if a bootstrap decides.
+    is_secure: Option<bool>,
 }
 
 impl QueryPlan {
@@ -64,7 +65,8 @@ impl QueryPlan {
         let secrets = args.output.show_secrets;
         let viewer = if secrets { viewer.with_secrets() } else { viewer };
         let options = options(args, &queries);
-        Ok(Self { queries, viewer, secrets, schema, bootstrap, options })
+        let is_secure = (!args.server.servers.is_empty()).then(|| args.server.is_secure());
+        Ok(Self { queries, viewer, secrets, schema, bootstrap, options, is_secure })
     }
 
     /// Returns the variant of the protocol.
@@ -101,6 +103,21 @@ impl QueryPlan {
         connects.saturating_add(answer).saturating_add(GRACE)
     }
 
+    /// Returns a hint for the error of a server that accepted a connection, and then did not speak
+    /// HTTP/2 without TLS, or TLS with it. Errors about certificates are those of TLS.
+    pub(crate) fn tls_hint(&self, error: &str) -> Option<&'static str> {
+        let is_of_certificate = error.contains("certificate") || error.contains("alert");
+        match self.is_secure? {
+            false if error.contains(": HTTP/2: ") => {
+                Some("if the server speaks TLS, `--tls` or `--ca` is needed")
+            }
+            true if error.contains(": TLS: ") && !is_of_certificate => {
+                Some("if the server speaks no TLS, leave out `--tls`, `--ca` and `--cert`")
+            }
+            _ => None,
+        }
+    }
+
     /// Returns true if every response is rejected.
     pub(crate) fn rejects(&self) -> bool {
         self.options.reject.is_some()
@@ -118,18 +135,6 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     Ok(runtime.context("cannot start")?)
-}
-
-/// Returns the outcome of writing. It is `false` if nobody reads the output any more, which is no
-/// failure.
-pub(crate) fn written(wrote: io::Result<()>) -> Result<bool, Failure> {
-    match wrote {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => {
-            Err(anyhow::Error::from(error).context("cannot write to the standard output").into())
-        }
-    }
 }
 
 /// Returns true if an error means that there is no answer; false if it is a negative answer.

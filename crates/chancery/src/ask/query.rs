@@ -59,15 +59,27 @@ pub(super) fn read(words: &[String]) -> Result<Vec<Query>, String> {
 
 /// Returns a type by its short name, its URL, or the name of its message.
 pub(super) fn type_of(text: &str) -> Result<TypeUrl, String> {
+    if let Some((first, name)) = text.split_once('/')
+        && of_short(first).is_some()
+    {
+        let words = format!("{first} {name}");
+        let words = words.trim_end();
+        return Err(format!("`{text}` is no type; write `{words}`: the type, and then the names"));
+    }
     if text.contains(['/', '.']) {
         return Ok(TypeUrl::new(text));
     }
-    // Those of v3 come first, and have the same short names.
-    TypeUrl::known().find(|url| url.short() == text).ok_or_else(|| {
+    of_short(text).ok_or_else(|| {
         let shorts = TypeUrl::known().filter(|url| !url.message_name().contains("v2"));
         let shorts: Vec<_> = shorts.map(|url| url.short().to_owned()).collect();
         format!("no type is called `{text}`; write one of {}, or a full URL", shorts.join(", "))
     })
+}
+
+/// Returns the type with this short name. Those of v3 come first, and have the same short names as
+/// those of v2.
+fn of_short(text: &str) -> Option<TypeUrl> {
+    TypeUrl::known().find(|url| url.short() == text)
 }
 
 /// Returns the query of a name that has its type in it.
@@ -122,6 +134,16 @@ mod tests {
         assert_eq!(read(&["envoy.config.cluster.v3.Cluster"]).unwrap(), ["cds *"]);
         assert_eq!(read(&["of.mine"]).unwrap(), ["of.mine *"]);
         assert_eq!(type_of("cds").unwrap().as_str(), url);
+    }
+
+    #[test]
+    fn a_short_type_with_a_slash_is_told_how_to_write_a_name() {
+        for (word, told) in [("cds/nope", "write `cds nope`"), ("lds/", "write `lds`")] {
+            let why = read(&[word]).unwrap_err();
+            assert!(why.contains(word) && why.contains(told), "{why}");
+        }
+        assert!(read(&["cds,lds/x"]).is_err());
+        assert_eq!(read(&["example.com/of.mine"]).unwrap(), ["of.mine *"]);
     }
 
     #[test]

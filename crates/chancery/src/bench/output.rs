@@ -11,16 +11,17 @@ use chancery_core::printable::{PrintForm, printable};
 use super::clients::ClientArgs;
 use super::drawing;
 use crate::exit::Failure;
+use crate::stdout;
 
 /// Writes the table, and the chart and the JSON if they are wanted. With JSON on the standard
 /// output, the table goes to the standard error.
 pub(super) fn write(clients: &ClientArgs, table: &str, reports: &[Report]) -> Result<(), Failure> {
     let to_stdout = clients.json.as_deref() == Some(Path::new("-"));
+    let shown = printable(table, PrintForm::Lines);
     match to_stdout {
-        true => io::stderr().write_all(printable(table, PrintForm::Lines).as_bytes()),
-        false => io::stdout().write_all(printable(table, PrintForm::Lines).as_bytes()),
+        true => io::stderr().write_all(shown.as_bytes()).context("cannot write the table")?,
+        false => drop(stdout::write(shown.as_bytes())?),
     }
-    .context("cannot write the table")?;
     if let Some(path) = &clients.svg {
         drawing::of_reports(path, reports)?;
     }
@@ -30,11 +31,10 @@ pub(super) fn write(clients: &ClientArgs, table: &str, reports: &[Report]) -> Re
         _ => serde_json::to_string_pretty(reports),
     };
     let text = text.context("cannot write the JSON")? + "\n";
-    match to_stdout {
-        true => io::stdout().write_all(printable(&text, PrintForm::Json).as_bytes()),
-        false => fs::write(path, text),
+    if to_stdout {
+        return stdout::write(printable(&text, PrintForm::Json).as_bytes()).map(drop);
     }
-    .with_context(|| format!("cannot write `{}`", path.display()))?;
+    fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))?;
     Ok(())
 }
 

@@ -39,9 +39,31 @@ pub(crate) enum InvalidAddress {
     /// The text is `unix:` without a path.
     #[error("`unix:` lacks the path of the socket, as in `unix:/run/chancery.sock`")]
     NoPath,
+    /// The address is listed twice.
+    #[error("`{0}` is given twice")]
+    Twice(String),
     /// The text is neither a TCP address nor `off`.
     #[error("`{0}` is no address; write `127.0.0.1:18080`, `[::1]:18080` or `off`")]
     Admin(String),
+}
+
+impl ListenAddress {
+    /// Checks that each address is listed once.
+    ///
+    /// # Errors
+    /// If one is listed twice.
+    pub(crate) fn check_distinct(all: &[Self]) -> Result<(), InvalidAddress> {
+        let is_repeated = |(at, one): &(usize, &Self)| one.is_fixed() && all[..*at].contains(one);
+        match all.iter().enumerate().find(is_repeated) {
+            Some((_, repeated)) => Err(InvalidAddress::Twice(repeated.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns false for port 0, which stands for another port each time.
+    fn is_fixed(&self) -> bool {
+        !matches!(self, Self::Tcp(address) if address.port() == 0)
+    }
 }
 
 impl FromStr for ListenAddress {
@@ -123,6 +145,19 @@ mod tests {
         for text in ["127.0.0.1:18080", "off"] {
             assert_eq!(text.parse::<AdminAddress>().unwrap().to_string(), text);
         }
+    }
+
+    #[test]
+    fn an_address_is_given_once_and_port_0_as_often_as_wanted() {
+        let check = |all: &[&str]| {
+            let all: Vec<ListenAddress> = all.iter().map(|text| text.parse().unwrap()).collect();
+            ListenAddress::check_distinct(&all)
+        };
+        for twice in ["127.0.0.1:1", "unix:/s"] {
+            let found = check(&["[::1]:1", twice, "127.0.0.1:2", twice]);
+            assert_eq!(found, Err(InvalidAddress::Twice(twice.to_owned())));
+        }
+        assert_eq!(check(&["127.0.0.1:0", "127.0.0.1:0", "[::1]:1", "127.0.0.1:1"]), Ok(()));
     }
 
     #[test]

@@ -124,7 +124,8 @@ pub(crate) struct LimitsTable {
     /// size, and twice as much while all of it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_directory_bytes: Option<Size>,
-    /// The number of files; a directory with more is not loaded. Default: 100000.
+    /// The number of files; a directory with more is not loaded, nor one with more than twice as many
+    /// directories. Default: 100000.
     pub(crate) max_files: Count,
     /// The time that a changed directory must be quiet before it is read. Default: 100ms.
     pub(crate) settle: Span,

@@ -18,11 +18,13 @@ where
     one_or_many(deserializer, "a text, or a list of texts")
 }
 
-/// One address, or a list of them.
+/// One address, or a list of them without repetition.
 pub(super) fn addresses<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<ListenAddress>, D::Error> {
-    one_or_many(deserializer, "an address, or a list of addresses")
+    let all = one_or_many(deserializer, "an address, or a list of addresses")?;
+    ListenAddress::check_distinct(&all).map_err(D::Error::custom)?;
+    Ok(all)
 }
 
 fn one_or_many<'de, D, T>(deserializer: D, expected: &'static str) -> Result<Vec<T>, D::Error>

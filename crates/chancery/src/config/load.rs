@@ -357,6 +357,8 @@ mod tests {
         assert_eq!(config.listen, [ListenAddress::Unix("/run/xds.sock".into())]);
         assert_eq!(config.admin, AdminAddress::Off);
         assert!(fault("listen: 18000\n").contains("expected an address, or a list of addresses"));
+        let twice = fault("admin: off\nlisten: [\"127.0.0.1:1\", \"127.0.0.1:1\"]\n");
+        assert_eq!(twice, "chancery.yaml:2:9: listen: `127.0.0.1:1` is given twice");
     }
 
     #[test]

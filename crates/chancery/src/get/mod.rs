@@ -34,7 +34,7 @@ pub(crate) fn run(flags: &GetArgs) -> Result<(), Failure> {
         // It goes to stderr, because a program may read stdout.
         writeln!(io::stderr(), "no resources").ok();
     }
-    if output::write(flags.output, &plan, &rows)? { verdict(found, &errors) } else { Ok(()) }
+    if output::write(flags.output, &plan, &rows)? { verdict(&plan, found, &errors) } else { Ok(()) }
 }
 
 /// Returns all answers, in the order of the questions, and of names where one has many.
@@ -58,7 +58,7 @@ async fn answers(plan: &Arc<QueryPlan>) -> Result<Vec<Answer>, Failure> {
 }
 
 /// Returns a failure unless all resources have come. Each reason is printed once.
-fn verdict(found: usize, errors: &[answer::Trouble]) -> Result<(), Failure> {
+fn verdict(plan: &QueryPlan, found: usize, errors: &[answer::Trouble]) -> Result<(), Failure> {
     let failed = errors.iter().any(|trouble| trouble.is_failure);
     let mut texts: Vec<String> = Vec::new();
     for trouble in errors {
@@ -68,15 +68,19 @@ fn verdict(found: usize, errors: &[answer::Trouble]) -> Result<(), Failure> {
         }
     }
     let failure = if failed { Failure::broken } else { Failure::negative };
-    match texts.as_slice() {
-        [] => Ok(()),
-        [one] => Err(failure(anyhow!("{one}"))),
+    let failure = match texts.as_slice() {
+        [] => return Ok(()),
+        [one] => failure(anyhow!("{one}")),
         many => {
             let details: String = many.iter().map(|text| format!("{text}\n")).collect();
             let summary = anyhow!("{} of {} did not come", errors.len(), errors.len() + found);
-            Err(failure(summary).details(details))
+            failure(summary).details(details)
         }
-    }
+    };
+    Err(match texts.iter().find_map(|text| plan.tls_hint(text)) {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    })
 }
 
 /// The time for servers to end their streams when the client is closed.

@@ -45,7 +45,8 @@ Examples:
 
 Exit codes:
   0   all resources came
-  1   a resource does not exist, the server refuses it, or it cannot be used
-  2   no server could be reached or none answered, or a rejected resource has no known name;
-      or the target, a name or a file cannot be used
+  1   a server answered, and not with every resource: one does not exist, or was rejected
+  2   there is no answer: no server could be reached, or none answered, or they ended the stream
+      with an error; or a rejected resource has no known name; or the target, a name or a file
+      cannot be used
   64  the command line is wrong";

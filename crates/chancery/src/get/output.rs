@@ -8,8 +8,9 @@ use chancery_core::printable::{PrintForm, printable};
 use serde_json::Value;
 
 use super::options::ResourceFormat;
-use crate::ask::{self, Query, QueryPlan, Renderer, Row};
+use crate::ask::{Query, QueryPlan, Renderer, Row};
 use crate::exit::Failure;
+use crate::stdout;
 
 /// Checks that the resources can be written in this format.
 pub(super) fn check(format: ResourceFormat, queries: &[Query]) -> Result<(), Failure> {
@@ -44,7 +45,7 @@ pub(super) fn write(
         }),
         ResourceFormat::Binary => out.write_all(&response(&renderer, plan, rows)?),
     };
-    ask::written(wrote.and_then(|()| out.flush()))
+    stdout::written(wrote.and_then(|()| out.flush()))
 }
 
 fn each(

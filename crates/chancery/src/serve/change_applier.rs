@@ -38,8 +38,9 @@ struct ApplierState {
     warnings: (Arc<Vec<Warning>>, usize),
     config_fault: Option<Finding>,
     without_files: BTreeSet<String>,
-    /// True if the directory was there, with files in it, when it was loaded last.
-    whole: bool,
+    /// The fault of the whole directory at the last load, if it was not there, or had no files any more.
+    /// It holds back everything.
+    directory_fault: Option<String>,
 }
 
 impl ChangeApplier {
@@ -57,7 +58,7 @@ impl ChangeApplier {
             warnings: (Arc::default(), 0),
             config_fault: None,
             without_files: BTreeSet::new(),
-            whole: true,
+            directory_fault: None,
         };
         Self { audiences, admin, metrics, state: Mutex::new(state) }
     }
@@ -66,8 +67,9 @@ impl ChangeApplier {
     /// with it.
     pub(crate) fn loaded(&self, report: &LoadReport) {
         let mut state = self.lock();
-        state.whole = !report.faults.iter().any(|fault| fault.scope == Scope::Directory);
-        let whole = state.whole;
+        let of_directory = report.faults.iter().find(|fault| fault.scope == Scope::Directory);
+        state.directory_fault = of_directory.map(ToString::to_string);
+        let whole = state.directory_fault.is_none();
         let changed = state.file.look_now(whole);
         if let Some(changed) = changed {
             self.configured(&mut state, changed);
@@ -83,7 +85,7 @@ impl ChangeApplier {
     /// Checks `chancery.yaml`, which may have changed alone.
     pub(crate) fn check_config(&self) {
         let mut state = self.lock();
-        let whole = state.whole;
+        let whole = state.directory_fault.is_none();
         let Some(changed) = state.file.look(whole) else { return };
         self.configured(&mut state, changed);
         self.record(&mut state);
@@ -120,6 +122,9 @@ impl ChangeApplier {
         let more: CountsByFile = report.more_faults.iter().collect();
         let same = faults == state.faults && more == state.more_faults;
         if same && report.layers().is_empty() && report.warnings.is_empty() {
+            if report.is_requested {
+                log_unchanged(report);
+            }
             return;
         }
         log_warnings(&report.warnings);
@@ -154,11 +159,29 @@ impl ChangeApplier {
         let faults = state.config_fault.iter().chain(&state.faults).cloned().collect();
         let (warnings, warning_count) = state.warnings.clone();
         let more_faults = state.more_faults.clone();
-        self.admin.loaded.record(LoadFindings { faults, more_faults, warnings, warning_count });
+        self.admin.loaded.record(LoadFindings {
+            faults,
+            more_faults,
+            warnings,
+            warning_count,
+            everything_held_back: state.directory_fault.clone(),
+        });
     }
 
     fn lock(&self) -> MutexGuard<'_, ApplierState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Logs that a load which was asked for has no news.
+fn log_unchanged(report: &LoadReport) {
+    let files = report.files;
+    match report.fault_count() {
+        0 => info!(files, "the directory was read again: nothing has changed"),
+        faults => warn!(
+            files,
+            faults, "the directory was read again: nothing has changed; `/config` lists the faults"
+        ),
     }
 }
 

@@ -4,20 +4,18 @@
 //! printed by `--print-config`.
 
 use std::fmt::Display;
-use std::io::{self, Write};
 
-use anyhow::Context;
 use chancery_server::AvailableMemory;
 
 use super::descriptors;
 use crate::config::{Config, Size};
 use crate::exit::Failure;
+use crate::stdout;
 
 /// Prints the limits.
 pub(super) fn print(config: &Config) -> Result<(), Failure> {
     let text = text(config, AvailableMemory::of_this_process(), descriptors::connections());
-    io::stdout().write_all(text.as_bytes()).context("cannot write to stdout")?;
-    Ok(())
+    stdout::write(text.as_bytes()).map(drop)
 }
 
 /// The limits as text.

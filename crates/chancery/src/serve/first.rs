@@ -1,7 +1,6 @@
 //! The steps before the server runs: the schema, the first load, and the report of its faults.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -13,13 +12,12 @@ use super::signals::Signals;
 use crate::config::Config;
 use crate::counts_by_file::{CountsByFile, MOST_TOLD};
 use crate::exit::Failure;
+use crate::stdout;
 
 /// Prints the configuration as JSON, which is YAML too, so that it can be kept as `chancery.yaml`.
 pub(crate) fn print(config: &Config) -> Result<(), Failure> {
     let printed = serde_json::to_string_pretty(config).context("cannot print the configuration")?;
-    writeln!(io::stdout(), "{}", printable(&printed, PrintForm::Json))
-        .context("cannot write to stdout")?;
-    Ok(())
+    stdout::write(format!("{}\n", printable(&printed, PrintForm::Json)).as_bytes()).map(drop)
 }
 
 /// Refuses a directory that does not exist: that is a mistake in the command, and not an empty

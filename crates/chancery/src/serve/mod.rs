@@ -11,6 +11,7 @@
 //! No client is served before the whole directory was read once. Only the admin interface answers
 //! earlier, and says that the server is not ready.
 
+mod allocator;
 mod audiences;
 mod change_applier;
 mod derived_limits;
@@ -45,7 +46,7 @@ use self::metrics::LoadMetrics;
 use self::reloads::Reloads;
 use self::signals::{OperatorSignal, Signals};
 use crate::admin::{self, Admin, AdminHosts, LoadStatus, MetricsPage, Readiness, ReadinessState};
-use crate::config::{self, Config, ConfigFile, FileContent, ServeFlags};
+use crate::config::{self, Config, ConfigFile, FileContent, ListenAddress, ServeFlags};
 use crate::exit::Failure;
 use crate::logging;
 
@@ -56,6 +57,11 @@ const TASKS_BETWEEN_READS: u32 = 1024;
 
 /// Runs the server as the flags say, until a signal stops it.
 pub(crate) fn run(flags: &ServeFlags) -> Result<(), Failure> {
+    allocator::set();
+    ListenAddress::check_distinct(&flags.listen).map_err(|error| {
+        Failure::misuse(format!("{error}: `--listen` or `CHANCERY_LISTEN` has it"))
+    })?;
+    first::exists(&flags.dir)?;
     let content = FileContent::read(&flags.dir);
     let config = config::parsed(flags, &content)?;
     if flags.print_config {
@@ -70,7 +76,6 @@ pub(crate) fn run(flags: &ServeFlags) -> Result<(), Failure> {
     if config.limits.max_cache_bytes.is_some() {
         warn!("`limits.max-cache-bytes` has no effect any more: remove it");
     }
-    first::exists(&flags.dir)?;
     let schema = schema(&config.descriptor_sets)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .event_interval(TASKS_BETWEEN_READS)

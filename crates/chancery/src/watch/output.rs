@@ -6,7 +6,6 @@
 //! (`resume`).
 
 use std::collections::HashMap;
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use chancery_client::TypeUrl;
@@ -21,8 +20,9 @@ use super::colour::{Colour, Paint};
 use super::diff;
 use super::event::{EventKind, ResourceEvent};
 use super::options::EventFormat;
-use crate::ask::{self, QueryPlan, Renderer, Row, plain};
+use crate::ask::{QueryPlan, Renderer, Row, plain};
 use crate::exit::Failure;
+use crate::stdout;
 
 /// Writes events.
 pub(super) struct Output {
@@ -78,9 +78,7 @@ impl Output {
         if is_known {
             return Ok(Wrote::Nothing);
         }
-        let mut out = io::stdout().lock();
-        let wrote = out.write_all(&text).and_then(|()| out.flush());
-        Ok(if ask::written(wrote)? { Wrote::Event } else { Wrote::ToNobody })
+        Ok(if stdout::write(&text)? { Wrote::Event } else { Wrote::ToNobody })
     }
 
     fn text(&self, event: &ResourceEvent, before: Option<Row>) -> Result<Vec<u8>, Failure> {

@@ -96,6 +96,8 @@ pub(super) struct Executor<I, S> {
     cork: Cork<I>,
     /// True if the socket took no more at the end of the last poll. The timers know it.
     socket_is_full: bool,
+    /// The number of bytes that waited for the socket then, in either direction.
+    waiting_bytes: usize,
 }
 
 /// One round of a poll, as far as it is not about streams.
@@ -120,7 +122,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin, S: Future<Output = ()> + Unpin> Executor
         let lifetime = SubtaskWaker::new(streams.ready_set(), Subtask::Lifetime);
         http.wake();
         lifetime.wake();
-        Self { streams, http, lifetime, cork, socket_is_full: false }
+        Self { streams, http, lifetime, cork, socket_is_full: false, waiting_bytes: 0 }
     }
 
     /// Polls what is ready. `rest` is called in each round, after the streams, to poll HTTP and the
@@ -146,9 +148,14 @@ impl<I: AsyncRead + AsyncWrite + Unpin, S: Future<Output = ()> + Unpin> Executor
                 break;
             }
         }
-        match self.cork.poll_uncork(&mut self.http.poll_context()) {
+        let uncorked = self.cork.poll_uncork(&mut self.http.poll_context());
+        self.waiting_bytes = if uncorked.is_pending() { self.cork.waiting_bytes() } else { 0 };
+        match uncorked {
             Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-            Poll::Ready(Ok(())) => self.socket_is_full = false,
+            Poll::Ready(Ok(())) => {
+                self.socket_is_full = false;
+                self.streams.all_written();
+            }
             Poll::Pending if self.socket_is_full => {}
             Poll::Pending => {
                 self.socket_is_full = true;
@@ -188,6 +195,19 @@ impl<I: AsyncRead + AsyncWrite + Unpin, S: Future<Output = ()> + Unpin> Executor
 
     pub(super) fn wake_streams(&self) {
         self.streams.wake_all();
+    }
+}
+
+impl<I, S> Executor<I, S> {
+    /// The number of bytes that wait for a socket that takes no more: those for it, and those that were
+    /// read of it meanwhile.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
+    }
+
+    /// The number of places that HTTP keeps for streams beside those that are not done.
+    pub(super) fn spare_places(&self) -> usize {
+        self.streams.spare_places()
     }
 }
 

@@ -16,6 +16,10 @@ pub(crate) struct StreamSet<S> {
     ready_set: Arc<ReadySet>,
     entries: Vec<Option<StreamEntry<S>>>,
     free: Vec<usize>,
+    /// The number of streams that are done and whose last bytes may not be written.
+    unwritten: usize,
+    /// The most streams that there were at once, with those.
+    most: usize,
     /// The index of the stream at which the budget ran out, which is polled first the next time.
     stopped_at: Option<usize>,
 }
@@ -27,7 +31,14 @@ struct StreamEntry<S> {
 
 impl<S: Future<Output = ()> + Unpin> StreamSet<S> {
     pub(crate) fn new() -> Self {
-        Self { ready_set: Arc::default(), entries: Vec::new(), free: Vec::new(), stopped_at: None }
+        Self {
+            ready_set: Arc::default(),
+            entries: Vec::new(),
+            free: Vec::new(),
+            unwritten: 0,
+            most: 0,
+            stopped_at: None,
+        }
     }
 
     /// Adds a stream, which is ready to be polled.
@@ -41,6 +52,12 @@ impl<S: Future<Output = ()> + Unpin> StreamSet<S> {
         let waker = SubtaskWaker::new(&self.ready_set, Subtask::Stream(index));
         waker.wake();
         self.entries[index] = Some(StreamEntry { stream, waker });
+        self.most = self.most.max(self.open() + self.unwritten);
+    }
+
+    /// Notes that all bytes are written.
+    pub(crate) fn all_written(&mut self) {
+        self.unwritten = 0;
     }
 
     /// Polls the streams that are ready, for as long as the task has budget. When it has none left,
@@ -86,11 +103,23 @@ impl<S: Future<Output = ()> + Unpin> StreamSet<S> {
         if Pin::new(&mut entry.stream).poll(&mut entry.waker.poll_context()).is_ready() {
             self.entries[index] = None;
             self.free.push(index);
+            self.unwritten += 1;
         }
     }
 }
 
 impl<S> StreamSet<S> {
+    /// The number of streams that are not done.
+    fn open(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    /// The number of places that HTTP keeps for streams beside those that are not done: it has each of
+    /// them until its last bytes are written, and then keeps its place.
+    pub(crate) fn spare_places(&self) -> usize {
+        self.most - self.open()
+    }
+
     pub(crate) fn ready_set(&self) -> &Arc<ReadySet> {
         &self.ready_set
     }
@@ -165,6 +194,22 @@ mod tests {
         assert!(run(&mut streams, &task));
         let polls = parts.iter().map(|(polls, _)| polls.load(Ordering::Relaxed));
         assert_eq!(polls.collect::<Vec<usize>>(), [2, 2, 1]);
+    }
+
+    #[test]
+    fn the_places_of_all_streams_that_were_there_or_not_written_at_once_are_kept() {
+        let (mut streams, task) = (StreamSet::<Boxed>::new(), Arc::new(WakeCounter::default()));
+        let mut answer_three = |writes| {
+            (0..3).for_each(|_| streams.insert(Box::pin(async {})));
+            let before = streams.spare_places();
+            run(&mut streams, &task);
+            if writes {
+                streams.all_written();
+            }
+            (before, streams.spare_places())
+        };
+        assert_eq!([answer_three(true), answer_three(false)], [(0, 3), (0, 3)]);
+        assert_eq!([answer_three(true), answer_three(true)], [(3, 6), (3, 6)]);
     }
 
     #[test]

@@ -9,11 +9,13 @@ use tempfile::TempDir;
 use super::*;
 use crate::scan::scan;
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 14] = [
     "a.yaml",
     "b.json",
     "chancery.yaml",
     "notes.md",
+    "deep/notes.md",
+    "groups/g/notes",
     ".hidden.yaml",
     "x.yaml~",
     "mine.yaml",
@@ -92,8 +94,11 @@ proptest! {
         for ops in histories {
             let touched = ops.iter().flat_map(|op| op.apply(&options.directory)).collect();
             let wanted = scan(&options);
-            match changed_files(&listing, &options, &ChangedPlaces::At(touched)) {
+            let touched = ChangedPlaces::At(touched);
+            match changed_files(&listing, &options, &touched) {
                 Some(changes) => {
+                    let ignored = ignored_files(&listing, &options, &touched);
+                    ignored.into_iter().for_each(|file| listing.apply_ignored(file));
                     changes.into_iter().for_each(|change| drop(listing.apply(change)));
                     prop_assert_eq!(&listing, &wanted);
                 }
@@ -116,9 +121,45 @@ fn plain_changes_need_no_scan() {
     };
     assert_eq!(looked(&["chancery.yaml", ".hidden.yaml", "x.yaml~", "mine.yaml"]), Some(vec![]));
     assert_eq!(looked(&["b.json"]), Some(vec![]), "came and went");
-    assert_eq!(looked(&["notes.md"]), None);
+    assert_eq!(looked(&["notes.md"]), Some(vec![]), "a warning may come");
     assert_eq!(looked(&["deep"]), None);
     fs::write(top.join("groups/g/f.yaml"), "1").unwrap();
     fs::remove_file(top.join("a.yaml")).unwrap();
     assert_eq!(looked(&["a.yaml", "groups/g/f.yaml"]), Some(vec![false, true]));
+}
+
+#[test]
+fn where_more_files_are_ignored_than_are_named_a_scan_says_which() {
+    let (_outer, options) = setup();
+    let noted = options.directory.join("notes.md");
+    let mut listing = scan(&options);
+    let look = |listing: &Listing| {
+        let at = ChangedPlaces::At([noted.clone()].into());
+        let came = ignored_files(listing, &options, &at).len();
+        changed_files(listing, &options, &at).map(|changes| (changes.len(), came))
+    };
+    assert_eq!(look(&listing), Some((0, 0)));
+    fs::write(&noted, "").unwrap();
+    assert_eq!(look(&listing), Some((0, 1)));
+    listing.warnings.resize(MAX_WARNINGS, Warning::general("ignored"));
+    assert_eq!(look(&listing), None);
+}
+
+#[test]
+fn a_fault_elsewhere_has_no_other_layer_scanned() {
+    let (_outer, options) = setup();
+    let top = &options.directory;
+    symlink("nowhere.yaml", top.join("groups/g/link.yaml")).unwrap();
+    fs::create_dir(top.join("nodes/n/g.yaml")).unwrap();
+    let listing = scan(&options);
+    let look = |name: &str| {
+        let changed = ChangedPlaces::At([top.join(name)].into());
+        changed_files(&listing, &options, &changed).map(|changes| changes.len())
+    };
+    fs::write(top.join("a.yaml"), "1").unwrap();
+    fs::write(top.join("groups/g/f.yaml"), "1").unwrap();
+    assert_eq!(look("a.yaml"), Some(1));
+    assert_eq!(look("groups/g/f.yaml"), None, "its layer is held back");
+    fs::remove_dir(top.join("nodes/n/g.yaml")).unwrap();
+    assert_eq!(look("nodes/n/g.yaml"), None, "the fault is gone");
 }

@@ -1,9 +1,10 @@
-//! Counts the bytes of request bodies as they arrive over HTTP/2.
+//! Counts what arrives over HTTP/2: the bytes of request bodies, and the frames that cost h2 memory or
+//! work.
 //!
 //! A stream whose client reads no response takes no requests either, so a client could have the
-//! server keep a whole window on each of its connections. This follows the frames by their headers and
-//! the lengths of their padding alone. h2 checks all else about them. Not here: who has taken what
-//! (`unread_bodies`).
+//! server keep a whole window on each of its connections, each byte in a frame of its own. This follows
+//! the frames by their headers and the lengths of their padding alone. h2 checks all else about them.
+//! Not here: who has taken what (`unread_bodies`).
 
 use std::sync::Arc;
 
@@ -24,10 +25,25 @@ const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
 /// The type of a frame that may cost work for each stream.
 const SETTINGS: u8 = 4;
+/// The weights of frames: one that h2 keeps until a stream takes it has the weight 1, the beginning of a
+/// stream as much more as it costs more memory, and SETTINGS cost work.
+const HEADERS_WEIGHT: usize = 4;
+const SETTINGS_WEIGHT: usize = 8;
+/// The weight of the frames that may begin in one poll of the task: streams take what h2 has of them
+/// before it has more, and the list in which h2 has them stays short.
+const WEIGHT_AT_ONCE: usize = 128;
+/// The most bytes of a buffer into which h2 reads. It is kept as long as one frame in it.
+const MOST_KEPT: usize = 64 * 1024;
 
 /// Counts the bytes of DATA frames.
 pub(super) struct DataMeter {
     activity: Arc<ConnectionActivity>,
+    /// The weight of the frames that may still begin before the task is polled again.
+    room: usize,
+    /// True if no byte of the data of this frame has come.
+    is_new: bool,
+    /// The number of bytes since the last data, which are kept with the next ones.
+    others: usize,
     /// The header of the next frame, as far as it has come.
     header: [u8; HEADER],
     come: usize,
@@ -47,6 +63,9 @@ impl DataMeter {
     pub(super) fn new(activity: Arc<ConnectionActivity>) -> Self {
         Self {
             activity,
+            room: WEIGHT_AT_ONCE,
+            is_new: false,
+            others: 0,
             header: [0; HEADER],
             come: 0,
             rest: PREFACE,
@@ -57,36 +76,62 @@ impl DataMeter {
         }
     }
 
-    /// Counts the bytes that were read next. Returns the number of frames of SETTINGS.
-    pub(super) fn count(&mut self, mut bytes: &[u8]) -> usize {
-        let mut settings = 0;
-        while let Some(first) = bytes.first() {
+    /// Lets frames begin again.
+    pub(super) fn make_room(&mut self) {
+        self.room = WEIGHT_AT_ONCE;
+    }
+
+    /// Returns true if no more frames may begin.
+    pub(super) fn is_full(&self) -> bool {
+        self.room == 0
+    }
+
+    /// Counts the bytes that were read next. Returns the number of those that are for now: the others
+    /// are further frames, and no more may begin.
+    pub(super) fn count(&mut self, bytes: &[u8]) -> usize {
+        let mut left = bytes;
+        while let Some(first) = left.first() {
             if self.is_padded {
                 self.tail = usize::from(*first);
                 self.is_padded = false;
                 self.rest -= 1;
-                bytes = &bytes[1..];
+                left = &left[1..];
                 continue;
             }
             if self.rest > 0 {
-                let part = self.rest.min(bytes.len());
-                let data = self.rest.saturating_sub(self.tail).min(part);
-                if data > 0 {
-                    self.activity.unread.received(self.stream, data);
-                }
+                let part = self.rest.min(left.len());
+                self.count_payload(part);
                 self.rest -= part;
-                bytes = &bytes[part..];
+                left = &left[part..];
                 continue;
             }
-            let part = (HEADER - self.come).min(bytes.len());
-            self.header[self.come..self.come + part].copy_from_slice(&bytes[..part]);
+            if self.come == 0 && self.is_full() {
+                break;
+            }
+            let part = (HEADER - self.come).min(left.len());
+            self.header[self.come..self.come + part].copy_from_slice(&left[..part]);
             self.come += part;
-            bytes = &bytes[part..];
+            left = &left[part..];
             if self.come == HEADER {
-                settings += usize::from(self.begin_frame() == SETTINGS);
+                let kind = self.begin_frame();
+                self.room = self.room.saturating_sub(weight(kind));
             }
         }
-        settings
+        bytes.len() - left.len()
+    }
+
+    /// Counts a part of the payload of a frame, in which data come first.
+    fn count_payload(&mut self, part: usize) {
+        let data = self.rest.saturating_sub(self.tail).min(part);
+        if data > 0 {
+            let unread = &self.activity.unread;
+            if std::mem::take(&mut self.is_new) {
+                unread.began(self.stream, data, std::mem::take(&mut self.others).min(MOST_KEPT));
+            } else {
+                unread.received(self.stream, data);
+            }
+        }
+        self.others += part - data;
     }
 
     /// Begins the frame whose header has come. Returns its type.
@@ -98,6 +143,8 @@ impl DataMeter {
         // The highest bit is reserved.
         self.stream = u32::from_be_bytes(stream) & (u32::MAX >> 1);
         self.come = 0;
+        self.is_new = kind == DATA;
+        self.others += HEADER;
         if kind == HEADERS {
             self.activity.unread.trailers(self.stream);
         }
@@ -113,6 +160,16 @@ impl DataMeter {
         if self.head != before {
             self.activity.unread.set_head(self.head);
         }
+    }
+}
+
+/// The weight of a frame of this type.
+fn weight(kind: u8) -> usize {
+    match kind {
+        SETTINGS => SETTINGS_WEIGHT,
+        HEADERS => HEADERS_WEIGHT,
+        DATA => 1,
+        _ => 0,
     }
 }
 
@@ -140,9 +197,12 @@ mod tests {
         for size in 1..=bytes.len() {
             let activity = Arc::new(ConnectionActivity::default());
             let mut meter = DataMeter::new(Arc::clone(&activity));
-            let settings: usize = bytes.chunks(size).map(|part| meter.count(part)).sum();
-            assert_eq!(settings, 1);
-            assert_eq!(activity.unread.sum(), 207 + 39, "in parts of {size}");
+            let counted: usize = bytes.chunks(size).map(|part| meter.count(part)).sum();
+            assert_eq!(counted, bytes.len());
+            assert_eq!(meter.room, WEIGHT_AT_ONCE - SETTINGS_WEIGHT - HEADERS_WEIGHT - 6);
+            // Beside the data of a frame count the headers and frames before it.
+            let kept = PREFACE + (3 * HEADER + 30) + (3 * HEADER + 4) + HEADER;
+            assert_eq!(activity.unread.sum(), 207 + 39 + kept, "in parts of {size}");
         }
     }
 

@@ -30,16 +30,8 @@ use data_meter::DataMeter;
 /// the processor; a larger buffer was measured to be slower.
 const ROOM: usize = 32 * 1024;
 
-/// The number of bytes that are read in one poll of the task, after which others run.
-const READ_AT_ONCE: usize = 256 * 1024;
-/// The number of bytes that a frame of SETTINGS counts for, because it may cost work for each stream of
-/// the connection: sixteen of them are all that is read in one poll.
-const SETTINGS_WEIGHT: usize = 16 * 1024;
-/// The number of bytes that are read at once from a peer that has just sent more than a few frames of
-/// SETTINGS: HTTP works off all that it has read.
-const FEW_BYTES: usize = 256;
-/// A number of frames of SETTINGS that no client sends at once for a reason.
-const FEW_SETTINGS: usize = 8;
+/// The number of bytes that are read in one poll of the task, after which they are charged, and others run.
+const READ_AT_ONCE: usize = 128 * 1024;
 
 thread_local! {
     /// The buffer for the connection that is polled on this thread.
@@ -60,16 +52,15 @@ pub(crate) struct Cork<I>(Arc<Mutex<CorkState<I>>>);
 
 struct CorkState<I> {
     io: I,
-    /// The bytes that were read before HTTP began to read.
+    /// The bytes that were read and that HTTP has not: those of its beginning, or frames that are more
+    /// than one poll of the task takes.
     first: io::Cursor<Vec<u8>>,
     /// The time of the last read that brought bytes.
     last_read: Instant,
     /// Counts the bytes of request bodies over HTTP/2.
     data: Option<DataMeter>,
-    /// The number of bytes that were read in this poll of the task, with the weight of frames.
+    /// The number of bytes that were read in this poll of the task.
     read: usize,
-    /// True if the last read brought more than a few frames of SETTINGS.
-    floods: bool,
     held: Vec<u8>,
     /// The number of held bytes that are written already.
     written: usize,
@@ -90,7 +81,6 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Cork<I> {
             last_read: Instant::now(),
             data: None,
             read: 0,
-            floods: false,
             held: Vec::new(),
             written: 0,
             full: false,
@@ -103,12 +93,19 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Cork<I> {
     pub(crate) fn poll_uncork(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.lock();
         state.read = 0;
+        state.data.iter_mut().for_each(DataMeter::make_room);
         state.poll_uncork(cx)
     }
 
     /// Returns true if nothing more is read before the next call of [`poll_uncork`](Self::poll_uncork).
     pub(crate) fn is_sated(&self) -> bool {
-        self.lock().read >= READ_AT_ONCE
+        self.lock().is_sated()
+    }
+
+    /// The number of bytes that are held, and that were read and are not taken.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        let state = self.lock();
+        state.held.len() + state.first.get_ref().len()
     }
 
     /// Counts the bytes of request bodies from now on, which is before the first read.
@@ -208,14 +205,23 @@ impl<I: AsyncRead + AsyncWrite + Unpin> CorkState<I> {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads a few bytes.
-    fn poll_few(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let mut few = [0; FEW_BYTES];
-        let room = buffer.remaining().min(FEW_BYTES);
-        let mut few = ReadBuf::new(&mut few[..room]);
-        ready!(self.poll_first_or_socket(cx, &mut few))?;
-        buffer.put_slice(few.filled());
-        Poll::Ready(Ok(()))
+    /// Returns true if nothing more is read in this poll of the task.
+    fn is_sated(&self) -> bool {
+        self.read >= READ_AT_ONCE || self.data.as_ref().is_some_and(DataMeter::is_full)
+    }
+
+    /// Counts the bytes that were read into `buffer` after the first `before`. Further frames than HTTP
+    /// takes now are kept.
+    fn count(&mut self, buffer: &mut ReadBuf<'_>, before: usize) {
+        let new = &buffer.filled()[before..];
+        let for_now = self.data.as_mut().map_or(new.len(), |data| data.count(new));
+        self.read += for_now;
+        if for_now < new.len() {
+            let position = usize::try_from(self.first.position()).unwrap_or(usize::MAX);
+            let behind = self.first.get_ref().get(position..).unwrap_or_default();
+            self.first = io::Cursor::new([&new[for_now..], behind].concat());
+            buffer.set_filled(before + for_now);
+        }
     }
 
     fn return_buffer(&mut self) {
@@ -240,22 +246,12 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Cork<I> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let (mut corked, before) = (self.lock(), buffer.filled().len());
-        if corked.read >= READ_AT_ONCE {
+        if corked.is_sated() {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let read = if corked.floods {
-            corked.poll_few(cx, buffer)
-        } else {
-            corked.poll_first_or_socket(cx, buffer)
-        };
-        let new = &buffer.filled()[before..];
-        corked.read += new.len();
-        if let Some(data) = corked.data.as_mut().filter(|_| !new.is_empty()) {
-            let settings = data.count(new);
-            corked.read += settings * SETTINGS_WEIGHT;
-            corked.floods = settings > FEW_SETTINGS;
-        }
+        let read = corked.poll_first_or_socket(cx, buffer);
+        corked.count(buffer, before);
         read
     }
 }

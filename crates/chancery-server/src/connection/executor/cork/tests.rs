@@ -303,3 +303,39 @@ fn a_poll_of_the_task_reads_a_bounded_part() {
     }
     assert!((2 * READ_AT_ONCE..2 * READ_AT_ONCE + 64).contains(&read), "{read}");
 }
+
+/// The bytes that are read until the cork waits.
+fn read_all(cork: &mut Cork<Socket>) -> Vec<u8> {
+    let (mut bytes, mut all) = ([0; 100], Vec::new());
+    loop {
+        let mut buffer = ReadBuf::new(&mut bytes);
+        if Pin::new(&mut *cork).poll_read(&mut cx(), &mut buffer).is_pending() {
+            return all;
+        }
+        assert!(!buffer.filled().is_empty(), "that would be the end");
+        all.extend_from_slice(buffer.filled());
+    }
+}
+
+#[test]
+fn a_poll_of_the_task_reads_a_bounded_number_of_frames_and_loses_no_byte() {
+    let frame = |kind: u8| [0, 0, 1, kind, 0, 0, 0, 0, 1, b'x'];
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    // Frames of data, of settings, and of data again, with frames between them that mean nothing.
+    let kinds = [0, 8].repeat(400).into_iter().chain([4; 40]).chain([0, 0xee].repeat(300));
+    let bytes = [&preface[..], &kinds.map(frame).collect::<Vec<_>>().concat()].concat();
+    let mut cork = Cork::new(Socket::default(), bytes.clone());
+    cork.count_data(&Arc::default());
+    let (mut all, mut polls) = (Vec::new(), Vec::new());
+    while all.len() < bytes.len() {
+        let read = read_all(&mut cork);
+        assert!(cork.is_sated());
+        assert!(is_done(&cork.poll_uncork(&mut cx())));
+        polls.push(read.len());
+        all.extend(read);
+    }
+    // 128 of data, each with another one, three times; then 16 and 14 of settings; then 16 at a time.
+    let begin = preface.len();
+    assert_eq!(polls[..5], [begin + 255 * 10, 2560, 2560, (33 + 14) * 10, 160]);
+    assert_eq!(all[..bytes.len()], bytes);
+}
