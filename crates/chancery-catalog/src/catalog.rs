@@ -190,10 +190,9 @@ impl Catalog {
         seen
     }
 
-    /// The groups with an overlay.
+    /// The groups with an overlay, those included whose overlay is gone while the gate holds that.
     pub fn groups(&self) -> OverlayNames {
-        let inner = self.lock();
-        inner.history.newest().map(|state| OverlayNames(state.groups.clone())).unwrap_or_default()
+        self.lock().history.groups()
     }
 
     /// The nodes with an overlay, by their ids.
@@ -314,6 +313,7 @@ impl Catalog {
             }
             proposed.insert(audience, after);
         }
+        gate.judged(&mut state.held.iter());
         proposed
     }
 

@@ -21,6 +21,12 @@ pub trait Gate: Send + Sync {
     /// audience. The same question must have the same answer until the caller of
     /// [`Catalog::judge_again`](crate::Catalog::judge_again) says otherwise.
     fn lets_pass(&self, audience: &Audience, before: Option<&Seen>, after: &Seen) -> bool;
+
+    /// Takes note that all audiences were asked for, and which of them are held now, sorted. An audience
+    /// that would see what it sees already is not asked for and not held.
+    fn judged(&self, held: &mut dyn Iterator<Item = &Audience>) {
+        _ = held;
+    }
 }
 
 /// What an audience sees, or would see.
@@ -37,6 +43,11 @@ impl Seen {
     /// The snapshot.
     pub fn snapshot(&self) -> &Arc<Snapshot> {
         &self.view.snapshot
+    }
+
+    /// Returns true if the strongest layer of the audience is there, if only without resources.
+    pub fn has_own_layer(&self) -> bool {
+        self.view.own().is_some()
     }
 
     /// The references in the snapshot that lead nowhere.

@@ -10,7 +10,7 @@ use crate::changes::Hold;
 use crate::content::LayerContent;
 use crate::layer::Layer;
 use crate::revision::Reassigned;
-use crate::state::{CatalogState, LayerState, Overlays};
+use crate::state::{CatalogState, LayerState, OverlayNames, Overlays};
 use crate::view::View;
 
 /// The states that somebody still depends on, newest first.
@@ -68,6 +68,21 @@ impl History {
             listed.or_else(|| unlisted(&Hold::UnlistedNodes).then(|| id.into()))
         });
         Audience { group, node }
+    }
+
+    /// The groups with an overlay in the newest state, and those that the gate holds in another one.
+    pub(crate) fn groups(&self) -> OverlayNames {
+        let Some(newest) = self.newest() else { return OverlayNames::default() };
+        let mut groups = newest.groups.clone();
+        for name in newest.held.iter().filter_map(|audience| audience.group.as_ref()) {
+            let found = || self.0.iter().find_map(|state| state.groups.get(name).cloned());
+            if !groups.contains_key(name)
+                && let Some(overlay) = found()
+            {
+                groups.insert(Arc::clone(name), overlay);
+            }
+        }
+        OverlayNames(groups)
     }
 
     /// Returns true if a node can belong to the audience.

@@ -137,6 +137,7 @@ fn a_group_whose_layer_is_gone_stays_until_it_is_let_go() {
     catalog.commit(change(|it| it.remove_layer(&group("g"))));
     assert_eq!(catalog.held_audiences(), [of_group("g")]);
     assert_eq!(catalog.audience(Some("g"), None), of_group("g"));
+    assert!(catalog.groups().contains("g"), "new nodes of the group belong to it too");
     assert_eq!(seen(&catalog, Some("g"), None), ["a=1", "b=1", "c=1"]);
     assert!(catalog.judge_again("test").is_none(), "the gate says what it said");
     gate.confirm(&of_group("g"));
@@ -144,6 +145,7 @@ fn a_group_whose_layer_is_gone_stays_until_it_is_let_go() {
     assert!(!revision.reassigned.is_nobody());
     assert_eq!(catalog.held_audiences(), []);
     assert_eq!(catalog.audience(Some("g"), None), Audience::default());
+    assert!(!catalog.groups().contains("g"));
     assert_eq!(seen(&catalog, Some("g"), None), ["a=1", "b=1"]);
 }
 
