@@ -124,7 +124,8 @@ impl Catalog {
         let first = || before.is_none().then(|| (nothing.clone(), BTreeSet::new()));
         let (mut state, touched) = next.or_else(first)?;
         state.root = self.root(&state);
-        let proposed = self.judge(&mut state);
+        let affected = Affected::of(before.as_deref(), &state, &touched);
+        let proposed = self.judge(&mut state, &affected);
         Some(self.take_over(state, before.as_deref(), &touched, &proposed, time, author))
     }
 
@@ -136,11 +137,12 @@ impl Catalog {
         let _one_at_a_time = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.lock().history.newest().cloned()?;
         let mut state = CatalogState::clone(&before);
-        let proposed = self.judge(&mut state);
+        let nothing = BTreeSet::new();
+        let proposed = self.judge(&mut state, &Affected::of(Some(&before), &before, &nothing));
         if state.held == before.held {
             return None;
         }
-        let (nothing, time) = (BTreeSet::new(), SystemTime::now());
+        let time = SystemTime::now();
         Some(self.take_over(state, Some(&before), &nothing, &proposed, time, author.into()))
     }
 
@@ -293,13 +295,13 @@ impl Catalog {
             .collect()
     }
 
-    /// Asks the gate for each audience, and notes in the state which of them it holds. Returns the
-    /// views that it was shown.
-    fn judge(&self, state: &mut CatalogState) -> Proposed {
+    /// Asks the gate for each audience that may see something else, and notes in the state which of them
+    /// it holds. Returns the views that it was shown.
+    fn judge(&self, state: &mut CatalogState, affected: &Affected<'_>) -> Proposed {
         let mut proposed = Proposed::new();
         state.held.clear();
         let Some(gate) = &self.0.gate else { return proposed };
-        let judged = self.lock().judged(state);
+        let judged = self.lock().judged(state, affected);
         for audience in judged {
             if !state.serves(&audience) {
                 continue;
@@ -318,9 +320,12 @@ impl Catalog {
     }
 
     /// The view that the nodes of an audience have now, be it that of another audience.
+    ///
+    /// A node is not asked for by that: its view goes when nobody holds it any more.
     fn in_force(&self, audience: &Audience) -> Option<Arc<View>> {
         let now = self.audience(audience.group.as_deref(), audience.node.as_deref());
-        self.view(&now).0
+        let made = self.lock().views.get(&now).filter(|_| now.node.is_some());
+        made.or_else(|| self.view(&now).0)
     }
 
     /// The view that a state has for an audience, whose nodes see `before`.
@@ -537,14 +542,20 @@ impl Inner {
         (self.number, reassigned, asked)
     }
 
-    /// The audiences that the gate is asked for, parents first: base, every group, and the nodes with
-    /// an overlay that somebody asked for.
-    fn judged(&self, state: &CatalogState) -> BTreeSet<Audience> {
+    /// The audiences that the gate is asked for, parents first: of base, every group, and the nodes with
+    /// an overlay that somebody asked for or from which it holds something, those that are affected.
+    /// The views of base and of groups stay, affected or not.
+    fn judged(&mut self, state: &CatalogState, affected: &Affected<'_>) -> BTreeSet<Audience> {
         let of_group = |name: &Arc<str>| Audience { group: Some(Arc::clone(name)), node: None };
-        let before = self.views.audiences().filter(|audience| self.history.has(audience));
+        let held = self.history.newest().into_iter().flat_map(|newest| newest.held.iter());
+        let before = self.views.audiences().chain(held).filter(|it| self.history.has(it));
         let mut judged: BTreeSet<Audience> = before.cloned().collect();
         judged.extend(state.groups.keys().map(of_group));
         judged.insert(Audience::default());
+        for audience in judged.iter().filter(|audience| audience.node.is_none()) {
+            self.views.ask(audience);
+        }
+        judged.retain(|audience| affected.contains(audience));
         judged
     }
 

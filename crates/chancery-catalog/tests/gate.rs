@@ -157,3 +157,46 @@ fn the_first_state_of_an_audience_is_compared_with_nothing() {
     assert_eq!(catalog.held_audiences(), []);
     assert_eq!(seen(&catalog, Some("new"), None), ["a=1", "b=1"]);
 }
+
+/// A gate that lets everything pass, and remembers for whom it was asked.
+#[derive(Clone, Default)]
+struct Asked(Arc<Mutex<Vec<Audience>>>);
+
+impl Gate for Asked {
+    fn lets_pass(&self, audience: &Audience, _: Option<&Seen>, _: &Seen) -> bool {
+        self.0.lock().unwrap().push(audience.clone());
+        true
+    }
+}
+
+#[test]
+fn the_gate_is_asked_for_those_whom_a_commit_concerns() {
+    let asked = Asked::default();
+    let catalog = Catalog::gated(asked.clone());
+    let take = || std::mem::take(&mut *asked.0.lock().unwrap());
+    let node = Layer::Node("n".into());
+    catalog.commit(change(|it| {
+        put(it, &Layer::Base, "a", "1");
+        it.add_layer(&group("g"));
+        it.add_layer(&group("h"));
+        put(it, &node, "own", "1");
+    }));
+    assert_eq!(take(), [Audience::default(), of_group("g"), of_group("h")]);
+    catalog.commit(change(|it| put(it, &group("g"), "b", "1")));
+    assert_eq!(take(), [of_group("g")]);
+    catalog.commit(change(|it| put(it, &node, "own", "2")));
+    assert_eq!(take(), [], "nobody has asked for the node");
+    let of_node = Audience { group: Some("g".into()), node: Some("n".into()) };
+    let seen = catalog.snapshot(Some("g"), Some("n"));
+    catalog.commit(change(|it| put(it, &node, "own", "3")));
+    assert_eq!(take(), [of_node]);
+    drop(seen);
+    for number in ["4", "5", "6"] {
+        catalog.commit(change(|it| put(it, &node, "own", number)));
+    }
+    take();
+    catalog.commit(change(|it| put(it, &node, "own", "7")));
+    assert_eq!(take(), [], "nobody holds its view any more");
+    catalog.commit(change(|it| put(it, &Layer::Base, "a", "2")));
+    assert_eq!(take(), [Audience::default(), of_group("g"), of_group("h")]);
+}
