@@ -29,7 +29,7 @@ pub trait Gate: Send + Sync {
     }
 }
 
-/// What an audience sees, or would see.
+/// The state that an audience sees, or would see.
 #[derive(Clone)]
 pub struct Seen {
     view: Arc<View>,

@@ -91,7 +91,7 @@ fn what_is_held_from_one_group_goes_live_for_the_others() {
     assert_eq!(seen(&catalog, Some("h"), None), ["a=2", "b=1"]);
     assert_eq!(seen(&catalog, None, None), ["a=2", "b=1"]);
     assert!(!revision.unwrap().changed.contains(&of_group("g")));
-    // What is right again goes live, with all that came meanwhile.
+    // A state that is right again goes live, with all that came meanwhile.
     let revision = catalog.commit(change(|it| put(it, &group("g"), "d", "1")));
     assert_eq!(catalog.held_audiences(), []);
     assert_eq!(seen(&catalog, Some("g"), None), ["a=2", "b=1", "d=1"]);
