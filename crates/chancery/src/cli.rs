@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::bench::Bench;
 use crate::config::ServeFlags;
+use crate::confirm::ConfirmArgs;
 use crate::get::GetArgs;
 use crate::watch::WatchArgs;
 
@@ -24,6 +25,7 @@ pub(crate) enum Command {
     Serve(Box<ServeFlags>),
     Get(Box<GetArgs>),
     Watch(Box<WatchArgs>),
+    Confirm(Box<ConfirmArgs>),
     Bench(Box<Bench>),
 }
 

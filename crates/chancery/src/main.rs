@@ -8,9 +8,11 @@ mod ask;
 mod bench;
 mod cli;
 mod config;
+mod confirm;
 mod counts_by_file;
 mod exit;
 mod finding;
+mod gate;
 mod get;
 mod logging;
 mod misuse;
@@ -58,6 +60,7 @@ fn run() -> Result<(), Failure> {
         Command::Serve(flags) => serve::run(&flags),
         Command::Get(flags) => get::run(&flags),
         Command::Watch(flags) => watch::run(&flags),
+        Command::Confirm(flags) => confirm::run(&flags),
         Command::Bench(flags) => bench::run(&flags),
     };
     ended.map_err(|failure| failure.with_usage(|| misuse::called(&Cli::command(), &words)))

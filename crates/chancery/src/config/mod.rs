@@ -8,6 +8,7 @@
 mod address;
 mod file;
 mod flags;
+mod gate;
 mod groups;
 mod limits;
 mod list;
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use address::{AdminAddress, ListenAddress};
 pub(crate) use file::{ConfigChange, ConfigFile};
 pub(crate) use flags::ServeFlags;
+pub(crate) use gate::{GateConfig, LossMode};
 pub(crate) use groups::{Decision, GroupRule};
 pub(crate) use limits::LimitsTable;
 pub(crate) use load::{FileContent, InvalidConfig, parsed};
@@ -64,6 +66,9 @@ pub(crate) struct Config {
     /// a node that no rule matches; `refuse` where every client should have a group of its own. A
     /// change takes effect without a restart.
     pub(crate) anonymous: Decision,
+    /// The loads that are held back until somebody confirms them. A change takes effect without a
+    /// restart.
+    pub(crate) gate: GateConfig,
     /// Files and directories that are not read, by name or by path below the directory.
     /// Default: none.
     pub(crate) ignore: Vec<PathBuf>,
@@ -207,6 +212,7 @@ impl Default for Config {
             groups: Vec::new(),
             unmatched: Decision::Base,
             anonymous: Decision::Base,
+            gate: GateConfig::default(),
             ignore: Vec::new(),
             descriptor_sets: Vec::new(),
             enable_v2: false,

@@ -8,23 +8,27 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use chancery_catalog::Author;
 use chancery_server::Audiences;
 use chancery_sources::{LoadReport, Scope, Warning};
 use tracing::{error, info, warn};
 
 use super::audiences::without_files;
 use super::grouping::Grouping;
+use super::held;
 use super::metrics::LoadMetrics;
 use crate::admin::{Admin, LoadFindings};
 use crate::config::{ConfigChange, ConfigFile};
 use crate::counts_by_file::{CountsByFile, MOST_TOLD};
 use crate::finding::Finding;
+use crate::gate::{Held, LossGate, NotConfirmed, Selection, Token};
 
 /// Applies changes of the directory and of `chancery.yaml`, and logs them.
 pub(crate) struct ChangeApplier {
     audiences: Audiences<Grouping>,
     admin: Arc<Admin>,
     metrics: LoadMetrics,
+    gate: LossGate,
     state: Mutex<ApplierState>,
 }
 
@@ -41,6 +45,8 @@ struct ApplierState {
     /// The fault of the whole directory at the last load, if it was not there, or had no files any more.
     /// It holds back everything.
     directory_fault: Option<String>,
+    /// True if the settings of the gate have changed since it judged.
+    is_gate_changed: bool,
 }
 
 impl ChangeApplier {
@@ -50,6 +56,7 @@ impl ChangeApplier {
         admin: Arc<Admin>,
         metrics: LoadMetrics,
         file: ConfigFile,
+        gate: LossGate,
     ) -> Self {
         let state = ApplierState {
             file,
@@ -59,8 +66,9 @@ impl ChangeApplier {
             config_fault: None,
             without_files: BTreeSet::new(),
             directory_fault: None,
+            is_gate_changed: false,
         };
-        Self { audiences, admin, metrics, state: Mutex::new(state) }
+        Self { audiences, admin, metrics, gate, state: Mutex::new(state) }
     }
 
     /// Takes the report of a load. Rules that were changed together with the directory take effect
@@ -79,6 +87,7 @@ impl ChangeApplier {
         }
         self.log_report(&mut state, report);
         state.warnings = (Arc::clone(&report.present_warnings), report.warning_count);
+        self.judge_if_changed(&mut state);
         self.record(&mut state);
     }
 
@@ -88,7 +97,46 @@ impl ChangeApplier {
         let whole = state.directory_fault.is_none();
         let Some(changed) = state.file.look(whole) else { return };
         self.configured(&mut state, changed);
+        self.judge_if_changed(&mut state);
         self.record(&mut state);
+    }
+
+    /// Checks if something was held back for as long as the settings say.
+    pub(crate) fn check_gate(&self) {
+        if self.gate.is_due() {
+            let mut state = self.lock();
+            self.judge_again(GATE);
+            self.record(&mut state);
+        }
+    }
+
+    /// Lets what is held back from these audiences pass, if it has this token. Returns what passed.
+    ///
+    /// # Errors
+    /// If nothing is held back there, or another content.
+    pub(crate) fn confirm(&self, whom: &Selection, token: &str) -> Result<Vec<Held>, NotConfirmed> {
+        let mut state = self.lock();
+        let confirmed = self.gate.confirm(whom, token)?;
+        self.judge_again("chancery confirm");
+        let still_held = self.gate.end_confirmation(&confirmed);
+        self.record(&mut state);
+        match still_held.is_empty() {
+            true => Ok(confirmed),
+            false => Err(NotConfirmed::Changed(Token::of_all(&still_held))),
+        }
+    }
+
+    fn judge_if_changed(&self, state: &mut ApplierState) {
+        if std::mem::take(&mut state.is_gate_changed) {
+            self.judge_again(GATE);
+        }
+    }
+
+    /// Has the gate judge again what it holds back, and shows what passes.
+    fn judge_again(&self, author: impl Into<Author>) {
+        if let Some(revision) = self.audiences.catalog().judge_again(author) {
+            self.audiences.follow(&revision);
+        }
     }
 
     /// Takes a changed `chancery.yaml`, as far as it can be used.
@@ -98,11 +146,12 @@ impl ChangeApplier {
                 state.config_fault = None;
                 match state.file.is_missing() {
                     true => warn!("chancery.yaml is gone; the defaults are in force"),
-                    false => info!("chancery.yaml changed; its groups are in force"),
+                    false => info!("chancery.yaml changed; its groups and its gate are in force"),
                 }
                 if !restart.is_empty() {
                     warn!(keys = restart.join(", "), "a restart brings these keys into force");
                 }
+                state.is_gate_changed |= self.gate.configure(&config.gate);
                 let grouping = Grouping::new(&config);
                 if grouping != *self.audiences.assignment() {
                     self.audiences.assign(grouping);
@@ -149,8 +198,9 @@ impl ChangeApplier {
         (state.faults, state.more_faults) = (faults, more);
     }
 
-    /// Records the present faults and warnings for the admin interface.
+    /// Records the present faults and warnings, and what is held back, for the admin interface.
     fn record(&self, state: &mut ApplierState) {
+        let (held, news) = (Arc::new(self.gate.held()), self.gate.take_news());
         let without_files = without_files(&self.audiences);
         for name in without_files.difference(&state.without_files) {
             warn!("group `{name}` has rules and no files below `groups/{name}`");
@@ -165,13 +215,19 @@ impl ChangeApplier {
             warnings,
             warning_count,
             everything_held_back: state.directory_fault.clone(),
+            held: Arc::clone(&held),
         });
+        // Whoever reads of it in the log finds it in `/config` and `/metrics`.
+        held::tell(&news, &held, &self.metrics);
     }
 
     fn lock(&self) -> MutexGuard<'_, ApplierState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// The author of what passes because of the settings.
+const GATE: &str = "gate";
 
 /// Logs that a load which was asked for has no news.
 fn log_unchanged(report: &LoadReport) {

@@ -1,0 +1,109 @@
+//! The `gate` table: which loads are held back until somebody confirms them.
+//!
+//! Not here: the judgement (`crate::gate`).
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::list;
+use super::pattern::Patterns;
+use super::units::SpanOrNever;
+
+/// The `gate` table. A change takes effect without a restart.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case", expecting = "a mapping")]
+pub(crate) struct GateConfig {
+    /// The consequence of a load that takes away much of what the nodes of an audience have.
+    /// Default: `enforce`.
+    pub(crate) loss: LossMode,
+    /// The share of the clusters, listeners, routes or endpoints of an audience, in percent, above which
+    /// their loss counts. Default: 50.
+    pub(crate) loss_percent: Percent,
+    /// Patterns for the names of endpoint sets that may scale to zero. Default: none.
+    #[serde(deserialize_with = "patterns")]
+    pub(crate) may_be_empty: Patterns,
+    /// The time after which a load passes that is held back, if its content is still the same. Default:
+    /// `never`.
+    pub(crate) pass_after: SpanOrNever,
+}
+
+/// The consequence of a loss.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LossMode {
+    /// The load is held back until somebody confirms it.
+    #[default]
+    Enforce,
+    /// The load goes live, and the log warns of it.
+    Warn,
+    /// Nothing is judged.
+    Off,
+}
+
+/// A number from 0 to 100.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(try_from = "u64", into = "u64")]
+pub(crate) struct Percent(pub(crate) u64);
+
+/// The error for a number that is no percentage.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no percentage; write a number from 0 to 100")]
+pub(crate) struct InvalidPercent(u64);
+
+impl TryFrom<u64> for Percent {
+    type Error = InvalidPercent;
+    fn try_from(number: u64) -> Result<Self, InvalidPercent> {
+        if number <= 100 { Ok(Self(number)) } else { Err(InvalidPercent(number)) }
+    }
+}
+
+impl From<Percent> for u64 {
+    fn from(percent: Percent) -> Self {
+        percent.0
+    }
+}
+
+impl Default for GateConfig {
+    fn default() -> Self {
+        Self {
+            loss: LossMode::default(),
+            loss_percent: Percent(50),
+            may_be_empty: Patterns::default(),
+            pass_after: SpanOrNever(None),
+        }
+    }
+}
+
+/// One pattern, or a list of them, which may be empty.
+fn patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Patterns, D::Error> {
+    list::texts::<D, String>(deserializer).map(Patterns::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use chancery_proto::syntax;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<GateConfig, String> {
+        syntax::from_yaml(text).map_err(|fault| fault.to_string())
+    }
+
+    #[test]
+    fn every_key_is_read_and_has_a_default() {
+        assert_eq!(read("{}"), Ok(GateConfig::default()));
+        let all = read("loss: warn\nloss-percent: 30\nmay-be-empty: [a, b-*]\npass-after: 1h30m\n")
+            .unwrap();
+        assert_eq!((all.loss, all.loss_percent), (LossMode::Warn, Percent(30)));
+        assert!(all.may_be_empty.matches("b-1") && !all.may_be_empty.matches("c"));
+        assert_eq!(all.pass_after, SpanOrNever(Some(std::time::Duration::from_secs(5400))));
+        assert!(read("may-be-empty: a\n").unwrap().may_be_empty.matches("a"));
+        assert!(read("may-be-empty: []\n").unwrap().may_be_empty.is_empty());
+    }
+
+    #[test]
+    fn a_slip_is_told() {
+        assert!(read("loss-percent: 101\n").unwrap_err().contains("from 0 to 100"));
+        assert!(read("loss: on\n").unwrap_err().contains("unknown value `on`"));
+        assert!(read("pass-after: 5\n").unwrap_err().contains("or `never`"));
+    }
+}
