@@ -8,6 +8,7 @@
 #![expect(clippy::print_stdout, reason = "what a program said is shown when its test fails")]
 
 mod envoy;
+mod gate;
 mod grpc;
 mod peers;
 mod quickstart;
