@@ -106,7 +106,9 @@ impl Catalog {
     ///
     /// With a gate, the views of base and of all groups are kept, asked for or not.
     pub fn gated(gate: impl Gate + 'static) -> Self {
-        Self(Arc::new(Shared { gate: Some(Box::new(gate)), ..Shared::default() }))
+        let inner = Inner { views: ViewCache::keeping_groups(), ..Inner::default() };
+        let (gate, inner) = (Some(Box::new(gate) as Box<dyn Gate>), Mutex::new(inner));
+        Self(Arc::new(Shared { gate, inner, ..Shared::default() }))
     }
 
     /// Takes over what a source says. Returns what that changed; `None` if it is nothing.
@@ -544,19 +546,17 @@ impl Inner {
 
     /// The audiences that the gate is asked for, parents first: of base, every group, and the nodes with
     /// an overlay that somebody asked for or from which it holds something, those that are affected.
-    /// The views of base and of groups stay, affected or not.
-    fn judged(&mut self, state: &CatalogState, affected: &Affected<'_>) -> BTreeSet<Audience> {
+    fn judged(&self, state: &CatalogState, affected: &Affected<'_>) -> BTreeSet<Audience> {
         let of_group = |name: &Arc<str>| Audience { group: Some(Arc::clone(name)), node: None };
         let held = self.history.newest().into_iter().flat_map(|newest| newest.held.iter());
-        let before = self.views.audiences().chain(held).filter(|it| self.history.has(it));
-        let mut judged: BTreeSet<Audience> = before.cloned().collect();
-        judged.extend(state.groups.keys().map(of_group));
-        judged.insert(Audience::default());
-        for audience in judged.iter().filter(|audience| audience.node.is_none()) {
-            self.views.ask(audience);
-        }
-        judged.retain(|audience| affected.contains(audience));
-        judged
+        let known = self.views.audiences().chain(held);
+        let known = known.filter(|it| affected.contains(it) && self.history.has(it));
+        let base = Some(Audience::default()).filter(|base| affected.contains(base));
+        let groups = affected.groups(state).map(of_group).filter(|audience| {
+            let is_there = |name| state.groups.contains_key(name);
+            audience.group.as_ref().is_some_and(is_there) || self.history.has(audience)
+        });
+        known.cloned().chain(groups).chain(base).collect()
     }
 
     /// Notes that somebody asks for an audience, and looks up what it sees.

@@ -182,6 +182,11 @@ fn the_gate_is_asked_for_those_whom_a_commit_concerns() {
         put(it, &node, "own", "1");
     }));
     assert_eq!(take(), [Audience::default(), of_group("g"), of_group("h")]);
+    catalog.commit(change(|it| it.add_layer(&group("short"))));
+    catalog.commit(change(|it| put(it, &group("short"), "s", "1")));
+    take();
+    catalog.commit(change(|it| it.remove_layer(&group("short"))));
+    assert_eq!(take(), [of_group("short")]);
     catalog.commit(change(|it| put(it, &group("g"), "b", "1")));
     assert_eq!(take(), [of_group("g")]);
     catalog.commit(change(|it| put(it, &node, "own", "2")));
