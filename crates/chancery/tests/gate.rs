@@ -227,7 +227,7 @@ fn with_warn_and_with_off_everything_goes_live() {
     server.log_has("goes live for nodes without an overlay: 10 of 100 clusters left");
     eventually(|| clusters_of(&server, "x") == 10);
     settings(&dir, "{loss: off}");
-    server.log_has("its gate are in force");
+    server.log_has("`gate.loss: off`");
     dir_write(&dir, "clusters.yaml", "[]\n");
     eventually(|| clusters_of(&server, "x") == 0);
     assert!(metric(&server, "chancery_held_passed_total{by=\"warn\"} 1"));

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chancery_core::percent;
+use chancery_core::printable::{PrintForm, printable};
 use http::header::{ALLOW, CONTENT_TYPE, FORWARDED, ORIGIN, VIA};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -120,6 +121,7 @@ impl Confirmations {
         match answered {
             Ok(document) => {
                 let text = serde_json::to_string_pretty(&document).unwrap_or_default();
+                let text = printable(&text, PrintForm::Json).into_owned();
                 body(StatusCode::OK, "application/json", text + "\n")
             }
             Err(refused) => refused.response(),

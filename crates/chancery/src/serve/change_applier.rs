@@ -14,6 +14,7 @@ use chancery_sources::{LoadReport, Scope, Warning};
 use tracing::{error, info, warn};
 
 use super::audiences::without_files;
+use super::gate;
 use super::grouping::Grouping;
 use super::held;
 use super::metrics::LoadMetrics;
@@ -151,7 +152,10 @@ impl ChangeApplier {
                 if !restart.is_empty() {
                     warn!(keys = restart.join(", "), "a restart brings these keys into force");
                 }
-                state.is_gate_changed |= self.gate.configure(&config.gate);
+                if self.gate.configure(&config.gate) {
+                    gate::say_mode(&config.gate);
+                    state.is_gate_changed = true;
+                }
                 let grouping = Grouping::new(&config);
                 if grouping != *self.audiences.assignment() {
                     self.audiences.assign(grouping);
