@@ -14,7 +14,7 @@
 //! the state is looked up: so each one is either answered with the newest state, or its audience is
 //! among those the commit finds changed. No change is missed between the two.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -22,10 +22,11 @@ use std::time::SystemTime;
 use chancery_core::Snapshot;
 
 use crate::audience::Audience;
-use crate::changes::{ChangeSet, Hold};
+use crate::changes::{Author, ChangeSet, Hold};
 use crate::content::LayerContent;
 use crate::entry::{Entry, Form, Key};
 use crate::external::External;
+use crate::gate::{Gate, Seen};
 use crate::history::History;
 use crate::layer::Layer;
 use crate::references::{Lacking, ReferenceState, References};
@@ -61,6 +62,7 @@ pub struct ListedEntry {
 
 #[derive(Default)]
 struct Shared {
+    gate: Option<Box<dyn Gate>>,
     /// Held by a commit, so that there is one at a time.
     writer: Mutex<()>,
     inner: Mutex<Inner>,
@@ -88,6 +90,9 @@ struct Question {
     before: Option<Arc<View>>,
 }
 
+/// The views that a commit has for the audiences that the gate was asked for, in the newest state.
+type Proposed = BTreeMap<Audience, Arc<View>>;
+
 /// The last view of base or of a group that a commit made, with its state and audience; the views
 /// that follow are built over it if it is their parent's.
 #[derive(Default)]
@@ -97,6 +102,15 @@ impl Catalog {
     /// A catalog in which nothing was committed.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A catalog in which nothing was committed, with a gate that every commit passes.
+    ///
+    /// With a gate, the views of base and of all groups are kept, asked for or not.
+    pub fn gated(gate: impl Gate + 'static) -> Self {
+        let inner = Inner { views: ViewCache::keeping_groups(), ..Inner::default() };
+        let (gate, inner) = (Some(Box::new(gate) as Box<dyn Gate>), Mutex::new(inner));
+        Self(Arc::new(Shared { gate, inner, ..Shared::default() }))
     }
 
     /// Takes over what a source says. Returns what that changed; `None` if it is nothing.
@@ -114,15 +128,26 @@ impl Catalog {
         let first = || before.is_none().then(|| (nothing.clone(), BTreeSet::new()));
         let (mut state, touched) = next.or_else(first)?;
         state.root = self.root(&state);
-        let layers = state.changed_since(before.as_deref(), &touched);
-        let (content, state) = (ContentHash(state.digest), Arc::new(state));
-        let (number, reassigned, asked) = self.lock().push(&state);
         let affected = Affected::of(before.as_deref(), &state, &touched);
-        let changed = self.refresh(asked, &affected, number);
-        let revision =
-            Arc::new(Revision { number, content, time, author, layers, changed, reassigned });
-        self.lock().revision = Some(Arc::clone(&revision));
-        Some(revision)
+        let proposed = self.judge(&mut state, &affected);
+        Some(self.take_over(state, before.as_deref(), &touched, &proposed, time, author))
+    }
+
+    /// Has the gate judge again what it holds, and what it let pass. Returns what that changed; `None`
+    /// if it is nothing.
+    ///
+    /// Like [`commit`](Self::commit), it may block.
+    pub fn judge_again(&self, author: impl Into<Author>) -> Option<Arc<Revision>> {
+        let _one_at_a_time = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.lock().history.newest().cloned()?;
+        let mut state = CatalogState::clone(&before);
+        let nothing = BTreeSet::new();
+        let proposed = self.judge(&mut state, &Affected::of(Some(&before), &before, &nothing));
+        if state.held == before.held {
+            return None;
+        }
+        let time = SystemTime::now();
+        Some(self.take_over(state, Some(&before), &nothing, &proposed, time, author.into()))
     }
 
     /// The last revision, if anything was committed.
@@ -171,10 +196,9 @@ impl Catalog {
         seen
     }
 
-    /// The groups with an overlay.
+    /// The groups with an overlay, those included whose overlay is gone while the gate holds that.
     pub fn groups(&self) -> OverlayNames {
-        let inner = self.lock();
-        inner.history.newest().map(|state| OverlayNames(state.groups.clone())).unwrap_or_default()
+        self.lock().history.groups()
     }
 
     /// The nodes with an overlay, by their ids.
@@ -217,6 +241,12 @@ impl Catalog {
             Hold::UnlistedGroups | Hold::UnlistedNodes => None,
         });
         held.collect()
+    }
+
+    /// The audiences that the gate holds, sorted. The nodes of a group are held with it.
+    pub fn held_audiences(&self) -> Vec<Audience> {
+        let inner = self.lock();
+        inner.history.newest().map(|it| it.held.iter().cloned().collect()).unwrap_or_default()
     }
 
     /// All resources that stand at their origin, by layer: of a layer that is held back, what is
@@ -274,6 +304,77 @@ impl Catalog {
                 Some((layer, content))
             })
             .collect()
+    }
+
+    /// Asks the gate for each audience that may see something else, and notes in the state which of them
+    /// it holds. Returns the views that it was shown.
+    fn judge(&self, state: &mut CatalogState, affected: &Affected<'_>) -> Proposed {
+        let mut proposed = Proposed::new();
+        state.held.clear();
+        let Some(gate) = &self.0.gate else { return proposed };
+        let judged = self.lock().judged(state, affected);
+        for audience in judged {
+            if !state.serves(&audience) {
+                continue;
+            }
+            let before = self.in_force(&audience);
+            let after = self.propose(state, &audience, before.as_ref(), &proposed);
+            let is_same = before.as_ref().is_some_and(|before| before.shows_same(&after));
+            let before = before.as_ref().map(Seen::new);
+            if !is_same && !gate.lets_pass(&audience, before.as_ref(), &Seen::new(&after)) {
+                state.held.insert(audience.clone());
+            }
+            proposed.insert(audience, after);
+        }
+        gate.judged(&mut state.held.iter());
+        proposed
+    }
+
+    /// The view that the nodes of an audience have now, be it that of another audience.
+    ///
+    /// A node is not asked for by that: its view goes when nobody holds it any more.
+    fn in_force(&self, audience: &Audience) -> Option<Arc<View>> {
+        let now = self.audience(audience.group.as_deref(), audience.node.as_deref());
+        let made = self.lock().views.get(&now).filter(|_| now.node.is_some());
+        made.or_else(|| self.view(&now).0)
+    }
+
+    /// The view that a state has for an audience, whose nodes see `before`.
+    fn propose(
+        &self,
+        state: &CatalogState,
+        audience: &Audience,
+        before: Option<&Arc<View>>,
+        proposed: &Proposed,
+    ) -> Arc<View> {
+        match audience.parent().and_then(|parent| proposed.get(&parent)) {
+            Some(parent) => {
+                let own = state.content(&audience.strongest()).cloned();
+                make_over(audience, own, Arc::clone(parent), before)
+            }
+            None => self.make(state, audience, before.cloned()),
+        }
+    }
+
+    /// Makes a state the newest one, and brings the views along that somebody asked for.
+    fn take_over(
+        &self,
+        state: CatalogState,
+        before: Option<&CatalogState>,
+        touched: &BTreeSet<Layer>,
+        proposed: &Proposed,
+        time: SystemTime,
+        author: Author,
+    ) -> Arc<Revision> {
+        let layers = state.changed_since(before, touched);
+        let (content, state) = (ContentHash(state.digest), Arc::new(state));
+        let (number, reassigned, asked) = self.lock().push(&state);
+        let affected = Affected::of(before, &state, touched);
+        let changed = self.refresh(asked, &affected, proposed, number);
+        let revision =
+            Arc::new(Revision { number, content, time, author, layers, changed, reassigned });
+        self.lock().revision = Some(Arc::clone(&revision));
+        revision
     }
 
     /// The view of an audience, and the number of the revision that it was looked up in.
@@ -342,6 +443,7 @@ impl Catalog {
         &self,
         asked: Vec<AskedView>,
         affected: &Affected<'_>,
+        proposed: &Proposed,
         number: u64,
     ) -> Vec<Audience> {
         let history = self.lock().history.clone();
@@ -349,7 +451,11 @@ impl Catalog {
         let mut made = Vec::new();
         for asked in asked.into_iter().filter(|asked| affected.contains(&asked.audience)) {
             let Some(state) = history.serving(&asked.audience) else { continue };
-            let view = self.remake(state, &asked, affected, &mut last);
+            let is_newest = history.newest().is_some_and(|newest| Arc::ptr_eq(newest, state));
+            let view = match proposed.get(&asked.audience).filter(|_| is_newest) {
+                Some(view) => Arc::clone(view),
+                None => self.remake(state, &asked, affected, &mut last),
+            };
             made.push((asked, view));
         }
         let mut changed = Vec::new();
@@ -445,6 +551,21 @@ impl Inner {
         let are_same = reassigned.is_nobody();
         let asked = self.views.sweep(|audience| are_same || self.history.has(audience));
         (self.number, reassigned, asked)
+    }
+
+    /// The audiences that the gate is asked for, parents first: of base, every group, and the nodes with
+    /// an overlay that somebody asked for or from which it holds something, those that are affected.
+    fn judged(&self, state: &CatalogState, affected: &Affected<'_>) -> BTreeSet<Audience> {
+        let of_group = |name: &Arc<str>| Audience { group: Some(Arc::clone(name)), node: None };
+        let held = self.history.newest().into_iter().flat_map(|newest| newest.held.iter());
+        let known = self.views.audiences().chain(held);
+        let known = known.filter(|it| affected.contains(it) && self.history.has(it));
+        let base = Some(Audience::default()).filter(|base| affected.contains(base));
+        let groups = affected.groups(state).map(of_group).filter(|audience| {
+            let is_there = |name| state.groups.contains_key(name);
+            audience.group.as_ref().is_some_and(is_there) || self.history.has(audience)
+        });
+        known.cloned().chain(groups).chain(base).collect()
     }
 
     /// Notes that somebody asks for an audience, and looks up what it sees.

@@ -10,7 +10,7 @@ use crate::changes::Hold;
 use crate::content::LayerContent;
 use crate::layer::Layer;
 use crate::revision::Reassigned;
-use crate::state::{CatalogState, LayerState, Overlays};
+use crate::state::{CatalogState, LayerState, OverlayNames, Overlays};
 use crate::view::View;
 
 /// The states that somebody still depends on, newest first.
@@ -22,7 +22,11 @@ impl History {
     /// held back, an older one was held back too. Returns the nodes that may belong elsewhere now.
     pub(crate) fn push(&mut self, state: Arc<CatalogState>) -> Reassigned {
         let before = self.clone();
-        self.0.retain(|older| !state.holds.iter().all(|hold| older.holds.contains(hold)));
+        let is_needed = |older: &Arc<CatalogState>| {
+            let held_too = state.holds.iter().all(|hold| older.holds.contains(hold));
+            !held_too || state.held.iter().any(|audience| !older.held.contains(audience))
+        };
+        self.0.retain(is_needed);
         self.0.insert(0, state);
         self.0.truncate(MAX_STATES);
         self.reassigned_since(&before)
@@ -64,6 +68,21 @@ impl History {
             listed.or_else(|| unlisted(&Hold::UnlistedNodes).then(|| id.into()))
         });
         Audience { group, node }
+    }
+
+    /// The groups with an overlay in the newest state, and those that the gate holds in another one.
+    pub(crate) fn groups(&self) -> OverlayNames {
+        let Some(newest) = self.newest() else { return OverlayNames::default() };
+        let mut groups = newest.groups.clone();
+        for name in newest.held.iter().filter_map(|audience| audience.group.as_ref()) {
+            let found = || self.0.iter().find_map(|state| state.groups.get(name).cloned());
+            if !groups.contains_key(name)
+                && let Some(overlay) = found()
+            {
+                groups.insert(Arc::clone(name), overlay);
+            }
+        }
+        OverlayNames(groups)
     }
 
     /// Returns true if a node can belong to the audience.

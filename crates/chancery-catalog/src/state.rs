@@ -23,6 +23,8 @@ pub(crate) struct CatalogState {
     pub(crate) groups: Overlays,
     pub(crate) nodes: Overlays,
     pub(crate) holds: OrdSet<Hold>,
+    /// The audiences that the gate holds. It decides anew for each state.
+    pub(crate) held: OrdSet<Audience>,
     /// The sum of the digests of all layers.
     pub(crate) digest: u128,
     /// The view of base alone, which all others grow from; `None` while base is held back.
@@ -132,7 +134,15 @@ impl CatalogState {
     /// Returns true if nothing holds the audience back.
     pub(crate) fn serves(&self, audience: &Audience) -> bool {
         let is_held = |layer| matches!(self.layer(&layer), LayerState::Held);
-        self.holds.is_empty() || !audience.layers().any(is_held)
+        let is_free = self.holds.is_empty() || !audience.layers().any(is_held);
+        is_free && !self.is_held_by_gate(audience)
+    }
+
+    /// Returns true if the gate holds the audience, or that of its group. What it holds from nodes
+    /// without a group says nothing of groups.
+    fn is_held_by_gate(&self, audience: &Audience) -> bool {
+        let of_group = || Audience { node: None, ..audience.clone() };
+        !self.held.is_empty() && (self.held.contains(audience) || self.held.contains(&of_group()))
     }
 
     fn is_held(&self, layer: &Layer) -> bool {

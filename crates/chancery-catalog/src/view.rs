@@ -151,6 +151,11 @@ impl View {
         is_same(&self.own, own) && self.parent.as_ref().is_some_and(|it| Arc::ptr_eq(it, parent))
     }
 
+    /// Returns true if nobody could tell this from another view: neither content nor references differ.
+    pub(crate) fn shows_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.snapshot, &other.snapshot) && Arc::ptr_eq(&self.dangling, &other.dangling)
+    }
+
     /// The content of the strongest layer.
     pub(crate) fn own(&self) -> &Slot {
         &self.own

@@ -17,6 +17,8 @@ pub(crate) struct ViewCache {
     views: BTreeMap<Audience, CachedView>,
     /// The number of views at which those are looked for that nobody holds.
     room: usize,
+    /// True if the views of base and of groups stay, though nobody needs them.
+    keeps_groups: bool,
 }
 
 /// The view of an audience that somebody asked for.
@@ -46,6 +48,11 @@ pub(crate) struct Affected<'a> {
 }
 
 impl ViewCache {
+    /// A cache in which the views of base and of groups stay.
+    pub(crate) fn keeping_groups() -> Self {
+        Self { keeps_groups: true, ..Self::default() }
+    }
+
     /// Notes that somebody asks for an audience. Returns its view so far.
     pub(crate) fn ask(&mut self, audience: &Audience) -> Option<Arc<View>> {
         if let Some(cached) = self.views.get_mut(audience) {
@@ -64,7 +71,9 @@ impl ViewCache {
         if self.views.len() < self.room.max(UNHELD) {
             return;
         }
-        self.forget(|_, cached| !cached.is_held());
+        let keeps_groups = self.keeps_groups;
+        let is_kept = |audience: &Audience| keeps_groups && audience.node.is_none();
+        self.forget(|audience, cached| !cached.is_held() && !is_kept(audience));
         self.room = self.views.len() * 2;
     }
 
@@ -150,7 +159,12 @@ impl ViewCache {
     /// Forgets the views that nobody needs, and those of audiences that nobody can belong to.
     /// Returns what is left, parents first.
     pub(crate) fn sweep(&mut self, is_possible: impl Fn(&Audience) -> bool) -> Vec<AskedView> {
-        self.forget(|audience, cached| !cached.is_needed() || !is_possible(audience));
+        let keeps_groups = self.keeps_groups;
+        let is_kept = |audience: &Audience| keeps_groups && audience.node.is_none();
+        self.forget(|audience, cached| {
+            let is_needed = cached.is_needed() || is_kept(audience);
+            !is_needed || !is_possible(audience)
+        });
         let left = self.views.iter();
         let asked = left.map(|(audience, cached)| AskedView {
             audience: audience.clone(),
@@ -225,13 +239,26 @@ impl<'a> Affected<'a> {
         now: &CatalogState,
         layers: &'a BTreeSet<Layer>,
     ) -> Self {
-        let held = |state: &CatalogState| !state.holds.is_empty();
+        let held = |state: &CatalogState| !(state.holds.is_empty() && state.held.is_empty());
         Self { layers, held: before.is_none_or(held) || held(now) }
     }
 
     /// Returns true if the audience may see something else.
     pub(crate) fn contains(&self, audience: &Audience) -> bool {
         self.has(&Layer::Base) || audience.layers().any(|layer| self.has(&layer))
+    }
+
+    /// The groups that may see something else, those included whose layer is gone.
+    pub(crate) fn groups<'s>(
+        &'s self,
+        now: &'s CatalogState,
+    ) -> impl Iterator<Item = &'s Arc<str>> {
+        let touched = self.layers.iter().filter_map(|layer| match layer {
+            Layer::Group(name) => Some(name),
+            Layer::Base | Layer::Node(_) => None,
+        });
+        let all = self.has(&Layer::Base).then(|| now.groups.keys());
+        all.into_iter().flatten().chain(touched)
     }
 
     /// Returns true if the layer may be another.

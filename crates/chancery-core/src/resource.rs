@@ -54,6 +54,9 @@ pub struct Facts {
     /// True if a field holds a secret, whatever the type (S-137): strangers are not sent the
     /// resource.
     pub sensitive: bool,
+    /// The number of endpoints in a load assignment or a cluster, or of routes in a route
+    /// configuration, a virtual host or a listener. It says how much a client loses with the resource.
+    pub parts: u32,
 }
 
 /// A reference from one resource to another.

@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use crate::bench::Bench;
 use crate::check::CheckArgs;
 use crate::config::ServeFlags;
+use crate::confirm::ConfirmArgs;
 use crate::get::GetArgs;
 use crate::watch::WatchArgs;
 
@@ -26,6 +27,7 @@ pub(crate) enum Command {
     Check(Box<CheckArgs>),
     Get(Box<GetArgs>),
     Watch(Box<WatchArgs>),
+    Confirm(Box<ConfirmArgs>),
     Bench(Box<Bench>),
 }
 

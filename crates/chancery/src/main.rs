@@ -9,9 +9,11 @@ mod bench;
 mod check;
 mod cli;
 mod config;
+mod confirm;
 mod counts_by_file;
 mod exit;
 mod finding;
+mod gate;
 mod get;
 mod logging;
 mod misuse;
@@ -60,6 +62,7 @@ fn run() -> Result<(), Failure> {
         Command::Check(flags) => check::run(&flags),
         Command::Get(flags) => get::run(&flags),
         Command::Watch(flags) => watch::run(&flags),
+        Command::Confirm(flags) => confirm::run(&flags),
         Command::Bench(flags) => bench::run(&flags),
     };
     ended.map_err(|failure| failure.with_usage(|| misuse::called(&Cli::command(), &words)))

@@ -48,7 +48,11 @@ fn a_file_that_is_cut_to_nothing_keeps_its_resources() {
         config["fault_count"] == 1 && config["held_back"][0] == "base"
     });
     dir_write(&dir, "a.yaml", "[]\n");
-    eventually(|| !server.clusters("n").contains("\"a\""));
+    server.log_has("0 of 1 resource of type `cds` left");
+    let admin = format!("127.0.0.1:{}", server.admin);
+    let confirmed = finished(&mut chancery(&["confirm", "--all", "--admin", &admin]));
+    assert!(confirmed.status.success(), "{confirmed:?}");
+    assert!(!server.clusters("n").contains("\"a\""));
     server.log_has("all faults are repaired");
     // A server that is started with it does not know that there ever was something.
     dir_write(&dir, "a.yaml", "");

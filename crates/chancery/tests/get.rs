@@ -17,6 +17,9 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+/// A server with this serves what Envoy would reject.
+const UNCHECKED: &str = "gate: {messages: off}\n";
+
 #[test]
 fn rest_servers_and_files_are_asked_too() {
     let site = Site::new(&[("a", 1), ("b", 2)]);
@@ -202,7 +205,7 @@ fn secrets_are_left_out_unless_they_are_asked_for() {
     let secret = format!(
         "\"@type\": {SECRET}\nname: s\ntls_certificate:\n  private_key: {{inline_string: hush}}\n"
     );
-    let dir = directory(&[("s.yaml", &secret)]);
+    let dir = directory(&[("s.yaml", &secret), ("chancery.yaml", UNCHECKED)]);
     let site = Site { server: Server::start(&dir, &[]), dir };
     for format in ["yaml", "json", "text"] {
         let text = out(&site.get(&["sds", "s", "-o", format]));
@@ -267,6 +270,7 @@ fn a_bootstrap_names_servers_authorities_and_targets() {
     let dir = directory(&[
         ("l.yaml", &format!("\"@type\": {listener}\nname: {name}\n")),
         ("c.yaml", &cluster(kept, 1)),
+        ("chancery.yaml", UNCHECKED),
     ]);
     let theirs = Site { server: Server::start(&dir, &[]), dir };
     let server = |site: &Site| json!([{"server_uri": site.address(), "channel_creds": [{"type": "insecure"}]}]);

@@ -38,6 +38,8 @@ pub struct ResourceSet {
     content: Content,
     /// The sum of what each resource adds to the version of the type.
     digest: u128,
+    /// The sum of the parts of all resources.
+    parts: u64,
     /// The version that a library user stated.
     explicit: Option<Arc<str>>,
     pending: Pending,
@@ -138,6 +140,11 @@ impl ResourceSet {
         self.len() == 0
     }
 
+    /// The number of endpoints or routes in all resources ([`Facts::parts`](crate::Facts::parts)).
+    pub fn parts(&self) -> u64 {
+        self.parts
+    }
+
     /// The version of the type: a commutative combination of the names and versions of its
     /// resources (S-031), or the text that a library user stated.
     pub fn version(&self) -> Version {
@@ -228,8 +235,9 @@ impl ResourceSet {
             && over.overlay.changes().len() <= to.len() / WORTH_SHARING
             && [self, from, to].iter().all(|set| set.has_resources_only());
         let over = fits.then(|| over.moved(to)).flatten()?;
-        let digest = over.digest();
-        Some(Arc::new(Self { content: Content::Overlaid(over), digest, ..Self::default() }))
+        let (digest, parts) = (over.digest(), over.parts());
+        let content = Content::Overlaid(over);
+        Some(Arc::new(Self { content, digest, parts, ..Self::default() }))
     }
 
     /// Returns true if there is neither a stated version nor a pending name.
@@ -270,25 +278,25 @@ impl ResourceSet {
     /// Adds a resource, or replaces the one of that name. An edit forgets the version that was stated,
     /// so the caller looks first whether the set [`holds`](Self::holds) the resource.
     pub(crate) fn insert(&mut self, resource: Arc<Resource>) {
-        self.edit(|plain, digest| {
-            *digest = digest.wrapping_add(resource.share_of_type_version());
+        self.edit(|plain, sums| {
+            sums.add(&resource);
             if let Some(old) = plain.insert(resource) {
-                *digest = digest.wrapping_sub(old.share_of_type_version());
+                sums.take_out(&old);
             }
         });
     }
 
     /// Removes the resource of that name, if there is one.
     pub(crate) fn remove(&mut self, name: &ResourceName) {
-        self.edit(|plain, digest| {
+        self.edit(|plain, sums| {
             if let Some(old) = plain.remove(name) {
-                *digest = digest.wrapping_sub(old.share_of_type_version());
+                sums.take_out(&old);
             }
         });
     }
 
-    /// Edits the resources and the digest.
-    fn edit(&mut self, edit: impl FnOnce(&mut PlainContent, &mut u128)) {
+    /// Edits the resources and the sums over them.
+    fn edit(&mut self, edit: impl FnOnce(&mut PlainContent, &mut Sums)) {
         self.explicit = None;
         // A set that nobody shares is edited where it is, and may have been shared before.
         self.memo = Memo::default();
@@ -296,7 +304,9 @@ impl ResourceSet {
             Content::Plain(plain) => plain,
             Content::Overlaid(over) => over.to_plain(),
         };
-        edit(&mut plain, &mut self.digest);
+        let mut sums = Sums { digest: self.digest, parts: self.parts };
+        edit(&mut plain, &mut sums);
+        Sums { digest: self.digest, parts: self.parts } = sums;
         self.content = Content::Plain(plain);
     }
 
@@ -318,6 +328,25 @@ impl ResourceSet {
     /// Returns true if another set has the same resources.
     pub(crate) fn has_same_resources(&self, other: &Self) -> bool {
         self.len() == other.len() && self.diff(other).next().is_none()
+    }
+}
+
+/// The sums over the resources of a set.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    digest: u128,
+    parts: u64,
+}
+
+impl Sums {
+    fn add(&mut self, resource: &Resource) {
+        self.digest = self.digest.wrapping_add(resource.share_of_type_version());
+        self.parts = self.parts.wrapping_add(u64::from(resource.facts().parts));
+    }
+
+    fn take_out(&mut self, resource: &Resource) {
+        self.digest = self.digest.wrapping_sub(resource.share_of_type_version());
+        self.parts = self.parts.wrapping_sub(u64::from(resource.facts().parts));
     }
 }
 

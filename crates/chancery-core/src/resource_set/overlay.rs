@@ -44,6 +44,8 @@ pub(super) struct Overlay {
     patterns: Box<[Pattern]>,
     /// The digest of the changes, to be added to that of the set below.
     digest: u128,
+    /// The parts of the changed resources without those that they replace, to be added likewise.
+    parts: u64,
     /// The number of resources that are added and not replaced.
     added: usize,
     /// The number of resources that are removed.
@@ -99,6 +101,11 @@ impl OverlaidContent {
     /// The digest of all resources.
     pub(super) fn digest(&self) -> u128 {
         self.below.digest.wrapping_add(self.overlay.digest)
+    }
+
+    /// The parts of all resources.
+    pub(super) fn parts(&self) -> u64 {
+        self.below.parts.wrapping_add(self.overlay.parts)
     }
 
     /// The resource of that name.
@@ -178,6 +185,12 @@ impl Overlay {
         let digest = changes.iter().fold(0_u128, |sum, change| {
             sum.wrapping_add(share(&change.new)).wrapping_sub(share(&change.old))
         });
+        let parts =
+            |resource: &Option<Arc<Resource>>| resource.as_ref().map_or(0, |it| it.facts().parts);
+        let parts = changes.iter().fold(0_u64, |sum, change| {
+            let (new, old) = (parts(&change.new), parts(&change.old));
+            sum.wrapping_add(u64::from(new)).wrapping_sub(u64::from(old))
+        });
         let added = changes.iter().filter(|it| it.old.is_none() && it.new.is_some()).count();
         let removed = changes.iter().filter(|it| it.old.is_some() && it.new.is_none()).count();
         let resources = changes.iter().filter_map(|change| change.new.as_ref());
@@ -189,7 +202,7 @@ impl Overlay {
         let (keys, patterns) = (keys.into(), patterns.into_iter().collect());
         let changes = changes.into_iter();
         let changes = changes.map(|it| OverlayChange { name: it.name, resource: it.new }).collect();
-        Self { changes, keys, patterns, digest, added, removed, sensitive }
+        Self { changes, keys, patterns, digest, parts, added, removed, sensitive }
     }
 
     /// The names that differ, in order.

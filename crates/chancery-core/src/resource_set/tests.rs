@@ -251,7 +251,8 @@ fn edit(snapshot: &mut Snapshot, edits: &[Edit]) {
         let hosts = alias.iter().flat_map(hosts).collect();
         let ttl = expires.then(|| Duration::from_secs(u64::from(*body) + 1));
         let made = resource(NAMES[*at], &body.to_string()).with_aliases(aliases).with_ttl(ttl);
-        let facts = Facts { hosts, sensitive: *sensitive, ..Facts::default() };
+        let parts = u32::from(*body);
+        let facts = Facts { hosts, sensitive: *sensitive, parts, ..Facts::default() };
         snapshot.insert(&cds(), made.with_facts(facts));
     }
 }
@@ -271,7 +272,9 @@ fn over(plain: &Snapshot, below: &Snapshot) -> Snapshot {
 /// All that can be read of a set.
 fn everything(set: &ResourceSet) -> String {
     use std::fmt::Write;
-    let mut text = format!("{:?} {} {}\n", set.version(), set.len(), set.is_empty());
+    let sums = (set.version(), set.parts());
+    assert_eq!(sums.1, set.iter().map(|it| u64::from(it.facts().parts)).sum());
+    let mut text = format!("{sums:?} {} {}\n", set.len(), set.is_empty());
     let mut timed: Vec<_> = set.timed().map(|it| it.name().to_string()).collect();
     timed.sort();
     let glob = "xdstp://x/T/v/*".parse().unwrap();

@@ -35,9 +35,11 @@ pub(crate) fn facts(type_url: &TypeUrl, message: &DynamicMessage) -> Facts {
         found.insert(link);
     };
     let mut links = Links::new(type_url, &mut add);
-    let mut is_sensitive = false;
+    let (mut is_sensitive, mut parts) = (false, 0_u32);
+    let part = parts_of(type_url.api());
     walk(message, &mut |path, message| {
         references_of(path, message, &mut links);
+        parts = parts.saturating_add(u32::from(part.contains(&message.descriptor().full_name())));
         is_sensitive = is_sensitive || sensitive::withheld_by_meaning(message).is_some();
     });
     Facts {
@@ -46,6 +48,7 @@ pub(crate) fn facts(type_url: &TypeUrl, message: &DynamicMessage) -> Facts {
         vhds: if type_url.api() == Api::Rds { vhds(message) } else { None },
         reports_to_server: is_own_server(message_in(message, LOAD_SERVER)),
         sensitive: is_sensitive,
+        parts,
     }
 }
 
@@ -83,6 +86,23 @@ pub(crate) fn places_of(
     });
     places
 }
+/// The messages whose number says how much a client loses with a resource of this API. A locality
+/// whose endpoints come from elsewhere counts as one of them.
+fn parts_of(api: Api) -> &'static [&'static str] {
+    match api {
+        Api::Cds | Api::Eds => &ENDPOINTS,
+        Api::Lds | Api::Rds | Api::Vhds => &ROUTES,
+        _ => &[],
+    }
+}
+
+const ENDPOINTS: [&str; 3] = [
+    "envoy.config.endpoint.v3.LbEndpoint",
+    "envoy.config.endpoint.v3.LedsClusterLocalityConfig",
+    "envoy.api.v2.endpoint.LbEndpoint",
+];
+
+const ROUTES: [&str; 2] = ["envoy.config.route.v3.Route", "envoy.api.v2.route.Route"];
 
 /// The reader of the facts that the client's machine needs about bodies of one type. These are
 /// fewer than the server's, so bodies are neither walked nor decoded as a whole.

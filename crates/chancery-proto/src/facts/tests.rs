@@ -344,3 +344,26 @@ fn a_cluster_may_report_to_the_server_that_gave_it() {
     let unknown = ClientFacts::new(None);
     assert_eq!(unknown.of(b"\xff"), Facts::default());
 }
+
+#[test]
+fn endpoints_and_routes_are_counted_wherever_they_stand() {
+    let endpoint = serde_json::json!({"endpoint": {}});
+    let assignment = serde_json::json!({"clusterName": "a", "endpoints": [
+        {"lbEndpoints": [endpoint, endpoint]},
+        {"lbEndpoints": [endpoint]},
+        {"ledsClusterLocalityConfig": {"ledsCollectionName": "xdstp://a/b/c/*"}}]});
+    let load_assignment = "envoy.config.endpoint.v3.ClusterLoadAssignment";
+    assert_eq!(facts_of(load_assignment, &assignment).parts, 4);
+    let cluster = serde_json::json!({"name": "a", "loadAssignment": assignment});
+    assert_eq!(facts_of(CLUSTER, &cluster).parts, 4);
+    let route = serde_json::json!({"match": {"prefix": "/"}, "route": {"cluster": "a"}});
+    let host = serde_json::json!({"name": "v", "domains": ["*"], "routes": [route, route]});
+    let routes = serde_json::json!({"name": "r", "virtualHosts": [host, host]});
+    assert_eq!(facts_of(ROUTES, &routes).parts, 4);
+    let manager = serde_json::json!({"@type": HCM, "routeConfig": routes});
+    let listener = serde_json::json!({"name": "l", "filterChains":
+        [{"filters": [{"name": "f", "typedConfig": manager}]}]});
+    assert_eq!(facts_of(LISTENER, &listener).parts, 4);
+    let scope = serde_json::json!({"name": "s", "routeConfigurationName": "r"});
+    assert_eq!(facts_of("envoy.config.route.v3.ScopedRouteConfiguration", &scope).parts, 0);
+}

@@ -106,6 +106,11 @@ impl<A: Assign> Audiences<A> {
         self.0.store.reassign();
     }
 
+    /// The audiences that streams belong to at the moment. Polls over REST do not count.
+    pub fn watched(&self) -> Vec<Audience> {
+        self.0.store.watched().iter().filter_map(audience_of).collect()
+    }
+
     /// Commits a change to the catalog, and follows it. Returns what it changed; `None` if it is
     /// nothing.
     pub fn commit(&self, changes: ChangeSet) -> Option<Arc<Revision>> {

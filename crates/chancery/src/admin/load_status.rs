@@ -14,9 +14,11 @@ use chancery_sources::Warning;
 use hyper::body::Bytes;
 use serde::{Serialize, Serializer};
 
+use super::confirm::MOST_ROWS;
 use super::shared_document::{BuildFailed, SharedDocument, Stamp};
 use crate::counts_by_file::CountsByFile;
 use crate::finding::Finding;
+use crate::gate::{Held, HeldRow};
 
 /// The resources of the directory, and its faults and warnings, as an operator may see them.
 pub(crate) struct LoadStatus {
@@ -38,6 +40,8 @@ pub(crate) struct LoadFindings {
     pub(crate) warning_count: usize,
     /// The reason why every layer is held back, if they all are.
     pub(crate) everything_held_back: Option<String>,
+    /// The changes that wait for a confirmation, by audience.
+    pub(crate) held: Arc<Vec<Held>>,
 }
 
 #[derive(Clone, Default)]
@@ -65,6 +69,9 @@ struct StatusDocument<'c> {
     /// The reason why every layer is held back, if they all are.
     #[serde(skip_serializing_if = "Option::is_none")]
     everything_held_back: Option<&'c str>,
+    /// The number of audiences from which something is held back until it is confirmed.
+    held_count: usize,
+    held: Vec<HeldRow>,
     resources: ResourceRows<'c>,
 }
 
@@ -153,6 +160,11 @@ impl LoadStatus {
         lock(&self.last).findings.fault_count()
     }
 
+    /// The changes that wait for a confirmation, by audience.
+    pub(crate) fn held(&self) -> Arc<Vec<Held>> {
+        Arc::clone(&lock(&self.last).findings.held)
+    }
+
     /// The whole status, as JSON. It is built on another thread, and again only when something has
     /// changed.
     ///
@@ -192,7 +204,7 @@ fn stamp(catalog: &Catalog, last: &LastLoad) -> Stamp {
 
 fn text(catalog: &Catalog, last: LastLoad) -> String {
     let LastLoad { at, findings, .. } = last;
-    let LoadFindings { faults, more_faults, warnings, warning_count, everything_held_back } =
+    let LoadFindings { faults, more_faults, warnings, warning_count, everything_held_back, held } =
         &*findings;
     let named = more_faults.files().take(MOST_FILES);
     let named = named.map(|(file, faults)| MoreFaults { file: file.to_owned(), faults });
@@ -206,6 +218,8 @@ fn text(catalog: &Catalog, last: LastLoad) -> String {
         warnings: warnings.iter().map(WarningRow::from).collect(),
         held_back: held_back(catalog, everything_held_back.is_some()),
         everything_held_back: everything_held_back.as_deref(),
+        held_count: held.len(),
+        held: held.iter().take(MOST_ROWS).map(Held::row).collect(),
         resources: ResourceRows(catalog),
     };
     let mut text = serde_json::to_string_pretty(&shown).unwrap_or_default();

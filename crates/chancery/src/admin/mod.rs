@@ -1,9 +1,10 @@
 //! The admin interface: readiness, the loaded resources with their faults, and metrics.
 //!
-//! It is a small HTTP/1.1 server of its own, for operators and their tools. It is read only and has
-//! no login, so it listens on loopback by default. It shows names, places and versions of resources
+//! It is a small HTTP/1.1 server of its own, for operators and their tools. It has no login, so it
+//! listens on loopback by default, and is read only but for `confirm`, which is for loopback alone. It shows names, places and versions of resources
 //! and never a body (S-138).
 
+mod confirm;
 mod hosts;
 mod load_status;
 mod metrics_page;
@@ -11,16 +12,22 @@ mod readiness;
 mod serve;
 mod shared_document;
 
+use std::net::IpAddr;
+
+use chancery_core::printable::Printable;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
-use hyper::body::Bytes;
+use hyper::body::{Body, Bytes};
 
+pub(crate) use confirm::{Confirmation, Confirmations, HeldDocument};
 pub(crate) use hosts::AdminHosts;
 pub(crate) use load_status::{LoadFindings, LoadStatus};
 pub(crate) use metrics_page::MetricsPage;
 pub(crate) use readiness::{Readiness, ReadinessState};
 pub(crate) use serve::{MAX_CONNECTIONS, start};
+
+use crate::gate::Held;
 
 /// The data that the admin interface shows.
 pub(crate) struct Admin {
@@ -32,10 +39,21 @@ pub(crate) struct Admin {
     pub(crate) metrics: MetricsPage,
     /// The names under which it may be asked.
     pub(crate) hosts: AdminHosts,
+    /// The confirmations of what is held back.
+    pub(crate) confirmations: Confirmations,
 }
 
-/// The answer to one request.
-async fn answer(admin: &Admin, request: Request<()>) -> Response<Full<Bytes>> {
+/// The answer to one request of this peer.
+async fn answer<B>(admin: &Admin, peer: IpAddr, request: Request<B>) -> Response<Full<Bytes>>
+where
+    B: Body<Data: Send, Error: std::error::Error + Send + Sync + 'static>,
+{
+    if request.uri().path() == CONFIRM {
+        return match admin.hosts.check(&request) {
+            Ok(()) => uncached(admin.confirmations.answer(peer, request).await),
+            Err(foreign) => text(StatusCode::FORBIDDEN, format!("{foreign}\n")),
+        };
+    }
     let head = request.method() == Method::HEAD;
     if request.method() != Method::GET && !head {
         let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
@@ -45,14 +63,17 @@ async fn answer(admin: &Admin, request: Request<()>) -> Response<Full<Bytes>> {
     if let Err(foreign) = admin.hosts.check(&request) {
         return text(StatusCode::FORBIDDEN, format!("{foreign}\n"));
     }
-    let mut response = match request.uri().path() {
+    uncached(match request.uri().path() {
         "/" => text(StatusCode::OK, INDEX),
         "/healthz" => text(StatusCode::OK, "ok\n"),
         "/ready" => ready(admin),
         "/config" => config(admin).await,
         "/metrics" => metrics(&admin.metrics),
         _ => text(StatusCode::NOT_FOUND, "not found; / lists what there is\n"),
-    };
+    })
+}
+
+fn uncached(mut response: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
@@ -64,11 +85,27 @@ fn ready(admin: &Admin) -> Response<Full<Bytes>> {
         ReadinessState::Loading | ReadinessState::Draining => StatusCode::SERVICE_UNAVAILABLE,
     };
     let faults = admin.loaded.fault_count();
-    let content = match (state, faults) {
+    let mut content = match (state, faults) {
         (ReadinessState::Ready, 1..) => format!("{state}, with faults: {faults}; see /config\n"),
         _ => format!("{state}\n"),
     };
+    let held = admin.loaded.held();
+    if state == ReadinessState::Ready && !held.is_empty() {
+        content += &held_back(&held);
+    }
     text(status, content)
+}
+
+/// The changes that wait for a confirmation, a line for each of the first audiences.
+fn held_back(held: &[Held]) -> String {
+    let mut text = "held back until it is confirmed (`chancery confirm --list`):\n".to_owned();
+    for one in held.iter().take(MOST_HELD) {
+        text += &format!("- from {}: {}\n", Printable(&one.audience), one.why());
+    }
+    match held.len().saturating_sub(MOST_HELD) {
+        0 => text,
+        more => text + &format!("- and from {more} more; see /config\n"),
+    }
 }
 
 async fn config(admin: &Admin) -> Response<Full<Bytes>> {
@@ -101,11 +138,18 @@ fn body(
     response
 }
 
+/// The number of audiences that `/ready` names.
+const MOST_HELD: usize = 10;
+
+/// The path at which what is held back is confirmed.
+pub(crate) const CONFIRM: &str = "/api/v1/confirm";
+
 const INDEX: &str = "\
 /ready    200 while clients should come, 503 and why while not
 /healthz  200 while the process lives
 /config   what is loaded, from which file and line, and what is wrong (JSON)
 /metrics  what is counted (OpenMetrics)
+/api/v1/confirm  what is held back (JSON), and with POST its confirmation; from the same machine only
 ";
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -121,6 +165,8 @@ mod tests {
     use prometheus_client::registry::Registry;
 
     use super::*;
+    use crate::config::GateConfig;
+    use crate::gate::LossGate;
 
     pub(super) const TIME: Duration = Duration::from_secs(60);
 
@@ -131,12 +177,15 @@ mod tests {
             loaded: LoadStatus::new(Catalog::default()),
             metrics: MetricsPage::new(Registry::default()),
             hosts: AdminHosts::default(),
+            confirmations: Confirmations::new(LossGate::new(&GateConfig::default())),
         })
     }
 
     async fn asked(admin: Arc<Admin>, method: Method, path: &'static str) -> (StatusCode, Bytes) {
-        let request = Request::builder().method(method).uri(path).body(()).unwrap();
-        let response = tokio::time::timeout(TIME, answer(&admin, request)).await.unwrap();
+        let request =
+            Request::builder().method(method).uri(path).body(Full::<Bytes>::default()).unwrap();
+        let peer = IpAddr::from([127, 0, 0, 1]);
+        let response = tokio::time::timeout(TIME, answer(&admin, peer, request)).await.unwrap();
         (response.status(), response.into_body().collect().await.unwrap().to_bytes())
     }
 

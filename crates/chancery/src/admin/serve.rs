@@ -81,7 +81,7 @@ async fn serve(listener: TcpListener, admin: Arc<Admin>, most: usize, stop: Canc
         match accepted {
             Ok((stream, peer)) => {
                 failing = false;
-                connections.add(shared_address(peer.ip()), stream, Arc::clone(&admin));
+                connections.add(peer.ip(), stream, Arc::clone(&admin));
                 // Those who wait come in one after the other, and each is heard before the next:
                 // otherwise a burst would take the places of connections that nobody looked at.
                 tokio::task::yield_now().await;
@@ -116,11 +116,11 @@ impl Connections {
         {
             oldest.abort();
         }
-        let served = tokio::time::timeout(CONNECTION_TIME, connection(stream, admin));
+        let served = tokio::time::timeout(CONNECTION_TIME, connection(stream, peer, admin));
         let connection = self.running.spawn(async move {
             served.await.ok();
         });
-        self.oldest_first.push_back((peer, connection));
+        self.oldest_first.push_back((shared_address(peer), connection));
     }
 
     /// The place of the oldest connection of the peer that has the most.
@@ -134,7 +134,7 @@ impl Connections {
     }
 }
 
-async fn connection(io: impl AsyncRead + AsyncWrite + Unpin, admin: Arc<Admin>) {
+async fn connection(io: impl AsyncRead + AsyncWrite + Unpin, peer: IpAddr, admin: Arc<Admin>) {
     let was_answered = AtomicBool::new(false);
     let service = service_fn(|request: Request<Incoming>| {
         let admin = Arc::clone(&admin);
@@ -144,8 +144,7 @@ async fn connection(io: impl AsyncRead + AsyncWrite + Unpin, admin: Arc<Admin>) 
             if waits {
                 tokio::task::yield_now().await;
             }
-            // No request has a body of interest.
-            Ok::<_, Infallible>(answer(&admin, request.map(drop)).await)
+            Ok::<_, Infallible>(answer(&admin, peer, request).await)
         }
     });
     let served = hyper::server::conn::http1::Builder::new()
@@ -225,7 +224,7 @@ mod tests {
         let (mut client, io) = tokio::io::duplex(1 << 20);
         let ask = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
         client.write_all(ask.repeat(20).as_bytes()).await.unwrap();
-        let mut served = pin!(connection(io, admin()));
+        let mut served = pin!(connection(io, Ipv4Addr::LOCALHOST.into(), admin()));
         let (mut answers, mut turns, mut buffer) = (0, 0, vec![0; 1 << 16]);
         while answers < 20 {
             turns += 1;

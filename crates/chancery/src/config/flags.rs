@@ -19,7 +19,8 @@ use super::{AdminAddress, ListenAddress, LogFormat, LogLevel, SocketMode};
 ///
 /// gRPC (SotW, delta, aggregated and per type), REST, health and reflection share one port.
 /// Clients receive an edit within a second. A file with a fault changes nothing: the nodes that use
-/// it keep their last good state, and the fault is logged with file, line and column.
+/// it keep their last good state, and the fault is logged with file, line and column. An edit that
+/// takes away much of what nodes have waits until `chancery confirm` lets it pass.
 #[derive(Args, Clone, Debug, Default)]
 #[command(verbatim_doc_comment, after_long_help = AFTER_HELP, arg_required_else_help = true)]
 pub(crate) struct ServeFlags {

@@ -117,7 +117,8 @@ pub(crate) fn restart_needed(old: &Config, new: &Config) -> Vec<String> {
     // A table or key that was removed is a difference too.
     let all: BTreeSet<_> = old.keys().chain(new.keys()).collect();
     let differ = all.into_iter().filter(|key| old.get(*key) != new.get(*key));
-    differ.filter(|key| !LIVE.contains(&key.as_str())).cloned().collect()
+    let is_live = |key: &str| LIVE.contains(&key.split_once('.').map_or(key, |(table, _)| table));
+    differ.filter(|key| !is_live(key)).cloned().collect()
 }
 
 fn from_file(dir: &Path, content: &FileContent) -> Result<Config, InvalidConfig> {
@@ -205,7 +206,7 @@ fn keys(config: &Config) -> BTreeMap<String, serde_json::Value> {
     let Ok(serde_json::Value::Object(top)) = serde_json::to_value(config) else { return flat };
     for (key, value) in top {
         match value {
-            serde_json::Value::Object(inner) if key == "limits" || key == "log" => {
+            serde_json::Value::Object(inner) if TABLES.contains(&key.as_str()) => {
                 flat.extend(
                     inner.into_iter().map(|(below, value)| (format!("{key}.{below}"), value)),
                 );
@@ -221,8 +222,11 @@ fn keys(config: &Config) -> BTreeMap<String, serde_json::Value> {
 /// The limit for the file.
 const MAX_BYTES: u64 = 16 << 20;
 
+/// The tables whose keys are compared one by one.
+const TABLES: [&str; 3] = ["gate", "limits", "log"];
+
 /// The keys that take effect while the server runs.
-const LIVE: [&str; 5] = ["groups", "unmatched", "anonymous", "external", "gate.messages"];
+const LIVE: [&str; 5] = ["groups", "unmatched", "anonymous", "external", "gate"];
 
 #[cfg(test)]
 mod tests {
@@ -381,6 +385,7 @@ mod tests {
              metadata:\n      labels.team: pay\nunmatched: {group: edge}\nanonymous: refuse\nexternal: [x, y-*]\n",
             "limits:\n  ack-wait: 1h30m\n  max-names: 10\n  max-response-bytes: 4MiB\n  age-jitter: 0.5\n  \
              tcp-keepalive: never\n  wildcard-types: [eds]\nlog: {format: json, level: debug}\n",
+            "gate:\n  loss: warn\n  loss-percent: 30\n  may-be-empty: [a, b-*]\n  pass-after: 1h\n",
             "ignore: [a/b, c]\nwatch: sweeps\ncontrol-plane: x\nsecrets-anywhere: true\n",
         ];
         for text in corpus {

@@ -33,7 +33,7 @@ pub(crate) use address::{AdminAddress, ListenAddress};
 pub(crate) use external::ExternalNames;
 pub(crate) use file::{ConfigChange, ConfigFile};
 pub(crate) use flags::ServeFlags;
-pub(crate) use gate::GateConfig;
+pub(crate) use gate::{GateConfig, GateMode};
 pub(crate) use groups::{Decision, GroupRule};
 pub(crate) use limits::LimitsTable;
 pub(crate) use load::{FileContent, InvalidConfig, parsed};

@@ -23,6 +23,12 @@ impl Patterns {
     }
 }
 
+impl From<Vec<String>> for Patterns {
+    fn from(patterns: Vec<String>) -> Self {
+        Self(patterns)
+    }
+}
+
 /// Reads one text, or a list of texts. Numbers and truth values are read as they are written.
 impl<'de> Deserialize<'de> for Patterns {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

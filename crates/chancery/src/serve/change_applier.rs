@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use chancery_catalog::Author;
 use chancery_proto::document::Checks;
 use chancery_server::Audiences;
 use chancery_sources::{LoadReport, Scope, Warning};
@@ -15,13 +16,16 @@ use tokio::sync::watch;
 use tracing::{error, info, warn};
 
 use super::audiences::without_files;
+use super::gate;
 use super::grouping::Grouping;
+use super::held;
 use super::metrics::LoadMetrics;
 use super::reference_warnings::ReferenceWarnings;
 use crate::admin::{Admin, LoadFindings};
 use crate::config::{ConfigChange, ConfigFile, ExternalNames};
 use crate::counts_by_file::{CountsByFile, MOST_TOLD};
 use crate::finding::Finding;
+use crate::gate::{Held, LossGate, NotConfirmed, Selection, Token};
 
 /// Applies changes of the directory and of `chancery.yaml`, and logs them.
 pub(crate) struct ChangeApplier {
@@ -30,6 +34,7 @@ pub(crate) struct ChangeApplier {
     metrics: LoadMetrics,
     /// The checks of the directory, for whoever follows it.
     checks: watch::Sender<Checks>,
+    gate: LossGate,
     state: Mutex<ApplierState>,
 }
 
@@ -47,6 +52,8 @@ struct ApplierState {
     /// The fault of the whole directory at the last load, if it was not there, or had no files any more.
     /// It holds back everything.
     directory_fault: Option<String>,
+    /// True if the settings of the gate have changed since it judged.
+    is_gate_changed: bool,
 }
 
 impl ChangeApplier {
@@ -58,6 +65,7 @@ impl ChangeApplier {
         checks: watch::Sender<Checks>,
         file: ConfigFile,
         external: ExternalNames,
+        gate: LossGate,
     ) -> Self {
         let references = ReferenceWarnings::new(audiences.catalog().clone(), external);
         let state = ApplierState {
@@ -69,8 +77,9 @@ impl ChangeApplier {
             config_fault: None,
             without_files: BTreeSet::new(),
             directory_fault: None,
+            is_gate_changed: false,
         };
-        Self { audiences, admin, metrics, checks, state: Mutex::new(state) }
+        Self { audiences, admin, metrics, checks, gate, state: Mutex::new(state) }
     }
 
     /// Takes the report of a load. Rules that were changed together with the directory take effect
@@ -90,6 +99,7 @@ impl ChangeApplier {
         let of_references = state.references.look();
         self.log_report(&mut state, report, &of_references);
         state.warnings = (Arc::clone(&report.present_warnings), report.warning_count);
+        self.judge_if_changed(&mut state);
         self.record(&mut state);
     }
 
@@ -100,7 +110,46 @@ impl ChangeApplier {
         let Some(changed) = state.file.look(whole) else { return };
         self.configured(&mut state, changed);
         log_warnings(&state.references.look());
+        self.judge_if_changed(&mut state);
         self.record(&mut state);
+    }
+
+    /// Checks if something was held back for as long as the settings say.
+    pub(crate) fn check_gate(&self) {
+        if self.gate.is_due() {
+            let mut state = self.lock();
+            self.judge_again(GATE);
+            self.record(&mut state);
+        }
+    }
+
+    /// Lets what is held back from these audiences pass, if it has this token. Returns what passed.
+    ///
+    /// # Errors
+    /// If nothing is held back there, or another content.
+    pub(crate) fn confirm(&self, whom: &Selection, token: &str) -> Result<Vec<Held>, NotConfirmed> {
+        let mut state = self.lock();
+        let confirmed = self.gate.confirm(whom, token)?;
+        self.judge_again("chancery confirm");
+        let still_held = self.gate.end_confirmation(&confirmed);
+        self.record(&mut state);
+        match still_held.is_empty() {
+            true => Ok(confirmed),
+            false => Err(NotConfirmed::Changed(Token::of_all(&still_held))),
+        }
+    }
+
+    fn judge_if_changed(&self, state: &mut ApplierState) {
+        if std::mem::take(&mut state.is_gate_changed) {
+            self.judge_again(GATE);
+        }
+    }
+
+    /// Has the gate judge again what it holds back, and shows what passes.
+    fn judge_again(&self, author: impl Into<Author>) {
+        if let Some(revision) = self.audiences.catalog().judge_again(author) {
+            self.audiences.follow(&revision);
+        }
     }
 
     /// Takes a changed `chancery.yaml`, as far as it can be used.
@@ -118,6 +167,10 @@ impl ChangeApplier {
                     warn!(keys = restart.join(", "), "a restart brings these keys into force");
                 }
                 state.references.set_external(ExternalNames::new(&config));
+                if self.gate.configure(&config.gate) {
+                    gate::say_mode(&config.gate);
+                    state.is_gate_changed = true;
+                }
                 let grouping = Grouping::new(&config);
                 if grouping != *self.audiences.assignment() {
                     self.audiences.assign(grouping);
@@ -168,8 +221,9 @@ impl ChangeApplier {
         (state.faults, state.more_faults) = (faults, more);
     }
 
-    /// Records the present faults and warnings for the admin interface.
+    /// Records the present faults and warnings, and what is held back, for the admin interface.
     fn record(&self, state: &mut ApplierState) {
+        let (held, news) = (Arc::new(self.gate.held()), self.gate.take_news());
         let without_files = without_files(&self.audiences);
         for name in without_files.difference(&state.without_files) {
             warn!("group `{name}` has rules and no files below `groups/{name}`");
@@ -189,7 +243,10 @@ impl ChangeApplier {
             warnings,
             warning_count,
             everything_held_back: state.directory_fault.clone(),
+            held: Arc::clone(&held),
         });
+        // Whoever reads of it in the log finds it in `/config` and `/metrics`.
+        held::tell(&news, &held, &self.metrics);
     }
 
     fn lock(&self) -> MutexGuard<'_, ApplierState> {
@@ -199,6 +256,8 @@ impl ChangeApplier {
 
 /// The number of warnings that `/config` lists.
 const MOST_PRESENT: usize = 1000;
+/// The author of what passes because of the settings.
+const GATE: &str = "gate";
 
 /// Logs that a load which was asked for has no news.
 fn log_unchanged(report: &LoadReport) {

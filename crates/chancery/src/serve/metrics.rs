@@ -9,6 +9,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::gate::{Outcome, Reason};
+
 /// The metrics of the daemon. Clones count into the same series.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoadMetrics {
@@ -16,11 +18,24 @@ pub(crate) struct LoadMetrics {
     faults: Gauge,
     last_load: Gauge,
     config_faults: Gauge,
+    held: Gauge,
+    held_edits: Family<ReasonLabels, Counter>,
+    held_passed: Family<PassedLabels, Counter>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct LoadLabels {
     result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PassedLabels {
+    by: &'static str,
 }
 
 impl LoadMetrics {
@@ -46,6 +61,18 @@ impl LoadMetrics {
         );
         let help = "1 while chancery.yaml has a fault and an older one is in force";
         to.register("config_faulty", help, it.config_faults.clone());
+        for reason in Reason::KINDS {
+            drop(it.held_edits.get_or_create(&ReasonLabels { reason }));
+        }
+        for by in PASSED {
+            drop(it.held_passed.get_or_create(&PassedLabels { by }));
+        }
+        let help = "Groups and nodes from which something is held back until it is confirmed";
+        to.register("held_audiences", help, it.held.clone());
+        let help = "Edits that were held back, by reason, for each group and node";
+        to.register("held_edits", help, it.held_edits.clone());
+        let help = "Losses that went live, by what let them pass, for each group and node";
+        to.register("held_passed", help, it.held_passed.clone());
         to.register("log_lines_dropped", "Lines that are missing in the log", dropped.clone());
         it
     }
@@ -59,12 +86,36 @@ impl LoadMetrics {
         self.last_load.set(i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
     }
 
+    /// Records the number of audiences from which something is held back.
+    pub(crate) fn held(&self, audiences: usize) {
+        self.held.set(i64::try_from(audiences).unwrap_or(i64::MAX));
+    }
+
+    /// Counts what became of a loss.
+    pub(crate) fn judged(&self, outcome: Outcome, reasons: &[Reason]) {
+        let by = match outcome {
+            Outcome::HeldBack => {
+                for reason in reasons {
+                    let reason = reason.kind();
+                    self.held_edits.get_or_create(&ReasonLabels { reason }).inc();
+                }
+                return;
+            }
+            Outcome::Waits | Outcome::Mended => return,
+            Outcome::Confirmed => "confirmation",
+            Outcome::TimeIsOver => "time",
+            Outcome::Warned => "warn",
+        };
+        self.held_passed.get_or_create(&PassedLabels { by }).inc();
+    }
+
     /// Records whether `chancery.yaml` has a fault.
     pub(crate) fn config(&self, faulty: bool) {
         self.config_faults.set(i64::from(faulty));
     }
 }
 
+const PASSED: [&str; 3] = ["confirmation", "time", "warn"];
 const WHOLE: &str = "whole";
 const FAULTY: &str = "faulty";
 

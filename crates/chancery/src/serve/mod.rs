@@ -17,7 +17,9 @@ mod change_applier;
 mod derived_limits;
 mod descriptors;
 mod first;
+mod gate;
 mod grouping;
+mod held;
 mod listeners;
 mod metrics;
 mod reference_warnings;
@@ -50,11 +52,14 @@ use self::metrics::LoadMetrics;
 pub(crate) use self::reference_warnings::{DANGLING_REFERENCE, ReferenceWarnings, UNUSED_RESOURCE};
 use self::reloads::Reloads;
 use self::signals::{OperatorSignal, Signals};
-use crate::admin::{self, Admin, AdminHosts, LoadStatus, MetricsPage, Readiness, ReadinessState};
+use crate::admin::{
+    self, Admin, AdminHosts, Confirmations, LoadStatus, MetricsPage, Readiness, ReadinessState,
+};
 use crate::config::{
     self, Config, ConfigFile, ExternalNames, FileContent, ListenAddress, ServeFlags,
 };
 use crate::exit::Failure;
+use crate::gate::LossGate;
 use crate::logging;
 
 /// The number of tasks that run before a busy thread looks at its sockets. A change is sent to a
@@ -115,8 +120,11 @@ async fn serve(
     dropped: &Counter,
 ) -> Result<(), Failure> {
     let mut signals = Signals::new().context("cannot listen to signals")?;
+    let gate = LossGate::new(&config.gate);
+    gate::say_mode(&config.gate);
     let directory = Directory::new(config.source(&flags.dir), schema.clone());
-    let (admin, server_metrics, metrics) = admin(directory.catalog(), &config, dropped);
+    let directory = directory.with_catalog(Catalog::gated(gate.clone()));
+    let (admin, server_metrics, metrics) = admin(directory.catalog(), &gate, &config, dropped);
 
     // This failure is returned later: the faults of the directory help the operator more.
     let watched = listeners::bind_admin(config.admin).and_then(|bound| watch(bound, &admin));
@@ -132,15 +140,23 @@ async fn serve(
     };
 
     let audiences = Audiences::new(directory.catalog(), Grouping::new(&config));
+    gate.ask_for_users(gate::users(&audiences));
     let (wanted, checks) = watch::channel(config.gate.checks());
     let external = ExternalNames::new(&config);
-    let applier =
-        ChangeApplier::new(audiences.clone(), Arc::clone(&admin), metrics, wanted, file, external);
+    let applier = Arc::new(ChangeApplier::new(
+        audiences.clone(),
+        Arc::clone(&admin),
+        metrics,
+        wanted,
+        file,
+        external,
+        gate,
+    ));
     applier.loaded(&report);
+    admin.confirmations.apply_by(gate::confirmer(&applier));
     let server = Server::new(audiences.store(), audiences, server_config(&config))
         .with_metrics(server_metrics)
         .with_schema(schema);
-    let applier = Arc::new(applier);
     let parts = Parts { server, listeners, admin, applier, checks, directory };
     let ended = run_parts(parts, &mut signals).await;
     closing.cancel();
@@ -225,6 +241,7 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
 /// The admin interface and all metrics.
 fn admin(
     catalog: Catalog,
+    gate: &LossGate,
     config: &Config,
     dropped: &Counter,
 ) -> (Arc<Admin>, chancery_server::Metrics, LoadMetrics) {
@@ -234,7 +251,9 @@ fn admin(
     let readiness = Readiness::default();
     let hosts = AdminHosts::new(&config.admin_hosts);
     let loaded = LoadStatus::new(catalog);
-    let admin = Admin { readiness, loaded, metrics: MetricsPage::new(registry), hosts };
+    let confirmations = Confirmations::new(gate.clone());
+    let metrics_page = MetricsPage::new(registry);
+    let admin = Admin { readiness, loaded, metrics: metrics_page, hosts, confirmations };
     (Arc::new(admin), server_metrics, metrics)
 }
 
@@ -256,7 +275,11 @@ async fn watch_config(applier: Arc<ChangeApplier>, stop: CancellationToken) {
     while stop.run_until_cancelled(ticks.tick()).await.is_some() {
         let applier = Arc::clone(&applier);
         // Reading blocks, for long if the file is on another machine.
-        tokio::task::spawn_blocking(move || applier.check_config()).await.ok();
+        let checking = tokio::task::spawn_blocking(move || {
+            applier.check_config();
+            applier.check_gate();
+        });
+        checking.await.ok();
     }
 }
 

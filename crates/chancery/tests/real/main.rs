@@ -9,6 +9,7 @@
 
 mod envoy;
 mod envoy_rules;
+mod gate;
 mod grpc;
 mod peers;
 mod quickstart;

@@ -59,6 +59,9 @@ fn the_tour_goes_as_it_is_told() {
     let ready = envoy.get_path("/chancery/ready", &[]).expect("an answer");
     assert_eq!((ready.status, ready.body.trim()), (200, "ready"));
 
+    let confirm = envoy.get_path("/chancery/api/v1/confirm", &[]).expect("an answer");
+    assert_eq!(confirm.status, 403, "a proxy on the same machine is not the operator");
+
     let again = routes.replace("hello from the quickstart", "hello again");
     directory.write("routes.yaml", &again);
     envoy.answers_with(&[], "hello again");

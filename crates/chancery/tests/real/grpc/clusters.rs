@@ -20,7 +20,8 @@ fn follows_routes(rig: &Rig, command: Command) {
     let servers = ["even", "odd"].map(|name| rig.greeter(name));
     let ports = servers.each_ref().map(|server| server.port.number());
     let directory = Directory::new(rig.path(), "config");
-    directory.write("chancery.yaml", "limits: {warm-wait: 1h, removal-wait: 1h}\n");
+    directory
+        .write("chancery.yaml", "gate: {loss: off}\nlimits: {warm-wait: 1h, removal-wait: 1h}\n");
     directory.write("service.yaml", &service_on(2, ports));
     let chancery = Chancery::serve(&directory);
     let client = rig.start("client", command, &bootstrap_for(&chancery), &["xds:///hello.test"]);

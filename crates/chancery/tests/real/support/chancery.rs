@@ -45,7 +45,7 @@ impl Directory {
 #[derive(Debug)]
 pub(crate) struct Chancery {
     listen: Port,
-    _admin: Port,
+    admin: Port,
     process: Process,
 }
 
@@ -78,7 +78,7 @@ impl Chancery {
             }
             http::get(admin.number(), "/ready", &[]).is_some_and(|reply| reply.status == 200)
         });
-        Self { listen, _admin: admin, process }
+        Self { listen, admin, process }
     }
 
     /// Waits for a log line with these words.
@@ -97,9 +97,18 @@ impl Chancery {
         self.listen.number()
     }
 
+    /// Lets everything pass that it holds back.
+    #[track_caller]
+    pub(crate) fn confirm(&self) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+        command.args(["confirm", "--all", "--admin", &self.admin.address()]);
+        let done = command.output().expect("it can be run");
+        assert!(done.status.success(), "{done:?}");
+    }
+
     /// Ends it as a crash would, and hands over its ports: another one may start on them.
     pub(crate) fn stop(self) -> [Port; 2] {
-        let Self { listen, _admin: admin, process } = self;
+        let Self { listen, admin, process } = self;
         drop(process);
         [listen, admin]
     }

@@ -1,0 +1,57 @@
+//! The gate: what an audience would see next is judged before anybody sees it.
+//!
+//! The catalog asks for base, each group, and each node of its own that somebody asked for. An
+//! audience whose next state is held sees what it saw, whole, as if a layer of it were held back; it
+//! is judged again with each commit, and when the gate may think otherwise
+//! ([`Catalog::judge_again`](crate::Catalog::judge_again)). Not here: any judgement.
+
+use std::sync::Arc;
+
+use chancery_core::Snapshot;
+use chancery_proto::complete::Dangling;
+
+use crate::audience::Audience;
+use crate::view::View;
+
+/// A judge of what goes live.
+pub trait Gate: Send + Sync {
+    /// Returns true if the audience may see what a commit has for it.
+    ///
+    /// It is called while other commits wait, and once for every commit that may concern the
+    /// audience. The same question must have the same answer until the caller of
+    /// [`Catalog::judge_again`](crate::Catalog::judge_again) says otherwise.
+    fn lets_pass(&self, audience: &Audience, before: Option<&Seen>, after: &Seen) -> bool;
+
+    /// Takes note that all audiences were asked for, and which of them are held now, sorted. An audience
+    /// that would see what it sees already is not asked for and not held.
+    fn judged(&self, held: &mut dyn Iterator<Item = &Audience>) {
+        _ = held;
+    }
+}
+
+/// The state that an audience sees, or would see.
+#[derive(Clone)]
+pub struct Seen {
+    view: Arc<View>,
+}
+
+impl Seen {
+    pub(crate) fn new(view: &Arc<View>) -> Self {
+        Self { view: Arc::clone(view) }
+    }
+
+    /// The snapshot.
+    pub fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.view.snapshot
+    }
+
+    /// Returns true if the strongest layer of the audience is there, if only without resources.
+    pub fn has_own_layer(&self) -> bool {
+        self.view.own().is_some()
+    }
+
+    /// The references in the snapshot that lead nowhere.
+    pub fn dangling(&self) -> &Arc<[Dangling]> {
+        &self.view.dangling
+    }
+}

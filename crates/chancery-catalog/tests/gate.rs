@@ -1,0 +1,207 @@
+//! A gate holds back what an audience would see next, that audience's and no other's.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use chancery_catalog::{Audience, Catalog, ChangeSet, Entry, Gate, Key, Layer, Origin, Seen};
+use chancery_core::{Resource, TypeUrl};
+
+/// A gate that holds whatever takes a cluster away, except for audiences that may lose some.
+#[derive(Clone, Default)]
+struct NoLoss {
+    may_lose: Arc<Mutex<BTreeSet<Audience>>>,
+}
+
+impl NoLoss {
+    fn confirm(&self, audience: &Audience) {
+        self.may_lose.lock().unwrap().insert(audience.clone());
+    }
+}
+
+impl Gate for NoLoss {
+    fn lets_pass(&self, audience: &Audience, before: Option<&Seen>, after: &Seen) -> bool {
+        let may_lose = self.may_lose.lock().unwrap().contains(audience);
+        may_lose || before.is_none_or(|before| before.snapshot().len() <= after.snapshot().len())
+    }
+}
+
+fn clusters() -> TypeUrl {
+    TypeUrl::known().find(|type_url| type_url.short() == "cds").unwrap()
+}
+
+fn group(name: &str) -> Layer {
+    Layer::Group(name.into())
+}
+
+fn of_group(name: &str) -> Audience {
+    Audience { group: Some(name.into()), node: None }
+}
+
+fn put(changes: &mut ChangeSet, layer: &Layer, name: &str, body: &str) {
+    let resource = Resource::new(name.parse().unwrap(), body.as_bytes().to_vec().into());
+    changes.put(layer, &clusters(), Entry::new(resource, Origin::program("test")));
+}
+
+fn key(name: &str) -> Key {
+    Key { type_url: clusters(), name: name.parse().unwrap() }
+}
+
+fn change(edit: impl FnOnce(&mut ChangeSet)) -> ChangeSet {
+    let mut changes = ChangeSet::new("test");
+    edit(&mut changes);
+    changes
+}
+
+/// The clusters that a node sees, each with its body: `a=1`.
+fn seen(catalog: &Catalog, group: Option<&str>, node: Option<&str>) -> Vec<String> {
+    let snapshot = catalog.snapshot(group, node).unwrap();
+    let set = snapshot.set(&clusters());
+    let mut all: Vec<_> = set
+        .iter()
+        .map(|it| format!("{}={}", it.name(), String::from_utf8_lossy(it.body())))
+        .collect();
+    all.sort();
+    all
+}
+
+/// Base with `a` and `b`, group `g` with `c` of its own, group `h` with nothing of its own.
+fn gated() -> (Catalog, NoLoss) {
+    let gate = NoLoss::default();
+    let catalog = Catalog::gated(gate.clone());
+    catalog.commit(change(|it| {
+        put(it, &Layer::Base, "a", "1");
+        put(it, &Layer::Base, "b", "1");
+        put(it, &group("g"), "c", "1");
+        it.add_layer(&group("h"));
+    }));
+    (catalog, gate)
+}
+
+#[test]
+fn what_is_held_from_one_group_goes_live_for_the_others() {
+    let (catalog, _) = gated();
+    let revision = catalog.commit(change(|it| {
+        it.remove(&group("g"), key("c"));
+        put(it, &Layer::Base, "a", "2");
+    }));
+    assert_eq!(catalog.held_audiences(), [of_group("g")]);
+    assert_eq!(seen(&catalog, Some("g"), None), ["a=1", "b=1", "c=1"], "one state, whole");
+    assert_eq!(seen(&catalog, Some("h"), None), ["a=2", "b=1"]);
+    assert_eq!(seen(&catalog, None, None), ["a=2", "b=1"]);
+    assert!(!revision.unwrap().changed.contains(&of_group("g")));
+    // A state that is right again goes live, with all that came meanwhile.
+    let revision = catalog.commit(change(|it| put(it, &group("g"), "d", "1")));
+    assert_eq!(catalog.held_audiences(), []);
+    assert_eq!(seen(&catalog, Some("g"), None), ["a=2", "b=1", "d=1"]);
+    assert!(revision.unwrap().changed.contains(&of_group("g")));
+}
+
+#[test]
+fn a_held_audience_is_judged_by_what_it_sees_and_not_by_the_last_attempt() {
+    let (catalog, _) = gated();
+    catalog.commit(change(|it| it.remove(&Layer::Base, key("a"))));
+    assert_eq!(catalog.held_audiences(), [Audience::default(), of_group("g"), of_group("h")]);
+    catalog.commit(change(|it| put(it, &Layer::Base, "b", "2")));
+    assert_eq!(catalog.held_audiences().len(), 3, "one less than what it sees, still");
+    assert_eq!(seen(&catalog, Some("h"), None), ["a=1", "b=1"]);
+    catalog.commit(change(|it| put(it, &Layer::Base, "z", "1")));
+    assert_eq!(catalog.held_audiences(), []);
+    assert_eq!(seen(&catalog, Some("h"), None), ["b=2", "z=1"]);
+}
+
+#[test]
+fn the_nodes_of_a_group_are_held_with_it_and_may_be_held_alone() {
+    let (catalog, _) = gated();
+    let node = Layer::Node("n".into());
+    catalog.commit(change(|it| put(it, &node, "own", "1")));
+    assert_eq!(seen(&catalog, Some("g"), Some("n")), ["a=1", "b=1", "c=1", "own=1"]);
+    catalog.commit(change(|it| it.remove(&node, key("own"))));
+    let of_node = Audience { group: Some("g".into()), node: Some("n".into()) };
+    assert_eq!(catalog.held_audiences(), [of_node]);
+    assert_eq!(seen(&catalog, Some("g"), Some("n")), ["a=1", "b=1", "c=1", "own=1"]);
+    catalog.commit(change(|it| {
+        put(it, &node, "own", "2");
+        it.remove(&group("g"), key("c"));
+    }));
+    assert!(catalog.held_audiences().contains(&of_group("g")));
+    assert_eq!(seen(&catalog, Some("g"), Some("n")), ["a=1", "b=1", "c=1", "own=1"]);
+    assert_eq!(seen(&catalog, Some("g"), Some("m")), ["a=1", "b=1", "c=1"]);
+}
+
+#[test]
+fn a_group_whose_layer_is_gone_stays_until_it_is_let_go() {
+    let (catalog, gate) = gated();
+    assert_eq!(seen(&catalog, Some("g"), None), ["a=1", "b=1", "c=1"]);
+    catalog.commit(change(|it| it.remove_layer(&group("g"))));
+    assert_eq!(catalog.held_audiences(), [of_group("g")]);
+    assert_eq!(catalog.audience(Some("g"), None), of_group("g"));
+    assert!(catalog.groups().contains("g"), "new nodes of the group belong to it too");
+    assert_eq!(seen(&catalog, Some("g"), None), ["a=1", "b=1", "c=1"]);
+    assert!(catalog.judge_again("test").is_none(), "the gate says what it said");
+    gate.confirm(&of_group("g"));
+    let revision = catalog.judge_again("test").unwrap();
+    assert!(!revision.reassigned.is_nobody());
+    assert_eq!(catalog.held_audiences(), []);
+    assert_eq!(catalog.audience(Some("g"), None), Audience::default());
+    assert!(!catalog.groups().contains("g"));
+    assert_eq!(seen(&catalog, Some("g"), None), ["a=1", "b=1"]);
+}
+
+#[test]
+fn the_first_state_of_an_audience_is_compared_with_nothing() {
+    let (catalog, _) = gated();
+    assert_eq!(catalog.held_audiences(), []);
+    catalog.commit(change(|it| it.add_layer(&group("new"))));
+    assert_eq!(catalog.held_audiences(), []);
+    assert_eq!(seen(&catalog, Some("new"), None), ["a=1", "b=1"]);
+}
+
+/// A gate that lets everything pass, and remembers for whom it was asked.
+#[derive(Clone, Default)]
+struct Asked(Arc<Mutex<Vec<Audience>>>);
+
+impl Gate for Asked {
+    fn lets_pass(&self, audience: &Audience, _: Option<&Seen>, _: &Seen) -> bool {
+        self.0.lock().unwrap().push(audience.clone());
+        true
+    }
+}
+
+#[test]
+fn the_gate_is_asked_for_those_whom_a_commit_concerns() {
+    let asked = Asked::default();
+    let catalog = Catalog::gated(asked.clone());
+    let take = || std::mem::take(&mut *asked.0.lock().unwrap());
+    let node = Layer::Node("n".into());
+    catalog.commit(change(|it| {
+        put(it, &Layer::Base, "a", "1");
+        it.add_layer(&group("g"));
+        it.add_layer(&group("h"));
+        put(it, &node, "own", "1");
+    }));
+    assert_eq!(take(), [Audience::default(), of_group("g"), of_group("h")]);
+    catalog.commit(change(|it| it.add_layer(&group("short"))));
+    catalog.commit(change(|it| put(it, &group("short"), "s", "1")));
+    take();
+    catalog.commit(change(|it| it.remove_layer(&group("short"))));
+    assert_eq!(take(), [of_group("short")]);
+    catalog.commit(change(|it| put(it, &group("g"), "b", "1")));
+    assert_eq!(take(), [of_group("g")]);
+    catalog.commit(change(|it| put(it, &node, "own", "2")));
+    assert_eq!(take(), [], "nobody has asked for the node");
+    let of_node = Audience { group: Some("g".into()), node: Some("n".into()) };
+    let seen = catalog.snapshot(Some("g"), Some("n"));
+    catalog.commit(change(|it| put(it, &node, "own", "3")));
+    assert_eq!(take(), [of_node]);
+    drop(seen);
+    for number in ["4", "5", "6"] {
+        catalog.commit(change(|it| put(it, &node, "own", number)));
+    }
+    take();
+    catalog.commit(change(|it| put(it, &node, "own", "7")));
+    assert_eq!(take(), [], "nobody holds its view any more");
+    catalog.commit(change(|it| put(it, &Layer::Base, "a", "2")));
+    assert_eq!(take(), [Audience::default(), of_group("g"), of_group("h")]);
+}

@@ -1,0 +1,214 @@
+//! `chancery confirm`: shows what the gate of a server holds back, and lets it pass.
+//!
+//! It asks the admin interface of the server on the same machine. Not here: who may ask
+//! (`admin::confirm`), and what is held back (`gate`).
+
+mod client;
+
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::anyhow;
+use chancery_core::printable::Printable;
+use clap::Args;
+
+use self::client::Reply;
+use crate::admin::{CONFIRM, Confirmation, HeldDocument};
+use crate::config::{AdminAddress, Span};
+use crate::exit::Failure;
+use crate::gate::{HeldRow, NotConfirmed};
+use crate::stdout;
+
+/// Let pass what a server holds back, on the same machine
+///
+/// A server holds back loads that take away much of what nodes have: all listeners, more than half of
+/// the clusters, a whole group. The nodes keep what they see until somebody confirms the load. With
+/// --list the command shows what waits, and why. docs/gate.md describes what is held back.
+#[derive(Args, Clone, Debug)]
+#[command(verbatim_doc_comment, after_long_help = AFTER_HELP, arg_required_else_help = true)]
+pub(crate) struct ConfirmArgs {
+    /// Confirm everything that is held back
+    #[arg(long, conflicts_with = "group", required_unless_present_any = ["group", "list"])]
+    all: bool,
+
+    /// Confirm what is held back from the nodes of this group; may be given several times
+    #[arg(long, value_name = "NAME")]
+    group: Vec<String>,
+
+    /// Show what is held back, and confirm nothing
+    #[arg(long)]
+    list: bool,
+
+    /// Confirm only if what is held back has this token, which --list and the log of the server show
+    #[arg(long, value_name = "TOKEN", conflicts_with = "list")]
+    token: Option<String>,
+
+    /// Address of the admin interface of the server, IP:PORT
+    #[arg(long, value_name = "ADDR", env = "CHANCERY_ADMIN", hide_env_values = true)]
+    #[arg(default_value = "127.0.0.1:18080")]
+    admin: AdminAddress,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  chancery confirm --list
+  chancery confirm --group edge
+  chancery confirm --all --token 8d3c52f1a0b94e67
+
+Exit codes:
+  0   what was held back is live; with --list: it was shown, also if it is nothing
+  1   nothing is held back there, or it has changed: another token, or while it was confirmed
+  2   the server could not be asked, or refused to answer
+  64  the command line is wrong";
+
+/// Runs the command.
+pub(crate) fn run(args: &ConfirmArgs) -> Result<(), Failure> {
+    let AdminAddress::On(admin) = args.admin else {
+        return Err(Failure::misuse("there is no admin interface at `off`: `--admin` has it"));
+    };
+    let admin = local(admin);
+    let found: HeldDocument = client::get(admin, &path(&args.group))?.document(admin)?;
+    if args.list {
+        return stdout::write(listed(&found, args).as_bytes()).map(drop);
+    }
+    if found.count == 0 {
+        return Err(Failure::negative(anyhow!("nothing is held back{}", from(&args.group))));
+    }
+    let token = args.token.clone().unwrap_or(found.token);
+    let confirmation = Confirmation { all: args.all, groups: args.group.clone(), token };
+    let confirmation = serde_json::to_string(&confirmation).unwrap_or_default();
+    let passed: HeldDocument = client::post(admin, CONFIRM, &confirmation)?.document(admin)?;
+    let text = format!("live now:\n\n{}", rows(&passed, None));
+    stdout::write(text.as_bytes()).map(drop)
+}
+
+impl Reply {
+    /// The document in the reply, if it is one.
+    fn document(self, admin: SocketAddr) -> Result<HeldDocument, Failure> {
+        let text = self.body.trim_end();
+        match self.status {
+            200 => serde_json::from_str(text).map_err(|error| {
+                let error = anyhow::Error::from(error).context(format!("`{admin}` is no chancery"));
+                Failure::broken(error)
+            }),
+            404 if text != NotConfirmed::Nothing.to_string() => {
+                Err(Failure::broken(anyhow!("`{admin}` is no admin interface with a gate: {text}"))
+                    .hint("give the address of the admin interface with `--admin`"))
+            }
+            404 | 409 => Err(Failure::negative(anyhow!("{text}"))
+                .hint("`chancery confirm --list` shows what is held back now")),
+            status => Err(Failure::broken(anyhow!("`{admin}` answered {status}: {text}"))),
+        }
+    }
+}
+
+/// The address at which a server on this machine is reached that listens on all of its addresses.
+fn local(admin: SocketAddr) -> SocketAddr {
+    let ip = match admin.ip() {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, admin.port())
+}
+
+/// The path with the groups, in which all but plain letters and digits are percent-encoded.
+fn path(groups: &[String]) -> String {
+    let mut path = CONFIRM.to_owned();
+    for (at, group) in groups.iter().enumerate() {
+        path += if at == 0 { "?group=" } else { "&group=" };
+        for byte in group.bytes() {
+            match byte {
+                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' => {
+                    path.push(char::from(byte));
+                }
+                _ => write!(path, "%{byte:02X}").unwrap_or_default(),
+            }
+        }
+    }
+    path
+}
+
+fn from(groups: &[String]) -> String {
+    match groups {
+        [] => String::new(),
+        [group] => format!(" from group `{}`", Printable(group)),
+        _ => " from these groups".to_owned(),
+    }
+}
+
+fn listed(found: &HeldDocument, args: &ConfirmArgs) -> String {
+    if found.count == 0 {
+        return format!("nothing is held back{}\n", from(&args.group));
+    }
+    let groups: Vec<_> = args.group.iter().map(|it| format!("--group {}", Printable(it))).collect();
+    let whom = if groups.is_empty() { "--all".to_owned() } else { groups.join(" ") };
+    format!(
+        "held back until it is confirmed:\n\n{}\nto let it pass: chancery confirm {whom} --token {}\n",
+        rows(found, Some(SystemTime::now())),
+        Printable(&found.token)
+    )
+}
+
+/// The audiences with the reasons, and since when if it is said what time it is.
+fn rows(document: &HeldDocument, now: Option<SystemTime>) -> String {
+    let mut text = String::new();
+    for row in &document.held {
+        text += &Printable(&row.audience).to_string();
+        text += &now.map(|now| format!(", for {}", age(row, now))).unwrap_or_default();
+        text.push('\n');
+        for reason in &row.reasons {
+            text += &format!("  {}\n", Printable(reason));
+        }
+    }
+    match document.count.saturating_sub(document.held.len()) {
+        0 => text,
+        more => text + &format!("and {more} more\n"),
+    }
+}
+
+fn age(row: &HeldRow, now: SystemTime) -> Span {
+    let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    Span(Duration::from_secs(now.saturating_sub(row.since)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_on_all_addresses_is_asked_over_loopback() {
+        let local = |text: &str| local(text.parse().unwrap()).to_string();
+        assert_eq!(local("0.0.0.0:1"), "127.0.0.1:1");
+        assert_eq!(local("[::]:1"), "[::1]:1");
+        assert_eq!(local("10.1.2.3:1"), "10.1.2.3:1");
+    }
+
+    #[test]
+    fn every_name_of_a_group_is_one_part_of_the_query() {
+        let groups = ["edge-1".to_owned(), "a&b=ü/ ".to_owned()];
+        let path = path(&groups);
+        assert_eq!(path, "/api/v1/confirm?group=edge-1&group=a%26b%3D%C3%BC%2F%20");
+        let decoded = chancery_core::percent::decode("a%26b%3D%C3%BC%2F%20").unwrap();
+        assert_eq!(decoded, groups[1]);
+    }
+
+    #[test]
+    fn what_a_server_says_cannot_write_to_the_terminal() {
+        let row = HeldRow {
+            audience: "group `\u{1b}[2J`".to_owned(),
+            group: None,
+            node: None,
+            reasons: vec!["a\nb".to_owned()],
+            since: 100,
+            token: String::new(),
+        };
+        let document = HeldDocument { count: 3, held: vec![row], token: String::new() };
+        let now = UNIX_EPOCH + Duration::from_secs(190);
+        assert_eq!(
+            rows(&document, Some(now)),
+            "group `\\u{1b}[2J`, for 1m30s\n  a\\nb\nand 2 more\n"
+        );
+    }
+}

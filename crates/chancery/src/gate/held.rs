@@ -1,0 +1,103 @@
+//! Changes that are held back, and their forms: for people, for `/config`, and for those who confirm.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use chancery_catalog::Audience;
+use chancery_core::Snapshot;
+use serde::{Deserialize, Serialize};
+
+use super::loss::{Counts, Reason};
+
+/// A state that is held back from an audience.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// The audience.
+    pub(crate) audience: Audience,
+    /// The reasons, at least one.
+    pub(crate) reasons: Vec<Reason>,
+    /// The digest of the state.
+    pub(crate) token: Token,
+    /// The most that the audience had when the first of its states was held. It does not shrink by
+    /// waiting.
+    pub(super) largest: Counts,
+    /// The time since the beginning of the gate, from which on this content is held.
+    pub(super) since: Duration,
+    /// The same by the clock on the wall.
+    pub(super) at: SystemTime,
+}
+
+/// A digest of what is held back from whom, by which whoever confirms says what they read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token(u64);
+
+/// A held state, as `/config` and the admin interface show it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct HeldRow {
+    /// The audience, in words.
+    pub(crate) audience: String,
+    /// The group of the audience, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<String>,
+    /// The node of the audience, if it is for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) node: Option<String>,
+    /// The reasons, in words.
+    pub(crate) reasons: Vec<String>,
+    /// The seconds since 1970 at which it was held.
+    pub(crate) since: u64,
+    /// The token.
+    pub(crate) token: String,
+}
+
+impl Token {
+    /// The token of a state of an audience. It is the same for the same content.
+    pub(super) fn of(audience: &Audience, state: &Snapshot, has_own_layer: bool) -> Self {
+        let mut hash = DefaultHasher::new();
+        (audience, has_own_layer).hash(&mut hash);
+        for type_url in state.types() {
+            type_url.as_str().hash(&mut hash);
+            state.set(type_url).version().to_string().hash(&mut hash);
+        }
+        Self(hash.finish())
+    }
+
+    /// The token of several held states together.
+    pub(crate) fn of_all<'a>(held: impl IntoIterator<Item = &'a Held>) -> Self {
+        let mut tokens = held.into_iter().map(|held| held.token).peekable();
+        let Some(first) = tokens.next() else { return Self(0) };
+        if tokens.peek().is_none() {
+            return first;
+        }
+        let mut hash = DefaultHasher::new();
+        first.0.hash(&mut hash);
+        tokens.for_each(|token| token.0.hash(&mut hash));
+        Self(hash.finish())
+    }
+}
+
+impl std::fmt::Display for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl Held {
+    /// The reasons in one line.
+    pub(crate) fn why(&self) -> String {
+        self.reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    }
+
+    /// The form in which it is shown.
+    pub(crate) fn row(&self) -> HeldRow {
+        let since = self.at.duration_since(UNIX_EPOCH).unwrap_or_default();
+        HeldRow {
+            audience: self.audience.to_string(),
+            group: self.audience.group.as_deref().map(str::to_owned),
+            node: self.audience.node.as_deref().map(str::to_owned),
+            reasons: self.reasons.iter().map(ToString::to_string).collect(),
+            since: since.as_secs(),
+            token: self.token.to_string(),
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The judgement: the reasons for which a change of what an audience sees is a loss.
+//!
+//! The remaining resources are counted; which they are does not matter, so that another set of names in
+//! place of all (blue and green) is no loss. Numbers come in, reasons go out. Not here: the snapshots
+//! (`change`), the time (`window`), and what follows from a reason (`gate`).
+
+use std::fmt::{self, Display, Formatter};
+
+use chancery_core::printable::Printable;
+
+/// A thing of which an audience has a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// Clusters.
+    Clusters,
+    /// Listeners.
+    Listeners,
+    /// Route configurations.
+    RouteConfigurations,
+    /// Routes, in route configurations, virtual hosts and listeners.
+    Routes,
+    /// Endpoints, in load assignments and clusters, and those of LEDS.
+    Endpoints,
+}
+
+impl Measure {
+    /// All of them, in the order in which a [`Counts`] has them.
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Clusters, Self::Listeners, Self::RouteConfigurations, Self::Routes, Self::Endpoints];
+}
+
+impl Display for Measure {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Clusters => "clusters",
+            Self::Listeners => "listeners",
+            Self::RouteConfigurations => "route configurations",
+            Self::Routes => "routes",
+            Self::Endpoints => "endpoints",
+        })
+    }
+}
+
+/// The number of each that an audience has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts([u64; Measure::ALL.len()]);
+
+impl Counts {
+    /// The number of one thing.
+    pub(crate) fn get(&self, measure: Measure) -> u64 {
+        self.0[measure as usize]
+    }
+
+    /// Adds to the number of one thing.
+    pub(crate) fn add(&mut self, measure: Measure, more: u64) {
+        self.0[measure as usize] += more;
+    }
+
+    /// Takes from the number of one thing, down to none.
+    pub(crate) fn take(&mut self, measure: Measure, less: u64) {
+        let count = &mut self.0[measure as usize];
+        *count = count.saturating_sub(less);
+    }
+
+    /// The larger number of each.
+    #[must_use]
+    pub(crate) fn largest(self, other: Self) -> Self {
+        Self(std::array::from_fn(|at| self.0[at].max(other.0[at])))
+    }
+
+    /// Returns true if there is less of anything in `other`.
+    pub(crate) fn exceeds(&self, other: &Self) -> bool {
+        self.0.iter().zip(other.0).any(|(one, other)| *one > other)
+    }
+}
+
+/// The difference between what an audience sees and what it would see, as far as it can be a loss.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Change {
+    /// The numbers of the state that it sees.
+    pub(crate) before: Counts,
+    /// The numbers of the state that it would see.
+    pub(crate) after: Counts,
+    /// The types of which all resources are gone, with their number.
+    pub(crate) gone: Vec<(String, u64)>,
+    /// The endpoint sets that had endpoints and have none, but for those that may be empty.
+    pub(crate) emptied: Emptied,
+    /// The number of endpoints that sets lose which may be empty.
+    pub(crate) forgiven: u64,
+    /// The group whose directory is gone, if nodes use it.
+    pub(crate) group_gone: Option<String>,
+}
+
+/// Endpoint sets without endpoints.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Emptied {
+    /// Their number.
+    pub(crate) count: usize,
+    /// The names of the first ones.
+    pub(crate) first: Vec<String>,
+}
+
+/// A reason to hold a change back. References that the change makes dangle will be another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// All resources of a type are gone.
+    TypeGone {
+        /// The short name of the type.
+        type_name: String,
+        /// The number of resources before.
+        before: u64,
+    },
+    /// Too few of something are left.
+    Loss {
+        /// The thing.
+        measure: Measure,
+        /// The largest number of the last ten minutes.
+        largest: u64,
+        /// The number that would be left.
+        after: u64,
+    },
+    /// Endpoint sets lose all their endpoints.
+    Emptied(Emptied),
+    /// The directory of a group is gone, and nodes use it.
+    GroupGone {
+        /// The name of the group.
+        group: String,
+    },
+}
+
+impl Reason {
+    /// The name of the kind of reason, for metrics.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::TypeGone { .. } => "type-gone",
+            Self::Loss { .. } => "loss",
+            Self::Emptied(_) => "emptied",
+            Self::GroupGone { .. } => "group-gone",
+        }
+    }
+
+    /// The names of all kinds.
+    pub(crate) const KINDS: [&str; 4] = ["type-gone", "loss", "emptied", "group-gone"];
+}
+
+impl Display for Reason {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TypeGone { type_name, before } => {
+                let plural = if *before == 1 { "" } else { "s" };
+                write!(f, "0 of {before} resource{plural} of type `{}` left", Printable(type_name))
+            }
+            Self::Loss { measure, largest, after } => {
+                write!(f, "{after} of {largest} {measure} left")
+            }
+            Self::Emptied(Emptied { count, first }) => {
+                let plural = if *count == 1 { "" } else { "s" };
+                write!(f, "no endpoints left in {count} endpoint set{plural}: ")?;
+                for (at, name) in first.iter().enumerate() {
+                    let comma = if at == 0 { "" } else { ", " };
+                    write!(f, "{comma}`{}`", Printable(name))?;
+                }
+                match count - first.len() {
+                    0 => Ok(()),
+                    more => write!(f, " and {more} more"),
+                }
+            }
+            Self::GroupGone { group } => {
+                let group = Printable(group);
+                write!(f, "the directory of group `{group}` is gone, and nodes use it")
+            }
+        }
+    }
+}
+
+/// The reasons to hold a change back; none, if it is no loss. `largest` is the most that the audience
+/// had of late, and `percent` the share of it whose loss is accepted.
+pub(crate) fn reasons(change: &Change, largest: &Counts, percent: u64) -> Vec<Reason> {
+    let group = change.group_gone.iter().map(|group| Reason::GroupGone { group: group.clone() });
+    let gone = change.gone.iter().map(|(type_name, before)| Reason::TypeGone {
+        type_name: type_name.clone(),
+        before: *before,
+    });
+    let losses = Measure::ALL.into_iter().filter_map(|measure| {
+        let (largest, after) = (largest.get(measure), change.after.get(measure));
+        let forgiven = if measure == Measure::Endpoints { change.forgiven } else { 0 };
+        let lost = largest.saturating_sub(after).saturating_sub(forgiven);
+        let is_loss = lost >= FEWEST_LOST
+            && u128::from(lost) * 100 > u128::from(largest) * u128::from(percent);
+        is_loss.then_some(Reason::Loss { measure, largest, after })
+    });
+    let emptied = (change.emptied.count > 0).then(|| Reason::Emptied(change.emptied.clone()));
+    group.chain(gone).chain(losses).chain(emptied).collect()
+}
+
+/// The number that must be lost where a share decides: half of four is no disaster.
+const FEWEST_LOST: u64 = 10;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn counts(all: [u64; 5]) -> Counts {
+        Counts(all)
+    }
+
+    fn change(before: [u64; 5], after: [u64; 5]) -> Change {
+        Change { before: counts(before), after: counts(after), ..Change::default() }
+    }
+
+    fn told(change: &Change, percent: u64) -> Vec<String> {
+        reasons(change, &change.before, percent).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn more_than_the_share_and_at_least_ten_are_a_loss() {
+        let clusters = |before, after| told(&change([before, 0, 0, 0, 0], [after, 0, 0, 0, 0]), 50);
+        assert_eq!(clusters(20, 9), ["9 of 20 clusters left"]);
+        assert_eq!(clusters(20, 10), [""; 0], "the half is not more than half");
+        assert_eq!(clusters(10, 1), [""; 0], "nine are few");
+        assert_eq!(clusters(10, 0), ["0 of 10 clusters left"]);
+        assert_eq!(clusters(10, 200), [""; 0]);
+    }
+
+    #[test]
+    fn what_sets_lose_that_may_be_empty_is_no_loss() {
+        let mut change = change([0, 0, 0, 0, 40], [0, 0, 0, 0, 10]);
+        assert_eq!(told(&change, 50), ["10 of 40 endpoints left"]);
+        change.forgiven = 20;
+        assert_eq!(told(&change, 50), [""; 0]);
+    }
+
+    #[test]
+    fn every_reason_says_what_is_left_of_what() {
+        let mut change = change([0; 5], [0; 5]);
+        change.group_gone = Some("edge".to_owned());
+        change.gone = vec![("lds".to_owned(), 1)];
+        change.emptied = Emptied { count: 7, first: vec!["a".to_owned(), "b\n".to_owned()] };
+        assert_eq!(
+            told(&change, 50),
+            [
+                "the directory of group `edge` is gone, and nodes use it",
+                "0 of 1 resource of type `lds` left",
+                "no endpoints left in 7 endpoint sets: `a`, `b\\n` and 5 more"
+            ]
+        );
+        let kinds = reasons(&change, &change.before, 50);
+        assert!(kinds.iter().all(|reason| Reason::KINDS.contains(&reason.kind())));
+    }
+
+    proptest! {
+        #[test]
+        fn who_keeps_the_share_loses_nothing(
+            before in prop::array::uniform5(0_u64..10_000),
+            kept in prop::array::uniform5(50_u64..300),
+        ) {
+            let after = std::array::from_fn(|at| (before[at] * kept[at]).div_ceil(100));
+            prop_assert_eq!(told(&change(before, after), 50), [""; 0]);
+        }
+
+        #[test]
+        fn a_larger_loss_is_no_better_than_a_smaller_one(
+            before in prop::array::uniform5(0_u64..1000),
+            after in prop::array::uniform5(0_u64..1000),
+            less in prop::array::uniform5(0_u64..1000),
+            percent in 0_u64..=100,
+        ) {
+            let smaller = std::array::from_fn(|at| after[at].saturating_sub(less[at]));
+            let (few, many) = (change(before, after), change(before, smaller));
+            prop_assert!(told(&few, percent).len() <= told(&many, percent).len());
+        }
+
+        #[test]
+        fn no_number_overflows(before in any::<[u64; 5]>(), after in any::<[u64; 5]>(), percent in 0_u64..=100) {
+            told(&change(before, after), percent);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The gate in the daemon: its mode for the log, the users of an audience, and confirmations.
+//!
+//! Not here: the judgement (`crate::gate`), and the log lines about what is held back (`held`).
+
+use std::sync::Arc;
+
+use chancery_catalog::Audience;
+use chancery_server::Audiences;
+use tracing::info;
+
+use super::change_applier::ChangeApplier;
+use super::grouping::Grouping;
+use crate::config::{GateConfig, GateMode};
+use crate::gate::{Held, NotConfirmed, Selection};
+
+/// Says which losses are held back.
+pub(super) fn say_mode(gate: &GateConfig) {
+    match gate.loss {
+        GateMode::Enforce => info!(
+            percent = u64::from(gate.loss_percent),
+            "loads that take away much are held back until they are confirmed (`gate.loss: enforce`)"
+        ),
+        GateMode::Warn => {
+            info!("loads that take away much go live with a warning (`gate.loss: warn`)")
+        }
+        GateMode::Off => info!("loads are not judged by what they take away (`gate.loss: off`)"),
+    }
+}
+
+/// Finds out if streams belong to an audience, or to nodes in its group.
+pub(super) fn users(
+    audiences: &Audiences<Grouping>,
+) -> impl Fn(&Audience) -> bool + Send + Sync + 'static {
+    let audiences = audiences.clone();
+    move |audience| {
+        let is_part = |watched: &Audience| match &audience.node {
+            Some(_) => watched == audience,
+            None => watched.group == audience.group,
+        };
+        audiences.watched().iter().any(is_part)
+    }
+}
+
+/// Applies confirmations, for as long as the server is there.
+pub(super) fn confirmer(
+    applier: &Arc<ChangeApplier>,
+) -> impl Fn(&Selection, &str) -> Result<Vec<Held>, NotConfirmed> + Send + Sync + 'static {
+    let applier = Arc::downgrade(applier);
+    move |whom, token| match applier.upgrade() {
+        Some(applier) => applier.confirm(whom, token),
+        None => Err(NotConfirmed::Nothing),
+    }
+}

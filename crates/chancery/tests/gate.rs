@@ -1,0 +1,291 @@
+//! The gate of the daemon: what a load takes away is held back, told, and let pass by who means it.
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+mod daemon;
+
+use std::fs;
+use std::process::{Output, Stdio};
+use std::sync::mpsc::Receiver;
+
+use daemon::{
+    Running, Server, chancery, cluster, dir_write, directory, eventually, exchange, finished,
+    lines, next_line,
+};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A file with the clusters `NAME-0`, `NAME-1` …, which wait for their endpoints.
+fn clusters(name: &str, number: usize) -> String {
+    let one = |at: usize| {
+        format!(
+            "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n  name: {name}-{at}\n  \
+             connect_timeout: 1s\n"
+        )
+    };
+    (0..number).map(one).collect()
+}
+
+/// A file with the one endpoint set `web`.
+fn endpoints(number: usize) -> String {
+    let one = |at: usize| {
+        format!(
+            "  - endpoint: {{address: {{socket_address: {{address: 10.0.0.{at}, port_value: 80}}}}}}\n"
+        )
+    };
+    let all: String = (1..=number).map(one).collect();
+    let all = if number == 0 { " []".to_owned() } else { format!("\n{all}") };
+    format!(
+        "\"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n\
+         cluster_name: web\nendpoints:\n- lb_endpoints:{all}\n"
+    )
+}
+
+/// The number of times that a text is in what is served.
+fn served(server: &Server, kind: &str, node: &str, text: &str) -> usize {
+    let names = if kind == "endpoints" { ", \"resource_names\": [\"web\"]" } else { "" };
+    let body = format!("{{\"node\": {{\"id\": \"n\", \"cluster\": \"{node}\"}}{names}}}");
+    server.post(kind, &body).1.matches(text).count()
+}
+
+fn clusters_of(server: &Server, node: &str) -> usize {
+    served(server, "clusters", node, "\"connect_timeout\"")
+        + served(server, "clusters", node, "\"connectTimeout\"")
+}
+
+fn endpoints_of(server: &Server) -> usize {
+    served(server, "endpoints", "x", "10.0.0.")
+}
+
+fn config(server: &Server) -> Value {
+    serde_json::from_str(&server.admin("/config").1).unwrap()
+}
+
+fn held_count(server: &Server) -> u64 {
+    config(server)["held_count"].as_u64().unwrap()
+}
+
+fn metric(server: &Server, line: &str) -> bool {
+    server.admin("/metrics").1.lines().any(|it| it == line)
+}
+
+fn confirm(server: &Server, words: &[&str]) -> Output {
+    let admin = format!("127.0.0.1:{}", server.admin);
+    finished(&mut chancery(&[&["confirm", "--admin", &admin], words].concat()))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A client of a group, whose stream stays open, and its output.
+fn client(server: &Server, group: &str) -> (Running, Receiver<String>) {
+    let address = format!("127.0.0.1:{}", server.port);
+    let words = ["watch", "cds", "--server", &address, "--node", "n", "--cluster", group];
+    let mut client = Running::start(chancery(&words).args(["-o", "json"]).stderr(Stdio::null()));
+    let seen = lines(client.stdout.take().unwrap(), usize::MAX);
+    assert!(next_line(&seen).is_some());
+    (client, seen)
+}
+
+fn settings(dir: &TempDir, gate: &str) {
+    dir_write(dir, "chancery.yaml", &format!("gate: {gate}\n"));
+}
+
+#[test]
+fn a_cut_of_all_clusters_is_held_told_and_let_pass() {
+    let dir = directory(&[("clusters.yaml", &clusters("c", 30)), ("other.yaml", &endpoints(1))]);
+    let mut server = Server::start(&dir, &[]);
+    server.log_has("`gate.loss: enforce`");
+    dir_write(&dir, "clusters.yaml", "[]\n");
+    server.log_has("held back from nodes without an overlay: 0 of 30 resources of type `cds` left");
+    assert!(server.log().contains("`chancery confirm --all`"), "{}", server.log());
+    assert_eq!(clusters_of(&server, "x"), 30);
+    let (status, ready) = server.admin("/ready");
+    assert_eq!(status, 200);
+    assert!(ready.contains("held back until it is confirmed"), "{ready}");
+    assert!(ready.contains("- from nodes without an overlay: 0 of 30 resources"), "{ready}");
+    let config = config(&server);
+    assert_eq!((&config["held_count"], &config["fault_count"]), (&1.into(), &0.into()));
+    assert!(config["held"][0]["reasons"][0].as_str().unwrap().starts_with("0 of 30"));
+    eventually(|| metric(&server, "chancery_held_audiences 1"));
+    assert!(metric(&server, "chancery_held_edits_total{reason=\"type-gone\"} 1"));
+
+    let listed = text(&confirm(&server, &["--list"]).stdout);
+    assert!(listed.contains("  0 of 30 resources of type `cds` left\n"), "{listed}");
+    let (_, token) = listed.trim_end().rsplit_once(" --token ").unwrap();
+    let other = confirm(&server, &["--all", "--token", "0123456789abcdef"]);
+    assert_eq!(other.status.code(), Some(1));
+    assert!(text(&other.stderr).contains("has changed"), "{other:?}");
+    assert_eq!(clusters_of(&server, "x"), 30);
+
+    let passed = confirm(&server, &["--all", "--token", token]);
+    assert_eq!(passed.status.code(), Some(0), "{passed:?}");
+    assert!(text(&passed.stdout).contains("live now:\n\nnodes without an overlay\n  0 of 30"));
+    assert_eq!(clusters_of(&server, "x"), 0, "it is live when the command ends");
+    assert_eq!((held_count(&server), server.admin("/ready").1), (0, "ready\n".to_owned()));
+    server.log_has("confirmed, and live for nodes without an overlay");
+    eventually(|| metric(&server, "chancery_held_audiences 0"));
+    assert!(metric(&server, "chancery_held_passed_total{by=\"confirmation\"} 1"));
+
+    let again = confirm(&server, &["--all"]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(text(&again.stderr).contains("nothing is held back"), "{again:?}");
+    let listed = confirm(&server, &["--list"]);
+    assert_eq!(
+        (listed.status.code(), text(&listed.stdout)),
+        (Some(0), "nothing is held back\n".into())
+    );
+}
+
+#[test]
+fn a_group_directory_that_nodes_use_stays_and_others_go_on() {
+    let files = [
+        ("base.yaml", clusters("base", 5)),
+        ("groups/edge/own.yaml", clusters("edge", 1)),
+        ("groups/unused/own.yaml", clusters("unused", 30)),
+    ];
+    let dir = directory(&files.each_ref().map(|(name, text)| (*name, text.as_str())));
+    let mut server = Server::start(&dir, &[]);
+    let _client = client(&server, "edge");
+    fs::remove_dir_all(dir.path().join("groups/unused")).unwrap();
+    server.log_has("loaded files=2");
+    assert_eq!((held_count(&server), clusters_of(&server, "unused")), (0, 5));
+    fs::remove_dir_all(dir.path().join("groups/edge")).unwrap();
+    dir_write(&dir, "base.yaml", &clusters("base", 6));
+    server.log_has("the directory of group `edge` is gone, and nodes use it");
+    eventually(|| clusters_of(&server, "other") == 6);
+    assert_eq!(clusters_of(&server, "edge"), 6, "five and its own, as before");
+    let wrong = confirm(&server, &["--group", "unused"]);
+    assert_eq!(wrong.status.code(), Some(1), "{wrong:?}");
+    let passed = confirm(&server, &["--group", "edge"]);
+    assert_eq!(passed.status.code(), Some(0), "{passed:?}");
+    eventually(|| served(&server, "clusters", "edge", "edge-0") == 0);
+    assert_eq!(clusters_of(&server, "edge"), 6);
+}
+
+#[test]
+fn a_truncated_endpoints_file_is_held_until_it_is_repaired() {
+    let dir = directory(&[("endpoints.yaml", &endpoints(20))]);
+    let mut server = Server::start(&dir, &[]);
+    assert_eq!(endpoints_of(&server), 20);
+    dir_write(&dir, "endpoints.yaml", &endpoints(1));
+    server.log_has("1 of 20 endpoints left");
+    // A later edit waits behind the slip, and both are told.
+    dir_write(&dir, "clusters.yaml", &cluster("web", 1));
+    server.log_has("a later edit waits too");
+    assert_eq!((endpoints_of(&server), clusters_of(&server, "x")), (20, 0));
+    dir_write(&dir, "endpoints.yaml", &endpoints(19));
+    server.log_has("no longer held back from nodes without an overlay");
+    eventually(|| endpoints_of(&server) == 19 && clusters_of(&server, "x") == 1);
+}
+
+#[test]
+fn an_emptied_endpoint_set_is_held_unless_it_may_be_empty() {
+    let dir = directory(&[("endpoints.yaml", &endpoints(2))]);
+    let mut server = Server::start(&dir, &[]);
+    dir_write(&dir, "endpoints.yaml", &endpoints(0));
+    server.log_has("no endpoints left in 1 endpoint set: `web`");
+    assert_eq!(endpoints_of(&server), 2);
+    // The setting is followed, and lets it pass.
+    settings(&dir, "{may-be-empty: [w*]}");
+    eventually(|| endpoints_of(&server) == 0);
+    assert_eq!(held_count(&server), 0);
+}
+
+#[test]
+fn a_cut_in_three_steps_is_held_and_a_replacement_of_all_is_not() {
+    let dir = directory(&[("clusters.yaml", &clusters("blue", 100))]);
+    let mut server = Server::start(&dir, &[]);
+    dir_write(&dir, "clusters.yaml", &clusters("green", 100));
+    eventually(|| served(&server, "clusters", "x", "green-99") > 0);
+    assert_eq!((held_count(&server), clusters_of(&server, "x")), (0, 100));
+    dir_write(&dir, "clusters.yaml", &clusters("green", 70));
+    eventually(|| clusters_of(&server, "x") == 70);
+    dir_write(&dir, "clusters.yaml", &clusters("green", 49));
+    server.log_has("49 of 100 clusters left");
+    dir_write(&dir, "clusters.yaml", &clusters("green", 35));
+    eventually(|| config(&server)["held"][0]["reasons"][0] == "35 of 100 clusters left");
+    assert_eq!(clusters_of(&server, "x"), 70);
+}
+
+#[test]
+fn a_first_load_and_one_after_a_restart_are_not_judged() {
+    let dir = directory(&[("clusters.yaml", &clusters("c", 100))]);
+    drop(Server::start(&dir, &[]));
+    dir_write(&dir, "clusters.yaml", &clusters("c", 1));
+    let server = Server::start(&dir, &[]);
+    assert_eq!((held_count(&server), clusters_of(&server, "x")), (0, 1));
+}
+
+#[test]
+fn with_warn_and_with_off_everything_goes_live() {
+    let dir = directory(&[("clusters.yaml", &clusters("c", 100))]);
+    settings(&dir, "{loss: warn}");
+    let mut server = Server::start(&dir, &[]);
+    server.log_has("`gate.loss: warn`");
+    dir_write(&dir, "clusters.yaml", &clusters("c", 10));
+    server.log_has("goes live for nodes without an overlay: 10 of 100 clusters left");
+    eventually(|| clusters_of(&server, "x") == 10);
+    settings(&dir, "{loss: off}");
+    server.log_has("`gate.loss: off`");
+    dir_write(&dir, "clusters.yaml", "[]\n");
+    eventually(|| clusters_of(&server, "x") == 0);
+    assert!(metric(&server, "chancery_held_passed_total{by=\"warn\"} 1"));
+    // A gate that is in force again judges from then on.
+    settings(&dir, "{loss: enforce, loss-percent: 10}");
+    dir_write(&dir, "clusters.yaml", &clusters("c", 100));
+    eventually(|| clusters_of(&server, "x") == 100);
+    dir_write(&dir, "clusters.yaml", &clusters("c", 89));
+    server.log_has("held back from nodes without an overlay: 89 of 100 clusters left");
+}
+
+#[test]
+fn what_stays_as_it_is_passes_after_the_time_that_is_set() {
+    let dir = directory(&[("clusters.yaml", &clusters("c", 100))]);
+    settings(&dir, "{pass-after: 1ms}");
+    let mut server = Server::start(&dir, &[]);
+    dir_write(&dir, "clusters.yaml", &clusters("c", 10));
+    server.log_has("after `gate.pass-after`, without a confirmation: 10 of 100 clusters left");
+    eventually(|| clusters_of(&server, "x") == 10);
+    assert_eq!(held_count(&server), 0);
+}
+
+#[test]
+fn a_web_page_confirms_nothing() {
+    let dir = directory(&[("clusters.yaml", &clusters("c", 30))]);
+    let mut server = Server::start(&dir, &[]);
+    dir_write(&dir, "clusters.yaml", "[]\n");
+    server.log_has("held back from");
+    let token = config(&server)["held"][0]["token"].as_str().unwrap().to_owned();
+    let body = format!("{{\"all\": true, \"token\": \"{token}\"}}");
+    let post = |headers: &str| {
+        let line = format!("POST /api/v1/confirm HTTP/1.1\r\n{headers}x: y");
+        // The helper adds the rest of the first line to the header before it.
+        exchange(&mut server.dial(server.admin), &line, &body).0
+    };
+    assert_eq!(post("origin: http://localhost:18080\r\n"), 403);
+    assert_eq!(post("x-forwarded-for: 10.0.0.1\r\n"), 403);
+    let mut stream = server.dial(server.admin);
+    assert_eq!(exchange(&mut stream, "GET http://rebound.example/api/v1/confirm", "").0, 403);
+    assert_eq!(clusters_of(&server, "x"), 30);
+    assert_eq!(post(""), 200);
+    assert_eq!(clusters_of(&server, "x"), 0);
+}
+
+#[test]
+fn a_command_that_cannot_ask_says_why() {
+    let dir = directory(&[("clusters.yaml", &clusters("c", 1))]);
+    let server = Server::start(&dir, &[]);
+    let code = |output: &Output| output.status.code();
+    assert_eq!(code(&confirm(&server, &[])), Some(64), "neither --all nor --group");
+    assert_eq!(code(&confirm(&server, &["--all", "--group", "a"])), Some(64));
+    let off = finished(&mut chancery(&["confirm", "--all", "--admin", "off"]));
+    assert_eq!(code(&off), Some(64), "{off:?}");
+    let discovery = format!("127.0.0.1:{}", server.port);
+    let wrong = finished(&mut chancery(&["confirm", "--all", "--admin", &discovery]));
+    assert_eq!(code(&wrong), Some(2), "{wrong:?}");
+    drop(server);
+    let nobody = finished(&mut chancery(&["confirm", "--list", "--admin", &discovery]));
+    assert_eq!(code(&nobody), Some(2));
+    assert!(text(&nobody.stderr).contains("--admin"), "{nobody:?}");
+}
