@@ -212,7 +212,7 @@ pub(super) fn private_key(setup: &mut Setup) {
     let cluster = format!(
         "{{\"@type\": \"{CDS}\", \"name\": \"keyed\", \"transportSocket\": {{\"name\": \"tls\", \
          \"typedConfig\": {{\"@type\": \"{kind}.UpstreamTlsContext\", \"commonTlsContext\": \
-         {{\"tlsCertificates\": [{{\"certificateChain\": {{\"inlineString\": \"none\"}}, \
+         {{\"tlsCertificates\": [{{\"certificateChain\": {{\"filename\": \"c.pem\"}}, \
          \"privateKey\": {{\"inlineString\": \"{key}\"}}}}]}}}}}}}}"
     );
     setup.file("keyed.json", cluster);

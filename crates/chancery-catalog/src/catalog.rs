@@ -177,6 +177,7 @@ impl Catalog {
     /// The snapshot that an audience sees; `None` if every state so far is held back from it.
     pub fn seen_by(&self, audience: &Audience) -> Option<AudienceSnapshot> {
         let (view, revision) = self.view(audience);
+        self.lock().views.is_for_clients(audience);
         Some(AudienceSnapshot { snapshot: Arc::clone(&view?.snapshot), revision })
     }
 

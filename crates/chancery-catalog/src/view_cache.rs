@@ -30,6 +30,8 @@ struct CachedView {
     revision: u64,
     /// True if somebody asked since the last commit.
     asked: bool,
+    /// True if it was asked for on behalf of clients, and not of the gate alone.
+    for_clients: bool,
 }
 
 /// A view that somebody asked for, as a commit finds it.
@@ -63,6 +65,13 @@ impl ViewCache {
         let cached = self.views.entry(audience.clone()).or_default();
         cached.asked = true;
         None
+    }
+
+    /// Notes that clients belong to an audience that somebody asked for.
+    pub(crate) fn is_for_clients(&mut self, audience: &Audience) {
+        if let Some(cached) = self.views.get_mut(audience) {
+            cached.for_clients = true;
+        }
     }
 
     /// Forgets the views that nobody holds, if there are many: who asks once for each node in each
@@ -124,7 +133,7 @@ impl ViewCache {
             |audience| audience,
             |audience, cached| {
                 let made = cached.and_then(|cached| {
-                    cached.asked = true;
+                    (cached.asked, cached.for_clients) = (true, true);
                     Some((cached.view.as_ref()?, cached.revision))
                 });
                 call(audience, made);
@@ -192,9 +201,12 @@ impl ViewCache {
         self.views.keys()
     }
 
-    /// The views that were made, by audience.
+    /// The views that were made, by audience: of groups all, and of base and of nodes those for clients.
     pub(crate) fn made(&self) -> Vec<(Audience, Arc<View>)> {
-        let views = self.views.iter();
+        let is_wanted = |audience: &Audience, cached: &CachedView| {
+            cached.for_clients || (audience.group.is_some() && audience.node.is_none())
+        };
+        let views = self.views.iter().filter(|(audience, cached)| is_wanted(audience, cached));
         views.filter_map(|(audience, it)| Some((audience.clone(), it.view.clone()?))).collect()
     }
 }

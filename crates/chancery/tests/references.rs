@@ -26,6 +26,7 @@ name: l
 api_listener:
   api_listener:
     "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+    stat_prefix: l
     rds: {route_config_name: r, config_source: {ads: {}}}
 "#;
 
