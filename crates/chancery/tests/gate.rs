@@ -95,7 +95,7 @@ fn settings(dir: &TempDir, gate: &str) {
 fn a_cut_of_all_clusters_is_held_told_and_let_pass() {
     let dir = directory(&[("clusters.yaml", &clusters("c", 30)), ("other.yaml", &endpoints(1))]);
     let mut server = Server::start(&dir, &[]);
-    server.log_has("`gate.loss: enforce`");
+    server.log_has("loss=enforce");
     dir_write(&dir, "clusters.yaml", "[]\n");
     server.log_has("held back from nodes without an overlay: 0 of 30 resources of type `cds` left");
     assert!(server.log().contains("`chancery confirm --all`"), "{}", server.log());
@@ -217,17 +217,62 @@ fn a_first_load_and_one_after_a_restart_are_not_judged() {
     assert_eq!((held_count(&server), clusters_of(&server, "x")), (0, 1));
 }
 
+/// A route configuration with a route to each of these clusters.
+fn routes(clusters: &[&str]) -> String {
+    let route =
+        |name: &&str| format!("  - {{match: {{prefix: /{name}}}, route: {{cluster: {name}}}}}\n");
+    let routes: String = clusters.iter().map(route).collect();
+    format!(
+        "\"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration\nname: r\n\
+         virtual_hosts:\n- name: v\n  domains: [\"*\"]\n  routes:\n{routes}"
+    )
+}
+
+#[test]
+fn a_reference_that_would_lead_nowhere_is_held_and_one_that_did_before_is_not() {
+    let dir = directory(&[
+        ("shop.yaml", &cluster("shop-v1", 1)),
+        ("pay.yaml", &cluster("pay", 1)),
+        ("routes.yaml", &routes(&["shop-v1", "elsewhere"])),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    assert_eq!(held_count(&server), 0, "a start is not judged");
+    // A slip in a route: the place, and the name that may be meant.
+    dir_write(&dir, "routes.yaml", &routes(&["shop-v11", "elsewhere"]));
+    server.log_has(
+        "held back from nodes without an overlay: rds `r` \
+         (virtual_hosts[0].routes[0].route.cluster) refers to cds `shop-v11`, which does not exist; \
+         did you mean `shop-v1`?",
+    );
+    assert_eq!(held_count(&server), 1);
+    dir_write(&dir, "routes.yaml", &routes(&["shop-v1", "pay", "elsewhere"]));
+    server.log_has("no longer held back");
+    eventually(|| held_count(&server) == 0);
+    // The target goes.
+    fs::remove_file(dir.path().join("pay.yaml")).unwrap();
+    server.log_has("refers to cds `pay`, which this takes away");
+    assert_eq!(clusters_of(&server, "x"), 2);
+    // The clients know it from elsewhere.
+    dir_write(&dir, "chancery.yaml", "external: [pay]\n");
+    eventually(|| clusters_of(&server, "x") == 1 && held_count(&server) == 0);
+    dir_write(&dir, "chancery.yaml", "gate: {dangling: warn}\nexternal: [pay]\n");
+    server.log_has("dangling=warn");
+    dir_write(&dir, "routes.yaml", &routes(&["gone"]));
+    server.log_has("goes live for nodes without an overlay: rds `r`");
+    assert_eq!(held_count(&server), 0);
+}
+
 #[test]
 fn with_warn_and_with_off_everything_goes_live() {
     let dir = directory(&[("clusters.yaml", &clusters("c", 100))]);
     settings(&dir, "{loss: warn}");
     let mut server = Server::start(&dir, &[]);
-    server.log_has("`gate.loss: warn`");
+    server.log_has("loss=warn");
     dir_write(&dir, "clusters.yaml", &clusters("c", 10));
     server.log_has("goes live for nodes without an overlay: 10 of 100 clusters left");
     eventually(|| clusters_of(&server, "x") == 10);
     settings(&dir, "{loss: off}");
-    server.log_has("`gate.loss: off`");
+    server.log_has("loss=off");
     dir_write(&dir, "clusters.yaml", "[]\n");
     eventually(|| clusters_of(&server, "x") == 0);
     assert!(metric(&server, "chancery_held_passed_total{by=\"warn\"} 1"));

@@ -40,6 +40,9 @@ fn eds(name: &str, endpoints: &str) -> String {
     )
 }
 
+/// A server with this serves references that lead nowhere.
+const UNJUDGED: &str = "gate: {dangling: off}\n";
+
 /// The present warnings, without the directory.
 fn warnings(server: &Server, dir: &tempfile::TempDir) -> Vec<String> {
     let config: Value = serde_json::from_str(&server.admin("/config").1).unwrap();
@@ -59,6 +62,7 @@ fn a_missing_cluster_is_told_with_its_place_the_near_miss_and_what_to_write() {
         ("clusters.yaml", &cluster("shop-v1", 1)),
         ("routes.yaml", &routes(&["shop-v11"])),
         ("listener.yaml", LISTENER),
+        ("chancery.yaml", UNJUDGED),
     ]);
     let mut server = Server::start(&dir, &[]);
     let told = "rds `r` refers to cds `shop-v11`, which does not exist; did you mean `shop-v1`? If \
@@ -66,7 +70,7 @@ fn a_missing_cluster_is_told_with_its_place_the_near_miss_and_what_to_write() {
     server.log_has(&format!("routes.yaml:1: {told}"));
     assert_eq!(warnings(&server, &dir), [format!("routes.yaml:1: {told}")]);
 
-    dir_write(&dir, "chancery.yaml", "external: [shop-v11]\n");
+    dir_write(&dir, "chancery.yaml", &format!("{UNJUDGED}external: [shop-v11]\n"));
     eventually(|| warnings(&server, &dir).is_empty());
     dir_write(&dir, "routes.yaml", &routes(&["shop-v11", "other"]));
     let told = "rds `r` refers to cds `other`, which does not exist; if the clients have it from \
@@ -76,7 +80,8 @@ fn a_missing_cluster_is_told_with_its_place_the_near_miss_and_what_to_write() {
 
     // A line more, another external name and other advice are no news.
     dir_write(&dir, "routes.yaml", &format!("# one\n{}", routes(&["shop-v11", "other"])));
-    dir_write(&dir, "chancery.yaml", "external: shop-*\ncontrol-plane: other\n");
+    let other = format!("{UNJUDGED}external: shop-*\ncontrol-plane: other\n");
+    dir_write(&dir, "chancery.yaml", &other);
     server.log_has("a restart brings these keys into force");
     eventually(|| warnings(&server, &dir) == [format!("routes.yaml:2: {told}")]);
     dir_write(&dir, "marker.txt", "");

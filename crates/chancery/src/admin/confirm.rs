@@ -19,11 +19,11 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
 use super::{body, text};
-use crate::gate::{Held, HeldRow, LossGate, NotConfirmed, Selection, Token};
+use crate::gate::{Held, HeldRow, LoadGate, NotConfirmed, Selection, Token};
 
 /// The confirmations of what a gate holds back.
 pub(crate) struct Confirmations {
-    gate: LossGate,
+    gate: LoadGate,
     apply: OnceLock<Apply>,
     /// Held while one is applied, so that there is one at a time.
     turn: Arc<Mutex<()>>,
@@ -93,7 +93,7 @@ impl HeldDocument {
 
 impl Confirmations {
     /// Those of a gate. Nothing is confirmed until it is said how.
-    pub(crate) fn new(gate: LossGate) -> Self {
+    pub(crate) fn new(gate: LoadGate) -> Self {
         Self { gate, apply: OnceLock::new(), turn: Arc::default() }
     }
 
@@ -245,10 +245,13 @@ mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
 
     use super::*;
-    use crate::config::GateConfig;
+    use crate::config::Config;
 
     fn confirmations() -> Confirmations {
-        Confirmations::new(LossGate::new(&GateConfig::default()))
+        Confirmations::new(LoadGate::new(
+            &Config::default(),
+            chancery_proto::schema::Schema::bundled(),
+        ))
     }
 
     const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

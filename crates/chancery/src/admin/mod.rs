@@ -165,8 +165,8 @@ mod tests {
     use prometheus_client::registry::Registry;
 
     use super::*;
-    use crate::config::GateConfig;
-    use crate::gate::LossGate;
+    use crate::config::Config;
+    use crate::gate::LoadGate;
 
     pub(super) const TIME: Duration = Duration::from_secs(60);
 
@@ -177,7 +177,10 @@ mod tests {
             loaded: LoadStatus::new(Catalog::default()),
             metrics: MetricsPage::new(Registry::default()),
             hosts: AdminHosts::default(),
-            confirmations: Confirmations::new(LossGate::new(&GateConfig::default())),
+            confirmations: Confirmations::new(LoadGate::new(
+                &Config::default(),
+                chancery_proto::schema::Schema::bundled(),
+            )),
         })
     }
 

@@ -3,6 +3,8 @@
 //! Not here: the checks of messages (`chancery_proto::rules`), the judgement of losses (`crate::gate`), and the
 //! holding back.
 
+use std::fmt;
+
 use chancery_proto::document::{Checks, RuleCheck};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -21,6 +23,9 @@ pub(crate) struct GateConfig {
     /// The consequence of a load that takes away much of what the nodes of an audience have.
     /// Default: `enforce`.
     pub(crate) loss: GateMode,
+    /// The consequence of a load after which references lead nowhere that did not before. Default:
+    /// `enforce`.
+    pub(crate) dangling: GateMode,
     /// The share of the clusters, listeners, routes or endpoints of an audience, in percent, above which
     /// their loss counts. Default: 50.
     pub(crate) loss_percent: Percent,
@@ -44,6 +49,16 @@ pub(crate) enum GateMode {
     Warn,
     /// Nobody looks for it.
     Off,
+}
+
+impl fmt::Display for GateMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Enforce => "enforce",
+            Self::Warn => "warn",
+            Self::Off => "off",
+        })
+    }
 }
 
 /// A number from 0 to 100.
@@ -74,6 +89,7 @@ impl Default for GateConfig {
         Self {
             messages: GateMode::default(),
             loss: GateMode::default(),
+            dangling: GateMode::default(),
             loss_percent: Percent(50),
             may_be_empty: Patterns::default(),
             pass_after: SpanOrNever(None),
@@ -111,9 +127,10 @@ mod tests {
     #[test]
     fn every_key_is_read_and_has_a_default() {
         assert_eq!(read("{}"), Ok(GateConfig::default()));
-        let all = read("loss: warn\nloss-percent: 30\nmay-be-empty: [a, b-*]\npass-after: 1h30m\n")
+        let all = read("loss: warn\ndangling: off\nloss-percent: 30\nmay-be-empty: [a, b-*]\npass-after: 1h30m\n")
             .unwrap();
         assert_eq!((all.loss, all.loss_percent), (GateMode::Warn, Percent(30)));
+        assert_eq!(all.dangling, GateMode::Off);
         assert!(all.may_be_empty.matches("b-1") && !all.may_be_empty.matches("c"));
         assert_eq!(all.pass_after, SpanOrNever(Some(std::time::Duration::from_secs(5400))));
         assert!(read("may-be-empty: a\n").unwrap().may_be_empty.matches("a"));

@@ -84,23 +84,23 @@ pub(crate) struct Change {
     /// The types of which all resources are gone, with their number.
     pub(crate) gone: Vec<(String, u64)>,
     /// The endpoint sets that had endpoints and have none, but for those that may be empty.
-    pub(crate) emptied: Emptied,
+    pub(crate) emptied: Listed,
     /// The number of endpoints that sets lose which may be empty.
     pub(crate) forgiven: u64,
     /// The group whose directory is gone, if nodes use it.
     pub(crate) group_gone: Option<String>,
 }
 
-/// Endpoint sets without endpoints.
+/// Things of which the first are named.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Emptied {
+pub(crate) struct Listed {
     /// Their number.
     pub(crate) count: usize,
-    /// The names of the first ones.
+    /// The first ones, in words.
     pub(crate) first: Vec<String>,
 }
 
-/// A reason to hold a change back. References that the change makes dangle will be another one.
+/// A reason to hold a change back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     /// All resources of a type are gone.
@@ -120,12 +120,14 @@ pub(crate) enum Reason {
         after: u64,
     },
     /// Endpoint sets lose all their endpoints.
-    Emptied(Emptied),
+    Emptied(Listed),
     /// The directory of a group is gone, and nodes use it.
     GroupGone {
         /// The name of the group.
         group: String,
     },
+    /// References lead nowhere that did not before, each in a sentence.
+    Dangling(Listed),
 }
 
 impl Reason {
@@ -136,11 +138,17 @@ impl Reason {
             Self::Loss { .. } => "loss",
             Self::Emptied(_) => "emptied",
             Self::GroupGone { .. } => "group-gone",
+            Self::Dangling(_) => "dangling",
         }
     }
 
+    /// Returns true if it is about what the change takes away.
+    pub(crate) fn is_loss(&self) -> bool {
+        !matches!(self, Self::Dangling(_))
+    }
+
     /// The names of all kinds.
-    pub(crate) const KINDS: [&str; 4] = ["type-gone", "loss", "emptied", "group-gone"];
+    pub(crate) const KINDS: [&str; 5] = ["type-gone", "loss", "emptied", "group-gone", "dangling"];
 }
 
 impl Display for Reason {
@@ -153,7 +161,7 @@ impl Display for Reason {
             Self::Loss { measure, largest, after } => {
                 write!(f, "{after} of {largest} {measure} left")
             }
-            Self::Emptied(Emptied { count, first }) => {
+            Self::Emptied(Listed { count, first }) => {
                 let plural = if *count == 1 { "" } else { "s" };
                 write!(f, "no endpoints left in {count} endpoint set{plural}: ")?;
                 for (at, name) in first.iter().enumerate() {
@@ -168,6 +176,15 @@ impl Display for Reason {
             Self::GroupGone { group } => {
                 let group = Printable(group);
                 write!(f, "the directory of group `{group}` is gone, and nodes use it")
+            }
+            Self::Dangling(Listed { count, first }) => {
+                f.write_str(&first.join("; "))?;
+                match count - first.len() {
+                    0 => {}
+                    1 => f.write_str("; and another reference leads nowhere")?,
+                    more => write!(f, "; and {more} more references lead nowhere")?,
+                }
+                f.write_str(" (names that the clients know from elsewhere belong into `external`)")
             }
         }
     }
@@ -237,7 +254,7 @@ mod tests {
         let mut change = change([0; 5], [0; 5]);
         change.group_gone = Some("edge".to_owned());
         change.gone = vec![("lds".to_owned(), 1)];
-        change.emptied = Emptied { count: 7, first: vec!["a".to_owned(), "b\n".to_owned()] };
+        change.emptied = Listed { count: 7, first: vec!["a".to_owned(), "b\n".to_owned()] };
         assert_eq!(
             told(&change, 50),
             [

@@ -1,7 +1,8 @@
-//! The gate: what a load would take away from an audience is held back until somebody confirms it.
+//! The gate: a load that would take much away from an audience, or make its references lead nowhere, is held back
+//! until somebody confirms it.
 //!
 //! ```text
-//!   commit --> Catalog --asks--> LossGate:  change (snapshots) + window (time) --> loss (reasons)
+//!   commit --> Catalog --asks--> LoadGate:  change (snapshots) + window (time) --> loss (reasons)
 //!                                   |
 //!                                   +-- held, news --> ChangeApplier: log, metrics, /config, /ready
 //!                                   +<- confirm ------ admin interface
@@ -11,6 +12,7 @@
 //! Not here: where a held audience is served from (`chancery-catalog`), and who may confirm (`admin`).
 
 mod change;
+mod dangling;
 mod held;
 mod loss;
 mod window;
@@ -19,22 +21,24 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use chancery_catalog::{Audience, Gate, Seen};
+use chancery_catalog::{Audience, External, Gate, Seen};
+use chancery_proto::schema::Schema;
 
 pub(crate) use self::held::{Held, HeldRow, Token};
 pub(crate) use self::loss::Reason;
 use self::loss::{Measure, reasons};
 use self::window::Window;
-use crate::config::{GateConfig, GateMode};
+use crate::config::{Config, ExternalNames, GateConfig, GateMode};
 
-/// The judge of losses. Clones are the same.
+/// The judge of loads. Clones are the same.
 #[derive(Clone)]
-pub(crate) struct LossGate(Arc<Shared>);
+pub(crate) struct LoadGate(Arc<Shared>);
 
 /// Returns true if nodes use a group, or a node of its own.
 type InUse = Box<dyn Fn(&Audience) -> bool + Send + Sync>;
 
 struct Shared {
+    schema: Schema,
     /// The time since the beginning.
     clock: Box<dyn Fn() -> Duration + Send + Sync>,
     in_use: OnceLock<InUse>,
@@ -43,6 +47,9 @@ struct Shared {
 
 struct State {
     config: GateConfig,
+    names: ExternalNames,
+    /// The names that clients know from elsewhere.
+    external: External,
     /// The largest states that audiences had of late and have no more; those are few.
     windows: BTreeMap<Audience, Window>,
     held: BTreeMap<Audience, Held>,
@@ -66,7 +73,7 @@ pub(crate) enum Outcome {
     HeldBack,
     /// It was held back already, and holds back a later edit too.
     Waits,
-    /// It goes live, as `gate.loss: warn` says.
+    /// It goes live, as `warn` says.
     Warned,
     /// It goes live, because somebody confirmed it.
     Confirmed,
@@ -96,26 +103,30 @@ pub(crate) enum NotConfirmed {
     Changed(Token),
 }
 
-impl LossGate {
+impl LoadGate {
     /// A gate that has judged nothing.
-    pub(crate) fn new(config: &GateConfig) -> Self {
+    pub(crate) fn new(config: &Config, schema: Schema) -> Self {
         let started = Instant::now();
-        Self::with_clock(config, move || started.elapsed())
+        Self::with_clock(config, schema, move || started.elapsed())
     }
 
     fn with_clock(
-        config: &GateConfig,
+        config: &Config,
+        schema: Schema,
         clock: impl Fn() -> Duration + Send + Sync + 'static,
     ) -> Self {
+        let names = ExternalNames::new(config);
         let state = State {
-            config: config.clone(),
+            config: config.gate.clone(),
+            external: names.for_catalog(),
+            names,
             windows: BTreeMap::new(),
             held: BTreeMap::new(),
             confirmed: BTreeMap::new(),
             news: News::default(),
         };
         let (clock, in_use) = (Box::new(clock), OnceLock::new());
-        Self(Arc::new(Shared { clock, in_use, state: Mutex::new(state) }))
+        Self(Arc::new(Shared { schema, clock, in_use, state: Mutex::new(state) }))
     }
 
     /// States how to find out if nodes belong to an audience. Until then none does.
@@ -124,10 +135,13 @@ impl LossGate {
     }
 
     /// Puts other settings in force. Returns true if they differ: what is held has to be judged again.
-    pub(crate) fn configure(&self, config: &GateConfig) -> bool {
+    pub(crate) fn configure(&self, config: &Config) -> bool {
+        let names = ExternalNames::new(config);
         let mut state = self.lock();
-        let differs = state.config != *config;
-        state.config.clone_from(config);
+        let differs = state.config != config.gate || state.names != names;
+        state.config.clone_from(&config.gate);
+        state.external = names.for_catalog();
+        state.names = names;
         differs
     }
 
@@ -187,23 +201,39 @@ impl LossGate {
         is_gone && !self.0.in_use.get().is_some_and(|in_use| in_use(audience))
     }
 
+    /// The reason why references of an audience hold a change back. What base lacks, groups may have, so
+    /// that matters only to nodes in no group.
+    fn dangling(&self, audience: &Audience, change: [&Seen; 2]) -> Option<Reason> {
+        let external = {
+            let state = self.lock();
+            (state.config.dangling != GateMode::Off).then(|| state.external.clone())?
+        };
+        let reason = dangling::reason(&self.0.schema, &external, audience, change)?;
+        let is_base = *audience == Audience::default();
+        let is_used = || self.0.in_use.get().is_some_and(|in_use| in_use(audience));
+        (!is_base || is_used()).then_some(reason)
+    }
+
     /// No code that can panic runs under this lock, and none of the catalog or the store.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Gate for LossGate {
+impl Gate for LoadGate {
     fn lets_pass(&self, audience: &Audience, before: Option<&Seen>, after: &Seen) -> bool {
         // The first state of an audience takes nothing away from it.
         let Some(before) = before else { return true };
         let is_gone = before.has_own_layer() && !after.has_own_layer();
         let is_unused = self.is_unused(audience, is_gone);
+        let dangling = self.dangling(audience, [before, after]);
         let now = (self.0.clock)();
         let mut state = self.lock();
         // Nodes of which somebody was told may only be away for a moment.
         let is_unused = is_unused && !state.held.contains_key(audience);
-        if is_unused || state.config.loss == GateMode::Off {
+        let looks =
+            [state.config.loss, state.config.dangling].iter().any(|it| *it != GateMode::Off);
+        if is_unused || !looks {
             state.forget(audience);
             return true;
         }
@@ -219,7 +249,13 @@ impl Gate for LossGate {
         if let Some(held) = state.held.get(audience) {
             largest = largest.largest(held.largest);
         }
-        let reasons = reasons(&change, &largest, state.config.loss_percent.0);
+        let mut reasons = match state.config.loss {
+            GateMode::Off => Vec::new(),
+            GateMode::Enforce | GateMode::Warn => {
+                reasons(&change, &largest, state.config.loss_percent.0)
+            }
+        };
+        reasons.extend(dangling);
         if reasons.is_empty() {
             state.pass_without_loss(audience, &change, now);
             return true;
@@ -262,7 +298,7 @@ impl State {
         let known = self.held.get(&loss.audience);
         let is_confirmed = self.confirmed.get(&loss.audience) == Some(&loss.token);
         let outcome = match known {
-            _ if self.config.loss == GateMode::Warn => Outcome::Warned,
+            _ if loss.reasons.iter().all(|reason| !self.enforces(reason)) => Outcome::Warned,
             _ if is_confirmed => Outcome::Confirmed,
             Some(known) if known.token == loss.token => {
                 (loss.since, loss.at) = (known.since, known.at);
@@ -283,6 +319,12 @@ impl State {
             self.held.insert(loss.audience.clone(), loss);
         }
         is_live
+    }
+
+    /// Returns true if this reason holds something back, and is not only warned of.
+    fn enforces(&self, reason: &Reason) -> bool {
+        let mode = if reason.is_loss() { self.config.loss } else { self.config.dangling };
+        mode == GateMode::Enforce
     }
 
     fn pass_without_loss(&mut self, audience: &Audience, change: &loss::Change, now: Duration) {

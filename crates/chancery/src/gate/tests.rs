@@ -11,7 +11,7 @@ use crate::config::Config;
 
 /// A catalog with a gate, and the clock of the gate.
 struct Gated {
-    gate: LossGate,
+    gate: LoadGate,
     catalog: Catalog,
     seconds: Arc<AtomicU64>,
 }
@@ -19,12 +19,11 @@ struct Gated {
 const CDS: &str = "envoy.config.cluster.v3.Cluster";
 const EDS: &str = "envoy.config.endpoint.v3.ClusterLoadAssignment";
 
-fn config(text: &str) -> GateConfig {
-    let config: Config = serde_json::from_value(serde_json::json!({
+fn config(text: &str) -> Config {
+    serde_json::from_value(serde_json::json!({
         "gate": serde_json::from_str::<serde_json::Value>(text).unwrap()
     }))
-    .unwrap();
-    config.gate
+    .unwrap()
 }
 
 fn put(changes: &mut ChangeSet, layer: &Layer, type_name: &str, name: &str, parts: u32) {
@@ -39,7 +38,7 @@ impl Gated {
         let seconds = Arc::new(AtomicU64::new(0));
         let clock = Arc::clone(&seconds);
         let clock = move || Duration::from_secs(clock.load(Ordering::Relaxed));
-        let gate = LossGate::with_clock(&config(settings), clock);
+        let gate = LoadGate::with_clock(&config(settings), Schema::bundled(), clock);
         Self { catalog: Catalog::gated(gate.clone()), gate, seconds }
     }
 
@@ -242,7 +241,7 @@ fn the_same_content_passes_after_the_time_that_was_chosen() {
 
 #[test]
 fn another_mode_lets_what_is_held_pass() {
-    for (mode, outcome) in [("warn", vec![Outcome::Warned]), ("off", vec![])] {
+    for (mode, outcome) in [("warn", vec![Outcome::Warned]), ("off", vec![Outcome::Mended])] {
         let gated = Gated::new("{}");
         gated.clusters(&Layer::Base, 30);
         gated.clusters(&Layer::Base, 10);

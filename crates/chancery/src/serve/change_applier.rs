@@ -25,7 +25,7 @@ use crate::admin::{Admin, LoadFindings};
 use crate::config::{ConfigChange, ConfigFile, ExternalNames};
 use crate::counts_by_file::{CountsByFile, MOST_TOLD};
 use crate::finding::Finding;
-use crate::gate::{Held, LossGate, NotConfirmed, Selection, Token};
+use crate::gate::{Held, LoadGate, NotConfirmed, Selection, Token};
 
 /// Applies changes of the directory and of `chancery.yaml`, and logs them.
 pub(crate) struct ChangeApplier {
@@ -34,7 +34,7 @@ pub(crate) struct ChangeApplier {
     metrics: LoadMetrics,
     /// The checks of the directory, for whoever follows it.
     checks: watch::Sender<Checks>,
-    gate: LossGate,
+    gate: LoadGate,
     state: Mutex<ApplierState>,
 }
 
@@ -65,7 +65,7 @@ impl ChangeApplier {
         checks: watch::Sender<Checks>,
         file: ConfigFile,
         external: ExternalNames,
-        gate: LossGate,
+        gate: LoadGate,
     ) -> Self {
         let references = ReferenceWarnings::new(audiences.catalog().clone(), external);
         let state = ApplierState {
@@ -167,7 +167,7 @@ impl ChangeApplier {
                     warn!(keys = restart.join(", "), "a restart brings these keys into force");
                 }
                 state.references.set_external(ExternalNames::new(&config));
-                if self.gate.configure(&config.gate) {
+                if self.gate.configure(&config) {
                     gate::say_mode(&config.gate);
                     state.is_gate_changed = true;
                 }

@@ -10,24 +10,20 @@ use tracing::info;
 
 use super::change_applier::ChangeApplier;
 use super::grouping::Grouping;
-use crate::config::{GateConfig, GateMode};
+use crate::config::GateConfig;
 use crate::gate::{Held, NotConfirmed, Selection};
 
-/// Says which losses are held back.
+/// Says what is held back.
 pub(super) fn say_mode(gate: &GateConfig) {
-    match gate.loss {
-        GateMode::Enforce => info!(
-            percent = u64::from(gate.loss_percent),
-            "loads that take away much are held back until they are confirmed (`gate.loss: enforce`)"
-        ),
-        GateMode::Warn => {
-            info!("loads that take away much go live with a warning (`gate.loss: warn`)")
-        }
-        GateMode::Off => info!("loads are not judged by what they take away (`gate.loss: off`)"),
-    }
+    let GateConfig { messages, loss, dangling, .. } = gate;
+    info!(
+        %messages, %loss, %dangling, loss_percent = u64::from(gate.loss_percent),
+        "the gate: what it enforces is held back until it is repaired or confirmed"
+    );
 }
 
-/// Finds out if streams belong to an audience, or to nodes in its group.
+/// Finds out if streams belong to an audience, or to nodes in its group. Where there are no groups, all nodes
+/// belong to base.
 pub(super) fn users(
     audiences: &Audiences<Grouping>,
 ) -> impl Fn(&Audience) -> bool + Send + Sync + 'static {
@@ -37,7 +33,8 @@ pub(super) fn users(
             Some(_) => watched == audience,
             None => watched.group == audience.group,
         };
-        audiences.watched().iter().any(is_part)
+        let is_all = *audience == Audience::default() && audiences.catalog().groups().is_empty();
+        is_all || audiences.watched().iter().any(is_part)
     }
 }
 

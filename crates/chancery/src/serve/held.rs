@@ -57,7 +57,7 @@ fn tell_one(outcome: Outcome, why: &str, of: &[&Held]) {
              `chancery confirm {flags}`"
         ),
         Outcome::Warned => {
-            warn!("goes live for {who}: {why}; with `gate.loss: enforce` it would be held back");
+            warn!("goes live for {who}: {why}; with `enforce` in `gate` it would be held back");
         }
         Outcome::Confirmed => info!("confirmed, and live for {who}: {why}"),
         Outcome::TimeIsOver => {

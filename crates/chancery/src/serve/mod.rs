@@ -59,7 +59,7 @@ use crate::config::{
     self, Config, ConfigFile, ExternalNames, FileContent, ListenAddress, ServeFlags,
 };
 use crate::exit::Failure;
-use crate::gate::LossGate;
+use crate::gate::LoadGate;
 use crate::logging;
 
 /// The number of tasks that run before a busy thread looks at its sockets. A change is sent to a
@@ -120,7 +120,7 @@ async fn serve(
     dropped: &Counter,
 ) -> Result<(), Failure> {
     let mut signals = Signals::new().context("cannot listen to signals")?;
-    let gate = LossGate::new(&config.gate);
+    let gate = LoadGate::new(&config, schema.clone());
     gate::say_mode(&config.gate);
     let directory = Directory::new(config.source(&flags.dir), schema.clone());
     let directory = directory.with_catalog(Catalog::gated(gate.clone()));
@@ -241,7 +241,7 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
 /// The admin interface and all metrics.
 fn admin(
     catalog: Catalog,
-    gate: &LossGate,
+    gate: &LoadGate,
     config: &Config,
     dropped: &Counter,
 ) -> (Arc<Admin>, chancery_server::Metrics, LoadMetrics) {

@@ -1,0 +1,59 @@
+//! References that a change makes lead nowhere, as a reason to hold it back.
+//!
+//! A reference that led nowhere before holds nothing back, nor does one to a name that the clients know from
+//! elsewhere. Endpoints that a new cluster lacks may come later, and are filled in as none meanwhile; they
+//! count if another set has nearly their name, or if the change takes them away. Not here: which references
+//! these are (`chancery_catalog`).
+
+use chancery_catalog::{Audience, External, LostReference, Seen, SeenReferences, lost_references};
+use chancery_core::printable::Printable;
+use chancery_proto::schema::Schema;
+
+use super::loss::{Listed, Reason};
+
+/// The reason, if a change makes references of this audience lead nowhere.
+pub(super) fn reason(
+    schema: &Schema,
+    external: &External,
+    audience: &Audience,
+    [before, after]: [&Seen; 2],
+) -> Option<Reason> {
+    let seen = |seen| {
+        let seen: &Seen = seen;
+        SeenReferences { snapshot: seen.snapshot(), dangling: seen.dangling() }
+    };
+    let (lost, count) =
+        lost_references(schema, audience, external, Some(seen(before)), seen(after), MOST);
+    let more = count - lost.len();
+    let counts: Vec<_> = lost.iter().filter(|one| matters(one)).map(sentence).collect();
+    let count = counts.len() + more;
+    let first = counts.into_iter().take(MOST_NAMED).collect();
+    (count > 0).then_some(Reason::Dangling(Listed { count, first }))
+}
+
+fn matters(lost: &LostReference) -> bool {
+    !lost.reference.is_filled() || lost.target_goes || lost.near.is_some()
+}
+
+fn sentence(lost: &LostReference) -> String {
+    let from = &lost.reference;
+    let fate = if lost.target_goes { "this takes away" } else { "does not exist" };
+    let field = lost.fields.first().map(|field| format!(" ({field})")).unwrap_or_default();
+    let question = match lost.question() {
+        none if none.is_empty() => none,
+        question => format!("; {question}"),
+    };
+    format!(
+        "{} `{}`{field} refers to {} `{}`, which {fate}{question}",
+        from.type_url.short(),
+        from.name,
+        from.target.type_url.short(),
+        Printable(&from.target.name)
+    )
+}
+
+/// The number of references that are looked at.
+const MOST: usize = 100;
+
+/// The number of references that are named.
+const MOST_NAMED: usize = 3;
