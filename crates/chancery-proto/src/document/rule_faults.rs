@@ -174,6 +174,7 @@ mod tests {
         \"@type\": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy
         cluster: x
         max_connect_attempts: 0
+  address: {pipe: {path: /run/a.sock}}
 ";
 
     #[test]
@@ -181,6 +182,8 @@ mod tests {
         assert_eq!(
             told(Format::Yaml, LISTENER),
             [
+                "line 5, column 7: [0].filter_chains[0].filters[0]: must be the last filter, because it \
+                 ends the chain",
                 "line 8, column 22: [0].filter_chains[0].filters[0].typed_config.stat_prefix: must not \
                  be empty",
                 "line 9, column 50: [0].filter_chains[0].filters[0].typed_config.route_config.\
@@ -355,7 +358,7 @@ resources {
         assert!(parsed.violations.is_empty());
         let checked = checked(Format::Yaml, LISTENER);
         assert_eq!(checked.resources.len(), parsed.resources.len());
-        assert_eq!(checked.violations[0].rule.code(), "rule/string-min-len");
+        assert_eq!(checked.violations[1].rule.code(), "rule/string-min-len");
         assert_eq!(checked.violations[0].name.as_str(), "a");
     }
 
