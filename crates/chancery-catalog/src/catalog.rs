@@ -368,12 +368,21 @@ impl Catalog {
         author: Author,
     ) -> Arc<Revision> {
         let layers = state.changed_since(before, touched);
+        let edits = state.edits_since(before, &layers);
         let (content, state) = (ContentHash(state.digest), Arc::new(state));
         let (number, reassigned, asked) = self.lock().push(&state);
         let affected = Affected::of(before, &state, touched);
         let changed = self.refresh(asked, &affected, proposed, number);
-        let revision =
-            Arc::new(Revision { number, content, time, author, layers, changed, reassigned });
+        let revision = Arc::new(Revision {
+            number,
+            content,
+            time,
+            author,
+            layers,
+            edits,
+            changed,
+            reassigned,
+        });
         self.lock().revision = Some(Arc::clone(&revision));
         revision
     }

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use crate::audience::Audience;
 use crate::changes::Author;
 use crate::layer::Layer;
+use crate::layer_edit::LayerEdit;
 
 /// The result of a commit: what it changed, and what it left the catalog with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Revision {
     pub author: Author,
     /// The layers that were added, removed, changed or released.
     pub layers: Vec<Layer>,
+    /// The resources that these layers gained and lost, for each layer in which any did.
+    pub edits: Vec<LayerEdit>,
     /// Of the audiences that somebody asked for, those that see something else now.
     ///
     /// An audience is asked for while somebody holds its snapshot, and for as long as it was asked

@@ -14,6 +14,7 @@ use crate::audience::Audience;
 use crate::changes::{ChangeSet, Hold, HoldChange, LayerChange};
 use crate::content::LayerContent;
 use crate::layer::Layer;
+use crate::layer_edit::LayerEdit;
 use crate::view::View;
 
 /// All layers at one revision.
@@ -88,6 +89,16 @@ impl CatalogState {
             }
         };
         layers.iter().filter(changed).cloned().collect()
+    }
+
+    /// The resources that these layers gained and lost since `before`.
+    pub(crate) fn edits_since(&self, before: Option<&Self>, layers: &[Layer]) -> Vec<LayerEdit> {
+        let nothing = Arc::new(LayerContent::default());
+        let edits = layers.iter().map(|layer| {
+            let old = before.and_then(|before| before.content(layer)).unwrap_or(&nothing);
+            LayerEdit::between(layer, old, self.content(layer).unwrap_or(&nothing))
+        });
+        edits.filter(|edit| !edit.is_empty()).collect()
     }
 
     /// The overlays that another state has and this one has not.

@@ -18,6 +18,18 @@ use daemon::{
     finished,
 };
 
+#[test]
+fn a_load_names_the_resources_that_it_changes() {
+    let dir = directory(&[("a.yaml", &cluster("a", 1)), ("groups/g/old.yaml", &cluster("old", 1))]);
+    let mut server = Server::start(&dir, &[]);
+    assert!(server.log_has("loaded files=2 resources=2 layers=2"));
+    assert!(!server.log().contains("edits="), "a start adds everything");
+    dir_write(&dir, "a.yaml", &cluster("a", 2));
+    assert!(server.log_has("edits=\"base: ~cds a\""));
+    fs::rename(dir.path().join("groups/g/old.yaml"), dir.path().join("b.yaml")).unwrap();
+    assert!(server.log_has("edits=\"base: +cds old; group `g`: -cds old\""));
+}
+
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[test]
 fn the_allocator_keeps_little_unless_the_operator_says_otherwise() {

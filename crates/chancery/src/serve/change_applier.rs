@@ -204,15 +204,18 @@ impl ChangeApplier {
         log_faults(faults.difference(known.0), (more != *known.1).then_some(&more));
         let LoadReport { files, resources, .. } = report;
         let layers = report.layers().len();
+        let edits = edits(report);
+        let edits = edits.as_deref();
         match report.fault_count() {
-            0 if state.faults.is_empty() => info!(files, resources, layers, "loaded"),
-            0 => info!(files, resources, layers, "loaded; all faults are repaired"),
+            0 if state.faults.is_empty() => info!(files, resources, layers, edits, "loaded"),
+            0 => info!(files, resources, layers, edits, "loaded; all faults are repaired"),
             faults => {
                 warn!(
                     files,
                     resources,
                     layers,
                     faults,
+                    edits,
                     "loaded with faults; what they are in stays as it was"
                 );
             }
@@ -258,6 +261,21 @@ impl ChangeApplier {
 const MOST_PRESENT: usize = 1000;
 /// The author of what passes because of the settings.
 const GATE: &str = "gate";
+
+/// The resources that came, changed and went, if it was not the first load.
+fn edits(report: &LoadReport) -> Option<String> {
+    let revision = report.revision.as_ref().filter(|revision| revision.number > 1)?;
+    let told = revision.edits.iter().take(MOST_LAYERS).map(ToString::to_string);
+    let mut text = told.collect::<Vec<_>>().join("; ");
+    match revision.edits.len().saturating_sub(MOST_LAYERS) {
+        0 => {}
+        more => text += &format!("; and {more} more layers"),
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// The number of layers of which a line tells what changed.
+const MOST_LAYERS: usize = 5;
 
 /// Logs that a load which was asked for has no news.
 fn log_unchanged(report: &LoadReport) {
