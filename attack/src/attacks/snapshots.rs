@@ -34,10 +34,10 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "all-encodings",
-        about: "seven clients ask for 70 MB of clusters in each form that there is",
+        about: "seven clients ask for 35 MB of clusters in each form that there is",
         setup: many_megabytes,
         run: |stage| Box::pin(all_encodings(stage)),
-        growth: 300,
+        growth: 170,
         in_ci: true,
     },
 ];
@@ -88,7 +88,7 @@ async fn old_snapshots(stage: &Stage, sizes: Sizes) -> Result<String> {
 }
 
 /// The files, and the clusters of each.
-const FILES: usize = 8;
+const FILES: usize = 4;
 const CLUSTERS: usize = 80;
 
 fn many_megabytes(setup: &mut Setup) {
