@@ -18,16 +18,14 @@ pub(super) fn reason(
     audience: &Audience,
     [before, after]: [&Seen; 2],
 ) -> Option<Reason> {
-    let seen = |seen| {
-        let seen: &Seen = seen;
-        SeenReferences { snapshot: seen.snapshot(), dangling: seen.dangling() }
-    };
-    let (lost, count) =
-        lost_references(schema, audience, external, Some(seen(before)), seen(after), MOST);
-    let more = count - lost.len();
-    let counts: Vec<_> = lost.iter().filter(|one| matters(one)).map(sentence).collect();
-    let count = counts.len() + more;
-    let first = counts.into_iter().take(MOST_NAMED).collect();
+    let [before, after] = [before, after]
+        .map(|seen| SeenReferences { snapshot: seen.snapshot(), dangling: seen.dangling() });
+    let (lost, count) = lost_references(schema, audience, external, Some(before), after, MOST);
+    let not_looked_at = count - lost.len();
+    let mut sentences: Vec<_> = lost.iter().filter(|one| matters(one)).map(sentence).collect();
+    let count = sentences.len() + not_looked_at;
+    sentences.truncate(MOST_NAMED);
+    let first = sentences;
     (count > 0).then_some(Reason::Dangling(Listed { count, first }))
 }
 
