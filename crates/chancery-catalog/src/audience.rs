@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::layer::Layer;
 
-/// The nodes that see the same: base, a group's overlay, a node's overlay, merged.
+/// The nodes that see the same: base, the overlays of a group and of those that it extends
+/// ([`Lineage`](crate::Lineage)), a node's overlay, merged.
 ///
 /// Groups and nodes without an overlay are left out, so a fleet without overlays is one audience.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,28 +18,12 @@ pub struct Audience {
 }
 
 impl Audience {
-    /// The layers this audience sees, the weakest first.
-    pub fn layers(&self) -> impl Iterator<Item = Layer> {
-        let group = self.group.iter().map(|name| Layer::Group(Arc::clone(name)));
-        let node = self.node.iter().map(|id| Layer::Node(Arc::clone(id)));
-        std::iter::once(Layer::Base).chain(group).chain(node)
-    }
-
     /// The strongest layer this audience sees.
     pub(crate) fn strongest(&self) -> Layer {
         match (&self.group, &self.node) {
             (_, Some(id)) => Layer::Node(Arc::clone(id)),
             (Some(name), None) => Layer::Group(Arc::clone(name)),
             (None, None) => Layer::Base,
-        }
-    }
-
-    /// The audience without its strongest layer. The audience of base alone has none.
-    pub fn parent(&self) -> Option<Self> {
-        match (&self.group, &self.node) {
-            (_, Some(_)) => Some(Self { group: self.group.clone(), node: None }),
-            (Some(_), None) => Some(Self::default()),
-            (None, None) => None,
         }
     }
 }

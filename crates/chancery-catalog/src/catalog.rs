@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use chancery_core::Snapshot;
+use imbl::OrdSet;
 
 use crate::audience::Audience;
 use crate::changes::{Author, ChangeSet, Hold};
@@ -29,6 +30,7 @@ use crate::external::External;
 use crate::gate::{Gate, Seen};
 use crate::history::History;
 use crate::layer::Layer;
+use crate::lineage::Lineage;
 use crate::references::{Lacking, ReferenceState, References};
 use crate::revision::{ContentHash, Reassigned, Revision};
 use crate::state::{CatalogState, LayerState, OverlayNames};
@@ -63,8 +65,9 @@ pub struct ListedEntry {
 #[derive(Default)]
 struct Shared {
     gate: Option<Box<dyn Gate>>,
-    /// Held by a commit, so that there is one at a time.
-    writer: Mutex<()>,
+    /// The groups that extend others, in the states that are committed from now on. It is held by a
+    /// commit, so that there is one at a time.
+    writer: Mutex<Lineage>,
     inner: Mutex<Inner>,
     /// Taken while no other lock is held.
     references: Mutex<ReferenceState>,
@@ -93,10 +96,10 @@ struct Question {
 /// The views that a commit has for the audiences that the gate was asked for, in the newest state.
 type Proposed = BTreeMap<Audience, Arc<View>>;
 
-/// The last view of base or of a group that a commit made, with its state and audience; the views
-/// that follow are built over it if it is their parent's.
+/// The views of base and of groups that a commit made, by the address of their state, which the history
+/// of the commit keeps alive. The views that follow are built over them.
 #[derive(Default)]
-struct LastParent(Option<(Arc<CatalogState>, Audience, Arc<View>)>);
+struct Parents(BTreeMap<usize, BTreeMap<Audience, Arc<View>>>);
 
 impl Catalog {
     /// A catalog in which nothing was committed.
@@ -118,7 +121,7 @@ impl Catalog {
     /// It takes a lock for which other commits wait, and makes the new views of all audiences that it
     /// concerns and that somebody asked for: call it on a thread that may block.
     pub fn commit(&self, changes: ChangeSet) -> Option<Arc<Revision>> {
-        let _one_at_a_time = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let one_at_a_time = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.lock().history.newest().cloned();
         let time = changes.time.unwrap_or_else(SystemTime::now);
         let author = changes.author.clone();
@@ -127,10 +130,47 @@ impl Catalog {
         // The first commit makes base known, if only as empty.
         let first = || before.is_none().then(|| (nothing.clone(), BTreeSet::new()));
         let (mut state, touched) = next.or_else(first)?;
+        state.lineage = one_at_a_time.clone();
         state.root = self.root(&state);
+        state.held.clear();
         let affected = Affected::of(before.as_deref(), &state, &touched);
-        let proposed = self.judge(&mut state, &affected);
+        let (held, proposed) = self.judge(&state, &affected);
+        state.held = held;
         Some(self.take_over(state, before.as_deref(), &touched, &proposed, time, author))
+    }
+
+    /// Puts another lineage in force: the layers of some groups stand on others. Returns what that changed;
+    /// `None` if it is nothing, or nothing was committed so far.
+    ///
+    /// Like [`commit`](Self::commit), it may block.
+    pub fn extend(&self, lineage: Lineage, author: impl Into<Author>) -> Option<Arc<Revision>> {
+        let mut one_at_a_time = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        one_at_a_time.clone_from(&lineage);
+        let before = self.lock().history.newest().cloned()?;
+        let groups = lineage.differing(&before.lineage);
+        let touched: BTreeSet<_> = groups.map(|group| Layer::Group(Arc::clone(group))).collect();
+        if touched.is_empty() {
+            return None;
+        }
+        let mut state = CatalogState::clone(&before);
+        state.lineage = lineage;
+        state.held.clear();
+        let affected = Affected::of(Some(&before), &state, &touched);
+        let (held, proposed) = self.judge(&state, &affected);
+        state.held = held;
+        let time = SystemTime::now();
+        Some(self.take_over(state, Some(&before), &touched, &proposed, time, author.into()))
+    }
+
+    /// The layers that an audience sees, the weakest first.
+    pub fn layers_of(&self, audience: &Audience) -> Vec<Layer> {
+        let newest = self.lock().history.newest().cloned();
+        newest.map(|newest| newest.lineage.layers(audience)).unwrap_or_default()
+    }
+
+    /// The lineage in force.
+    pub fn lineage(&self) -> Lineage {
+        self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Has the gate judge again what it holds, and what it let pass. Returns what that changed; `None`
@@ -142,7 +182,9 @@ impl Catalog {
         let before = self.lock().history.newest().cloned()?;
         let mut state = CatalogState::clone(&before);
         let nothing = BTreeSet::new();
-        let proposed = self.judge(&mut state, &Affected::of(Some(&before), &before, &nothing));
+        state.held.clear();
+        let (held, proposed) = self.judge(&state, &Affected::of(Some(&before), &before, &nothing));
+        state.held = held;
         if state.held == before.held {
             return None;
         }
@@ -307,15 +349,15 @@ impl Catalog {
             .collect()
     }
 
-    /// Asks the gate for each audience that may see something else, and notes in the state which of them
-    /// it holds. Returns the views that it was shown.
-    fn judge(&self, state: &mut CatalogState, affected: &Affected<'_>) -> Proposed {
-        let mut proposed = Proposed::new();
-        state.held.clear();
-        let Some(gate) = &self.0.gate else { return proposed };
+    /// Asks the gate for each audience that may see something else in a state. Returns those that it
+    /// holds, and the views that it was shown.
+    fn judge(&self, state: &CatalogState, affected: &Affected<'_>) -> (OrdSet<Audience>, Proposed) {
+        let (mut held, mut proposed) = (OrdSet::new(), Proposed::new());
+        let Some(gate) = &self.0.gate else { return (held, proposed) };
         let judged = self.lock().judged(state, affected);
         for audience in judged {
-            if !state.serves(&audience) {
+            let of_group = || Audience { node: None, ..audience.clone() };
+            if !state.serves(&audience) || (audience.node.is_some() && held.contains(&of_group())) {
                 continue;
             }
             let before = self.in_force(&audience);
@@ -323,12 +365,12 @@ impl Catalog {
             let is_same = before.as_ref().is_some_and(|before| before.shows_same(&after));
             let before = before.as_ref().map(Seen::new);
             if !is_same && !gate.lets_pass(&audience, before.as_ref(), &Seen::new(&after)) {
-                state.held.insert(audience.clone());
+                held.insert(audience.clone());
             }
             proposed.insert(audience, after);
         }
-        gate.judged(&mut state.held.iter());
-        proposed
+        gate.judged(&mut held.iter());
+        (held, proposed)
     }
 
     /// The view that the nodes of an audience have now, be it that of another audience.
@@ -348,7 +390,7 @@ impl Catalog {
         before: Option<&Arc<View>>,
         proposed: &Proposed,
     ) -> Arc<View> {
-        match audience.parent().and_then(|parent| proposed.get(&parent)) {
+        match state.lineage.below(audience).and_then(|parent| proposed.get(&parent)) {
             Some(parent) => {
                 let own = state.content(&audience.strongest()).cloned();
                 make_over(audience, own, Arc::clone(parent), before)
@@ -369,7 +411,8 @@ impl Catalog {
     ) -> Arc<Revision> {
         let layers = state.changed_since(before, touched);
         let edits = state.edits_since(before, &layers);
-        let (content, state) = (ContentHash(state.digest), Arc::new(state));
+        let content = ContentHash(state.digest.wrapping_add(state.lineage.digest()));
+        let state = Arc::new(state);
         let (number, reassigned, asked) = self.lock().push(&state);
         let affected = Affected::of(before, &state, touched);
         let changed = self.refresh(asked, &affected, proposed, number);
@@ -389,8 +432,10 @@ impl Catalog {
 
     /// The view of an audience, and the number of the revision that it was looked up in.
     fn view(&self, audience: &Audience) -> (Option<Arc<View>>, u64) {
-        if let Some(group) = audience.parent().filter(|parent| parent.group.is_some()) {
-            // The nodes of a group share its view, also if nobody belongs to the group alone.
+        let lineage = self.lock().history.newest().map(|newest| newest.lineage.clone());
+        let below = lineage.and_then(|lineage| lineage.below(audience));
+        if let Some(group) = below.filter(|parent| parent.group.is_some()) {
+            // Those above a group share its view, also if nobody belongs to the group alone.
             self.view(&group);
         }
         loop {
@@ -422,7 +467,7 @@ impl Catalog {
         audience: &Audience,
         before: Option<Arc<View>>,
     ) -> Arc<View> {
-        let Some(parent) = audience.parent() else {
+        let Some(parent) = state.lineage.below(audience) else {
             // A state without a root serves nobody.
             let base = || state.content(&Layer::Base).cloned();
             return state
@@ -447,7 +492,7 @@ impl Catalog {
         self.make(state, parent, cached.or_else(below))
     }
 
-    /// Brings the views of these audiences, the parents first, to the newest state. Returns those
+    /// Brings the views of these audiences to the newest state, the parents first. Returns those
     /// that see something else.
     fn refresh(
         &self,
@@ -457,17 +502,22 @@ impl Catalog {
         number: u64,
     ) -> Vec<Audience> {
         let history = self.lock().history.clone();
-        let mut last = LastParent::default();
+        let mut parents = Parents::default();
         let mut made = Vec::new();
-        for asked in asked.into_iter().filter(|asked| affected.contains(&asked.audience)) {
+        let mut asked: Vec<_> =
+            asked.into_iter().filter(|asked| affected.contains(&asked.audience)).collect();
+        asked.sort_by_cached_key(|asked| affected.depth(&asked.audience));
+        for asked in asked {
             let Some(state) = history.serving(&asked.audience) else { continue };
             let is_newest = history.newest().is_some_and(|newest| Arc::ptr_eq(newest, state));
             let view = match proposed.get(&asked.audience).filter(|_| is_newest) {
                 Some(view) => Arc::clone(view),
-                None => self.remake(state, &asked, affected, &mut last),
+                None => self.remake(state, &asked, affected, &mut parents),
             };
+            parents.keep(state, &asked.audience, &view);
             made.push((asked, view));
         }
+        made.sort_by(|(one, _), (other, _)| one.audience.cmp(&other.audience));
         let mut changed = Vec::new();
         self.lock().views.keep_all(made, number, |AskedView { audience, before }, view| {
             if before.is_none_or(|before| !Arc::ptr_eq(&before.snapshot, &view.snapshot)) {
@@ -483,27 +533,20 @@ impl Catalog {
         state: &Arc<CatalogState>,
         asked: &AskedView,
         affected: &Affected<'_>,
-        last: &mut LastParent,
+        parents: &mut Parents,
     ) -> Arc<View> {
         let AskedView { audience, before } = asked;
-        let view = match audience.parent() {
-            None => self.make(state, audience, before.clone()),
-            Some(parent) => {
-                let parent = last.get_or_make(state, &parent, || {
-                    self.make_parent(state, &parent, before.as_ref())
-                });
-                let strongest = audience.strongest();
-                let own = match before {
-                    Some(before) if !affected.has(&strongest) => before.own().clone(),
-                    _ => state.content(&strongest).cloned(),
-                };
-                make_over(audience, own, parent, before.as_ref())
-            }
+        let Some(parent) = state.lineage.below(audience) else {
+            return self.make(state, audience, before.clone());
         };
-        if audience.node.is_none() {
-            last.set(state, audience, &view);
-        }
-        view
+        let parent = parents
+            .get_or_make(state, &parent, || self.make_parent(state, &parent, before.as_ref()));
+        let strongest = audience.strongest();
+        let own = match before {
+            Some(before) if !affected.has(&strongest) => before.own().clone(),
+            _ => state.content(&strongest).cloned(),
+        };
+        make_over(audience, own, parent, before.as_ref())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -526,29 +569,29 @@ fn make_over(
     View::of(place, own, Some(parent), before)
 }
 
-impl LastParent {
-    /// The view of an audience in a state. If it is not the last one, it is made, and is the last
-    /// one then.
+impl Parents {
+    /// The view of an audience in a state. If it was not made so far, it is, and is kept.
     fn get_or_make(
         &mut self,
         state: &Arc<CatalogState>,
         audience: &Audience,
         make: impl FnOnce() -> Arc<View>,
     ) -> Arc<View> {
-        match &self.0 {
-            Some((of, known, view)) if Arc::ptr_eq(of, state) && known == audience => {
-                Arc::clone(view)
-            }
-            _ => {
-                let view = make();
-                self.set(state, audience, &view);
-                view
-            }
+        let of_state = self.0.entry(Arc::as_ptr(state).addr()).or_default();
+        if let Some(view) = of_state.get(audience) {
+            return Arc::clone(view);
         }
+        let view = make();
+        of_state.insert(audience.clone(), Arc::clone(&view));
+        view
     }
 
-    fn set(&mut self, state: &Arc<CatalogState>, audience: &Audience, view: &Arc<View>) {
-        self.0 = Some((Arc::clone(state), audience.clone(), Arc::clone(view)));
+    /// Keeps a view, if others may be made over it.
+    fn keep(&mut self, state: &Arc<CatalogState>, audience: &Audience, view: &Arc<View>) {
+        if audience.node.is_none() {
+            let of_state = self.0.entry(Arc::as_ptr(state).addr()).or_default();
+            of_state.insert(audience.clone(), Arc::clone(view));
+        }
     }
 }
 
@@ -565,7 +608,7 @@ impl Inner {
 
     /// The audiences that the gate is asked for, parents first: of base, every group, and the nodes with
     /// an overlay that somebody asked for or from which it holds something, those that are affected.
-    fn judged(&self, state: &CatalogState, affected: &Affected<'_>) -> BTreeSet<Audience> {
+    fn judged(&self, state: &CatalogState, affected: &Affected<'_>) -> Vec<Audience> {
         let of_group = |name: &Arc<str>| Audience { group: Some(Arc::clone(name)), node: None };
         let held = self.history.newest().into_iter().flat_map(|newest| newest.held.iter());
         let known = self.views.audiences().chain(held);
@@ -575,7 +618,10 @@ impl Inner {
             let is_there = |name| state.groups.contains_key(name);
             audience.group.as_ref().is_some_and(is_there) || self.history.has(audience)
         });
-        known.cloned().chain(groups).chain(base).collect()
+        let judged: BTreeSet<_> = known.cloned().chain(groups).chain(base).collect();
+        let mut judged: Vec<_> = judged.into_iter().collect();
+        judged.sort_by_cached_key(|audience| affected.depth(audience));
+        judged
     }
 
     /// Notes that somebody asks for an audience, and looks up what it sees.

@@ -56,12 +56,17 @@ impl History {
     }
 
     /// The audience of a node: groups and nodes count that have an overlay in a state that somebody
-    /// depends on, or may have one for all that is known.
+    /// depends on, or may have one for all that is known. The nodes of a group without one belong to the
+    /// next group that it extends.
     pub(crate) fn audience(&self, group: Option<&str>, node: Option<&str>) -> Audience {
         let unlisted = |hold| self.newest().is_some_and(|state| state.holds.contains(hold));
         let group = group.and_then(|name| {
-            let listed = self.key(name, |state| &state.groups);
-            listed.or_else(|| unlisted(&Hold::UnlistedGroups).then(|| name.into()))
+            let listed = |name: &str| {
+                let listed = self.key(name, |state| &state.groups);
+                listed.or_else(|| unlisted(&Hold::UnlistedGroups).then(|| name.into()))
+            };
+            let below = || self.newest()?.lineage.ancestors(name).find_map(|name| listed(name));
+            listed(name).or_else(below)
         });
         let node = node.and_then(|id| {
             let listed = self.key(id, |state| &state.nodes);
@@ -100,6 +105,9 @@ impl History {
         let (Some(newest), Some(newest_before)) = (self.newest(), before.newest()) else {
             return Reassigned::Everybody;
         };
+        if newest.lineage != newest_before.lineage {
+            return Reassigned::Everybody;
+        }
         let unlisted = [Hold::UnlistedGroups, Hold::UnlistedNodes];
         if unlisted.iter().any(|it| newest.holds.contains(it) != newest_before.holds.contains(it)) {
             return Reassigned::Everybody;

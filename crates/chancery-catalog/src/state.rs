@@ -15,6 +15,7 @@ use crate::changes::{ChangeSet, Hold, HoldChange, LayerChange};
 use crate::content::LayerContent;
 use crate::layer::Layer;
 use crate::layer_edit::LayerEdit;
+use crate::lineage::Lineage;
 use crate::view::View;
 
 /// All layers at one revision.
@@ -23,6 +24,8 @@ pub(crate) struct CatalogState {
     base: Arc<LayerContent>,
     pub(crate) groups: Overlays,
     pub(crate) nodes: Overlays,
+    /// The groups that extend others.
+    pub(crate) lineage: Lineage,
     pub(crate) holds: OrdSet<Hold>,
     /// The audiences that the gate holds. It decides anew for each state.
     pub(crate) held: OrdSet<Audience>,
@@ -145,7 +148,8 @@ impl CatalogState {
     /// Returns true if nothing holds the audience back.
     pub(crate) fn serves(&self, audience: &Audience) -> bool {
         let is_held = |layer| matches!(self.layer(&layer), LayerState::Held);
-        let is_free = self.holds.is_empty() || !audience.layers().any(is_held);
+        let is_free =
+            self.holds.is_empty() || !self.lineage.layers(audience).into_iter().any(is_held);
         is_free && !self.is_held_by_gate(audience)
     }
 

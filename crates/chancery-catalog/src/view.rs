@@ -168,7 +168,8 @@ impl View {
 
     /// Returns true if this is made of the same layers as another view of the audience.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
-        self.layers().iter().zip(other.layers()).all(|(one, other)| is_same(one, &other))
+        let (one, other) = (self.layers(), other.layers());
+        one.len() == other.len() && one.iter().zip(&other).all(|(one, other)| is_same(one, other))
     }
 
     /// Returns true if an overlay is small beside this.
@@ -294,9 +295,12 @@ fn snapshot_over(
 /// anything changed.
 fn follow(whole: &mut Complete, before: &[Slot], now: &[Slot]) -> bool {
     let mut names = BTreeSet::new();
-    for (before, now) in before.iter().zip(now) {
-        if !is_same(before, now) {
-            add_differing(before, now, &mut names);
+    // A group that extends another than before has other layers below it, and maybe more of them.
+    for at in 0..before.len().max(now.len()) {
+        let at = |layers: &[Slot]| layers.get(at).cloned().flatten();
+        let (before, now) = (at(before), at(now));
+        if !is_same(&before, &now) {
+            add_differing(&before, &now, &mut names);
         }
     }
     let mut changed = false;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::audience::Audience;
 use crate::layer::Layer;
+use crate::lineage::Lineage;
 use crate::state::CatalogState;
 use crate::view::View;
 
@@ -45,6 +46,8 @@ pub(crate) struct AskedView {
 pub(crate) struct Affected<'a> {
     /// The layers that the commit touches.
     layers: &'a BTreeSet<Layer>,
+    /// The groups that extend others, from now on.
+    lineage: &'a Lineage,
     /// True if something is held back, or was: the end of a hold can bring older changes with it.
     held: bool,
 }
@@ -166,7 +169,7 @@ impl ViewCache {
     }
 
     /// Forgets the views that nobody needs, and those of audiences that nobody can belong to.
-    /// Returns what is left, parents first.
+    /// Returns what is left, by audience.
     pub(crate) fn sweep(&mut self, is_possible: impl Fn(&Audience) -> bool) -> Vec<AskedView> {
         let keeps_groups = self.keeps_groups;
         let is_kept = |audience: &Audience| keeps_groups && audience.node.is_none();
@@ -248,16 +251,17 @@ impl CachedView {
 impl<'a> Affected<'a> {
     pub(crate) fn of(
         before: Option<&CatalogState>,
-        now: &CatalogState,
+        now: &'a CatalogState,
         layers: &'a BTreeSet<Layer>,
     ) -> Self {
         let held = |state: &CatalogState| !(state.holds.is_empty() && state.held.is_empty());
-        Self { layers, held: before.is_none_or(held) || held(now) }
+        let held = before.is_none_or(held) || held(now);
+        Self { layers, lineage: &now.lineage, held }
     }
 
     /// Returns true if the audience may see something else.
     pub(crate) fn contains(&self, audience: &Audience) -> bool {
-        self.has(&Layer::Base) || audience.layers().any(|layer| self.has(&layer))
+        self.has(&Layer::Base) || self.lineage.layers(audience).iter().any(|layer| self.has(layer))
     }
 
     /// The groups that may see something else, those included whose layer is gone.
@@ -270,7 +274,16 @@ impl<'a> Affected<'a> {
             Layer::Base | Layer::Node(_) => None,
         });
         let all = self.has(&Layer::Base).then(|| now.groups.keys());
-        all.into_iter().flatten().chain(touched)
+        let extends_touched = |group: &&Arc<str>| {
+            self.lineage.ancestors(group).any(|it| self.layers.contains(&Layer::Group(it.clone())))
+        };
+        let above = self.lineage.groups().filter(extends_touched);
+        all.into_iter().flatten().chain(touched).chain(above)
+    }
+
+    /// The number of layers below the strongest one of an audience: parents have fewer.
+    pub(crate) fn depth(&self, audience: &Audience) -> usize {
+        self.lineage.depth(audience)
     }
 
     /// Returns true if the layer may be another.

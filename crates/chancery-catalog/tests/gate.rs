@@ -5,7 +5,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use chancery_catalog::{Audience, Catalog, ChangeSet, Entry, Gate, Key, Layer, Origin, Seen};
+use chancery_catalog::{
+    Audience, Catalog, ChangeSet, Entry, Gate, Key, Layer, Lineage, Origin, Seen,
+};
 use chancery_core::{Resource, TypeUrl};
 
 /// A gate that holds whatever takes a cluster away, except for audiences that may lose some.
@@ -156,6 +158,38 @@ fn the_first_state_of_an_audience_is_compared_with_nothing() {
     catalog.commit(change(|it| it.add_layer(&group("new"))));
     assert_eq!(catalog.held_audiences(), []);
     assert_eq!(seen(&catalog, Some("new"), None), ["a=1", "b=1"]);
+}
+
+#[test]
+fn a_lineage_that_takes_something_away_is_held_from_whom_it_concerns() {
+    let (catalog, gate) = gated();
+    let lineage = |extends: &[(&str, &str)]| Lineage::new(extends.iter().copied()).unwrap();
+    let revision = catalog.extend(lineage(&[("h", "g")]), "test").unwrap();
+    assert_eq!(revision.changed, [of_group("h")]);
+    assert_eq!(seen(&catalog, Some("h"), None), ["a=1", "b=1", "c=1"]);
+    assert_eq!(seen(&catalog, Some("g"), None), ["a=1", "b=1", "c=1"]);
+    catalog.commit(change(|it| put(it, &group("g"), "c", "2")));
+    assert_eq!(seen(&catalog, Some("h"), None), ["a=1", "b=1", "c=2"]);
+    catalog.extend(Lineage::default(), "test");
+    assert_eq!(catalog.held_audiences(), [of_group("h")]);
+    assert_eq!(seen(&catalog, Some("h"), None), ["a=1", "b=1", "c=2"]);
+    catalog.commit(change(|it| put(it, &group("g"), "c", "3")));
+    assert_eq!(seen(&catalog, Some("h"), None), ["a=1", "b=1", "c=2"], "one state, whole");
+    gate.confirm(&of_group("h"));
+    catalog.judge_again("test");
+    assert_eq!(seen(&catalog, Some("h"), None), ["a=1", "b=1"]);
+}
+
+#[test]
+fn the_nodes_of_a_group_without_a_layer_belong_to_the_one_that_it_extends() {
+    let (catalog, _) = gated();
+    assert_eq!(catalog.audience(Some("new"), None), Audience::default());
+    let revision = catalog.extend(Lineage::new([("new", "g")]).unwrap(), "test").unwrap();
+    assert!(!revision.reassigned.is_nobody());
+    assert_eq!(catalog.audience(Some("new"), None), of_group("g"));
+    catalog.commit(change(|it| put(it, &group("new"), "own", "1")));
+    assert_eq!(catalog.audience(Some("new"), None), of_group("new"));
+    assert_eq!(seen(&catalog, Some("new"), None), ["a=1", "b=1", "c=1", "own=1"]);
 }
 
 /// A gate that lets everything pass, and remembers for whom it was asked.

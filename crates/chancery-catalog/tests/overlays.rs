@@ -1,12 +1,15 @@
-//! Overlays over a base that is large beside them: after any history each audience sees what it
-//! would see if all had been committed at once, and a revision names those who see something else.
+//! Overlays over a base that is large beside them: after any history, also of which group extends which,
+//! each audience sees what it would see if all had been committed at once, and a revision names those who
+//! see something else.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use chancery_catalog::{Audience, Catalog, ChangeSet, Entry, External, Key, Layer, Origin};
+use chancery_catalog::{
+    Audience, Catalog, ChangeSet, Entry, External, Key, Layer, Lineage, Origin, Revision,
+};
 use chancery_core::{Facts, Link, Resource, Snapshot, TypeUrl};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -24,12 +27,22 @@ type Edit = (usize, usize, usize, Option<Draft>);
 
 const TYPES: [&str; 3] = ["cds", "eds", "rds"];
 const NAMES: usize = 32;
-const GROUPS: [Option<&str>; 2] = [None, Some("g")];
+const GROUPS: [Option<&str>; 4] = [None, Some("g"), Some("a"), Some("z")];
+/// The lineages that groups may have.
+const LINEAGES: [&[(&str, &str)]; 6] = [
+    &[],
+    &[("a", "g")],
+    &[("z", "g")],
+    &[("a", "g"), ("g", "z")],
+    &[("z", "a"), ("a", "g")],
+    &[("g", "nobody"), ("nobody", "z")],
+];
 const NODES: [Option<&str>; 4] = [None, Some("m"), Some("n"), Some("o")];
 
-fn layers() -> [Layer; 5] {
+fn layers() -> [Layer; 7] {
     let node = |id: &str| Layer::Node(id.into());
-    [Layer::Base, Layer::Group("g".into()), node("m"), node("n"), node("o")]
+    let group = |name: &str| Layer::Group(name.into());
+    [Layer::Base, group("g"), group("a"), group("z"), node("m"), node("n"), node("o")]
 }
 
 fn url(at: usize) -> TypeUrl {
@@ -59,7 +72,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     let draft =
         (vec((0..TYPES.len(), target()), 0..2), proptest::option::weighted(0.1, target()), 0..4_u8);
     let draft = draft.prop_map(|(links, alias, body)| Draft { links, alias, body });
-    let layer = prop_oneof![2 => Just(0), 1 => 1..5_usize];
+    let layer = prop_oneof![2 => Just(0), 2 => 1..7_usize];
     (layer, 0..TYPES.len(), 0..NAMES, proptest::option::weighted(0.8, draft))
 }
 
@@ -79,6 +92,11 @@ fn audiences(catalog: &Catalog) -> Vec<Audience> {
     all
 }
 
+/// The edits of one commit, and the lineage from then on if it becomes another.
+fn step() -> impl Strategy<Value = (Vec<Edit>, Option<usize>)> {
+    (vec(edit(), 1..4), proptest::option::weighted(0.3, 0..LINEAGES.len()))
+}
+
 fn seen(catalog: &Catalog) -> BTreeMap<Audience, Arc<Snapshot>> {
     let seen = |audience: &Audience| catalog.seen_by(audience).unwrap().snapshot;
     audiences(catalog).into_iter().map(|audience| (audience.clone(), seen(&audience))).collect()
@@ -88,11 +106,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn overlays_follow_their_base(history in vec(vec(edit(), 1..4), 1..12)) {
+    fn overlays_follow_their_base(history in vec(step(), 1..12)) {
         let (live, layers) = (Catalog::new(), layers());
         let mut contents: BTreeMap<Layer, BTreeMap<Key, Entry>> = BTreeMap::new();
         let mut shown = BTreeMap::new();
-        for edits in std::iter::once(first().collect()).chain(history) {
+        for (edits, lineage) in std::iter::once((first().collect(), None)).chain(history) {
             let mut changes = ChangeSet::new("test");
             for (layer, of, name, draft) in edits {
                 let (layer, draft) = (&layers[layer], draft.as_ref());
@@ -104,24 +122,45 @@ proptest! {
                     None => drop(content.remove(&key(of, name))),
                 }
             }
-            let revision = live.commit(changes);
-            let now = seen(&live);
-            for (audience, before) in &shown {
-                let Some(after) = now.get(audience) else { continue };
-                let is_named = revision.iter().any(|it| it.changed.contains(audience));
-                prop_assert_eq!(is_named, !Arc::ptr_eq(before, after), "{}", audience);
-                prop_assert!(!is_named || before != after, "{} sees the same", audience);
+            let mut revisions: Vec<_> = live.commit(changes).into_iter().collect();
+            let mut now = seen(&live);
+            check_named(&shown, &now, &revisions)?;
+            if let Some(at) = lineage {
+                let lineage = Lineage::new(LINEAGES[at].iter().copied()).unwrap();
+                let before = std::mem::take(&mut now);
+                revisions = live.extend(lineage, "test").into_iter().collect();
+                now = seen(&live);
+                check_named(&before, &now, &revisions)?;
             }
             let mut all = ChangeSet::new("somebody else");
             for (layer, content) in &contents {
                 all.replace_layer(layer, content.clone());
             }
             let fresh = Catalog::new();
+            prop_assert!(fresh.extend(live.lineage(), "test").is_none());
             fresh.commit(all);
             prop_assert_eq!(&now, &seen(&fresh));
+            prop_assert_eq!(live.revision().unwrap().content, fresh.revision().unwrap().content);
             let nowhere = External::default();
             prop_assert_eq!(live.references(&nowhere), fresh.references(&nowhere));
             shown = now;
         }
     }
+}
+
+type Shown = BTreeMap<Audience, Arc<Snapshot>>;
+
+/// Checks that the revisions name the audiences that see something else, and no others.
+fn check_named(
+    shown: &Shown,
+    now: &Shown,
+    revisions: &[Arc<Revision>],
+) -> Result<(), TestCaseError> {
+    for (audience, before) in shown {
+        let Some(after) = now.get(audience) else { continue };
+        let is_named = revisions.iter().any(|it| it.changed.contains(audience));
+        prop_assert_eq!(is_named, !Arc::ptr_eq(before, after), "{}", audience);
+        prop_assert!(!is_named || before != after, "{} sees the same", audience);
+    }
+    Ok(())
 }

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use chancery_catalog::{
-    Audience, AudienceSnapshot, Catalog, ChangeSet, Layer, Reassigned, Revision,
+    Audience, AudienceSnapshot, Author, Catalog, ChangeSet, Layer, Lineage, Reassigned, Revision,
 };
 
 pub use self::assign::Assign;
@@ -111,6 +111,12 @@ impl<A: Assign> Audiences<A> {
         self.0.store.watched().iter().filter_map(audience_of).collect()
     }
 
+    /// Has groups extend others, and follows that. Returns what it changed; `None` if it is nothing.
+    pub fn extend(&self, lineage: Lineage, author: impl Into<Author>) -> Option<Arc<Revision>> {
+        let revision = self.0.catalog.extend(lineage, author);
+        revision.inspect(|revision| self.follow(revision))
+    }
+
     /// Commits a change to the catalog, and follows it. Returns what it changed; `None` if it is
     /// nothing.
     pub fn commit(&self, changes: ChangeSet) -> Option<Arc<Revision>> {
@@ -169,7 +175,8 @@ impl<A: Assign> Audiences<A> {
         let concerns = |audience: &Audience| match reassigned {
             Reassigned::Everybody => true,
             Reassigned::Overlays(overlays) => {
-                audience.layers().any(|layer| overlays.binary_search(&layer).is_ok())
+                let layers = self.0.catalog.layers_of(audience);
+                layers.iter().any(|layer| overlays.binary_search(layer).is_ok())
             }
         };
         let watched = self.0.store.watched().into_iter();
