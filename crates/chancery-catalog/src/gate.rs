@@ -50,6 +50,13 @@ impl Seen {
         self.view.own().is_some()
     }
 
+    /// Returns true if the strongest layer of the audience stands on that of another group.
+    pub fn extends_group(&self) -> bool {
+        let below = std::iter::successors(self.view.parent(), |view| view.parent());
+        let mut above_base = below.filter(|view| view.parent().is_some());
+        above_base.any(|view| view.own().is_some())
+    }
+
     /// The references in the snapshot that lead nowhere.
     pub fn dangling(&self) -> &Arc<[Dangling]> {
         &self.view.dangling

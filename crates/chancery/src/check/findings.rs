@@ -11,7 +11,7 @@ use super::finding::Finding;
 use crate::config::{Config, ExternalNames};
 use crate::counts_by_file::CountsByFile;
 use crate::finding::Finding as ConfigFinding;
-use crate::serve::{Grouping, ReferenceWarnings, without_files};
+use crate::serve::{Grouping, ReferenceWarnings, say_without_files, without_files};
 
 /// All findings.
 #[derive(Clone, Debug, Default)]
@@ -63,10 +63,12 @@ impl Findings {
     /// Adds the groups that rules name and for which there are no files.
     pub(super) fn add_groups(&mut self, config: &Config, catalog: Catalog) {
         let audiences = Audiences::new(catalog, Grouping::new(config));
-        self.all.extend(without_files(&audiences).into_iter().map(|group| {
-            let message = format!("group `{group}` has rules and no files below `groups/{group}`");
-            Finding::warning(GROUP_WITHOUT_FILES, message)
-        }));
+        let known = audiences.catalog().groups();
+        self.all.extend(
+            without_files(&audiences).into_iter().map(|group| {
+                Finding::warning(GROUP_WITHOUT_FILES, say_without_files(&group, &known))
+            }),
+        );
     }
 
     /// The findings as they weigh, without those that are left out, by file and place. Those about no

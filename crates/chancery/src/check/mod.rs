@@ -38,6 +38,7 @@ pub(crate) fn run(flags: &CheckArgs) -> Result<(), Failure> {
     // Nothing is served, so whatever else is wrong with the layer is told too.
     source.hold_violations = false;
     let mut directory = Directory::new(source, schema.clone());
+    directory.catalog().extend(config.groups.lineage().clone(), config::FILE);
     let report = directory.load();
     let mut findings = Findings::of_load(&report);
     findings.add_rules(&schema);

@@ -4,29 +4,32 @@
 //! (`serve/reference_warnings.rs`).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use chancery_catalog::{Audience, External};
+use chancery_catalog::{Audience, External, Lineage};
 
 use super::Config;
 use super::pattern::Patterns;
 
-/// The external names of a configuration: those for all clients, and those of each group with a rule.
+/// The external names of a configuration: those for all clients, and those of each group with a rule. The
+/// clients of a group know those of the groups that it extends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExternalNames {
     all: Patterns,
     /// The groups with rules; one without such names has no patterns.
     groups: BTreeMap<String, Vec<Patterns>>,
+    lineage: Lineage,
 }
 
 impl ExternalNames {
     /// The external names of a configuration.
     pub(crate) fn new(config: &Config) -> Self {
         let mut groups: BTreeMap<String, Vec<Patterns>> = BTreeMap::new();
-        for rule in &config.groups {
+        for rule in config.groups.iter() {
             let of_group = groups.entry(rule.name.as_str().to_owned()).or_default();
             of_group.extend((!rule.external.is_empty()).then(|| rule.external.clone()));
         }
-        Self { all: config.external.clone(), groups }
+        Self { all: config.external.clone(), groups, lineage: config.groups.lineage().clone() }
     }
 
     /// The names as the catalog asks for them.
@@ -37,9 +40,14 @@ impl ExternalNames {
 
     /// Returns true if the clients of an audience know the name.
     fn knows(&self, audience: &Audience, name: &str) -> bool {
-        let of_group = || audience.group.as_ref().and_then(|group| self.groups.get(&**group));
-        self.all.matches(name)
-            || of_group().is_some_and(|patterns| patterns.iter().any(|it| it.matches(name)))
+        let group = audience.group.iter();
+        let mut groups =
+            group.flat_map(|group| std::iter::once(group).chain(self.lineage.ancestors(group)));
+        let matches = |group: &Arc<str>| {
+            let patterns = self.groups.get(&**group).into_iter().flatten();
+            patterns.into_iter().any(|it| it.matches(name))
+        };
+        self.all.matches(name) || groups.any(matches)
     }
 
     /// The words for whoever has to declare a name: what to write, and where. `group` is the only
@@ -87,7 +95,8 @@ mod tests {
     fn names_are_known_to_all_or_to_a_group() {
         let names = names(
             "external: [\"xds_*\"]\ngroups:\n- {name: edge, match: {id: a}, external: local}\n\
-             - {name: edge, match: {id: b}, external: [more, most]}\n- {name: core, match: {id: c}}\n",
+             - {name: edge, match: {id: b}, external: [more, most]}\n- {name: core, match: {id: c}}\n\
+             - {name: canary, extends: edge, match: {id: d}}\n",
         );
         let knows = |group: Option<&str>, name: &str| {
             names.knows(&Audience { group: group.map(Into::into), node: None }, name)
@@ -95,6 +104,7 @@ mod tests {
         assert!(knows(None, "xds_cluster") && knows(Some("edge"), "xds_cluster"));
         assert!(knows(Some("edge"), "local") && knows(Some("edge"), "most"));
         assert!(!knows(Some("core"), "local") && !knows(None, "local"));
+        assert!(knows(Some("canary"), "local") && !knows(Some("canary"), "other"));
         assert!(!knows(Some("none"), "local"));
     }
 

@@ -6,12 +6,21 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
+use chancery_catalog::{InvalidLineage, Lineage};
 use chancery_core::{Node, Value};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::pattern::Patterns;
 use super::version::VersionRange;
+
+/// All rules, in their order, and which group extends which.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(try_from = "Vec<GroupRule>", into = "Vec<GroupRule>")]
+pub(crate) struct GroupRules {
+    rules: Vec<GroupRule>,
+    lineage: Lineage,
+}
 
 /// One rule: a group, and the conditions under which a node belongs to it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -22,6 +31,10 @@ pub(crate) struct GroupRule {
     /// The conditions on the node, at least one.
     #[serde(rename = "match", deserialize_with = "at_least_one")]
     pub(crate) conditions: NodeConditions,
+    /// The group whose files stand below those of this one. Every rule of a group that says so has to say
+    /// the same. Default: none, and the files at the top stand below them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) extends: Option<GroupName>,
     /// Patterns for names that the clients of the group know and no file has. Several rules of one
     /// group add up. Default: none.
     #[serde(default, skip_serializing_if = "Patterns::is_empty")]
@@ -81,6 +94,33 @@ pub(crate) struct GroupName(String);
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a group needs a name")]
 pub(crate) struct InvalidGroupName;
+
+impl GroupRules {
+    /// The groups that extend others.
+    pub(crate) fn lineage(&self) -> &Lineage {
+        &self.lineage
+    }
+
+    /// The rules, in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &GroupRule> {
+        self.rules.iter()
+    }
+}
+
+impl TryFrom<Vec<GroupRule>> for GroupRules {
+    type Error = InvalidLineage;
+    fn try_from(rules: Vec<GroupRule>) -> Result<Self, InvalidLineage> {
+        let extends = rules.iter().filter_map(|rule| Some((&rule.name, rule.extends.as_ref()?)));
+        let lineage = Lineage::new(extends.map(|(one, other)| (one.as_str(), other.as_str())))?;
+        Ok(Self { rules, lineage })
+    }
+}
+
+impl From<GroupRules> for Vec<GroupRule> {
+    fn from(rules: GroupRules) -> Self {
+        rules.rules
+    }
+}
 
 impl GroupName {
     /// The name as text.
@@ -236,5 +276,20 @@ mod tests {
         ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn groups_extend_each_other_in_one_way() {
+        let read = |json: &str| serde_json::from_str::<GroupRules>(json);
+        let rules = r#"[{"name": "canary", "extends": "edge", "match": {"id": "a"}},
+                        {"name": "canary", "match": {"id": "b"}},
+                        {"name": "edge", "match": {"id": "*"}}]"#;
+        let rules = read(rules).unwrap();
+        assert_eq!(*rules.lineage(), Lineage::new([("canary", "edge")]).unwrap());
+        assert_eq!(rules.iter().count(), 3);
+        let circle = r#"[{"name": "a", "extends": "b", "match": {"id": "a"}},
+                         {"name": "b", "extends": "a", "match": {"id": "b"}}]"#;
+        let told = read(circle).unwrap_err().to_string();
+        assert!(told.contains("group `a` would extend itself: a -> b -> a"), "{told}");
     }
 }

@@ -34,9 +34,9 @@ pub(crate) use external::ExternalNames;
 pub(crate) use file::{ConfigChange, ConfigFile};
 pub(crate) use flags::ServeFlags;
 pub(crate) use gate::{GateConfig, GateMode};
-pub(crate) use groups::{Decision, GroupRule};
+pub(crate) use groups::{Decision, GroupRules};
 pub(crate) use limits::LimitsTable;
-pub(crate) use load::{FileContent, InvalidConfig, parsed};
+pub(crate) use load::{FILE, FileContent, InvalidConfig, parsed};
 pub(crate) use socket_mode::SocketMode;
 pub(crate) use units::{Size, Span};
 
@@ -62,7 +62,7 @@ pub(crate) struct Config {
     pub(crate) tls: Option<TlsTable>,
     /// The rules that assign nodes to groups; the first rule that matches decides. Default: none.
     /// A change takes effect without a restart.
-    pub(crate) groups: Vec<GroupRule>,
+    pub(crate) groups: GroupRules,
     /// The resources of a node that no rule matches. Default: `base`. A change takes effect without
     /// a restart.
     pub(crate) unmatched: Decision,
@@ -217,7 +217,7 @@ impl Default for Config {
             admin: AdminAddress::On(([127, 0, 0, 1], 18080).into()),
             admin_hosts: Vec::new(),
             tls: None,
-            groups: Vec::new(),
+            groups: GroupRules::default(),
             unmatched: Decision::Base,
             anonymous: Decision::Base,
             external: Patterns::default(),

@@ -239,7 +239,8 @@ impl Gate for LoadGate {
         }
         let may_be_empty = |name: &str| state.config.may_be_empty.matches(name);
         let mut change = change::between(before.snapshot(), after.snapshot(), may_be_empty);
-        if is_gone && audience.node.is_none() {
+        // Nodes of a group that extends another go on with that one's files.
+        if is_gone && audience.node.is_none() && !after.extends_group() {
             change.group_gone = audience.group.as_deref().map(str::to_owned);
         }
         let mut largest = state

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use chancery_catalog::OverlayNames;
+use chancery_core::printable::Printable;
+use chancery_proto::syntax::closest;
 use chancery_server::{Assign, Audiences, Client, Refusal};
 
 use super::grouping::Grouping;
@@ -21,12 +23,30 @@ impl Assign for Grouping {
     }
 }
 
-/// The groups that the rules name and for which the directory has no files. Their nodes see only
-/// the files at the top. That may be meant, but is more often a mistake.
+/// The groups that the rules name, or extend, and that have no files of their own or below them. Their nodes
+/// see only the files at the top. That may be meant, but is more often a mistake.
 pub(crate) fn without_files(audiences: &Audiences<Grouping>) -> BTreeSet<String> {
     let (grouping, known) = (audiences.assignment(), audiences.catalog().groups());
-    grouping.names().filter(|name| !known.contains(name)).map(str::to_owned).collect()
+    let lineage = grouping.lineage();
+    let extended = lineage.groups().filter_map(|group| lineage.parent(group));
+    let named = grouping.names().chain(extended.map(|group| &**group));
+    let has_files = |name: &str| {
+        known.contains(name) || lineage.ancestors(name).any(|below| known.contains(below))
+    };
+    named.filter(|name| !has_files(name)).map(str::to_owned).collect()
 }
+
+/// The words about a group that rules name and that has no files. One of the first groups with files may be
+/// meant.
+pub(crate) fn say_without_files(name: &str, known: &OverlayNames) -> String {
+    let near = closest(name, known.iter().take(MOST_COMPARED).map(|known| &**known));
+    let near = near.map(|near| format!("; did you mean `{}`?", Printable(near)));
+    let (name, near) = (Printable(name), near.unwrap_or_default());
+    format!("group `{name}` has rules and no files below `groups/{name}`{near}")
+}
+
+/// The number of groups that a name is compared with.
+const MOST_COMPARED: usize = 1000;
 
 #[cfg(test)]
 mod tests {
@@ -87,6 +107,17 @@ mod tests {
         assert_eq!(node("n", "g"), "nodes/n");
         assert_eq!(node("m", ""), "base");
         assert_eq!(setup.audience(None), "base");
+    }
+
+    #[test]
+    fn a_group_needs_no_files_if_it_extends_one_that_has_some() {
+        let rules = r#"{"groups": [{"name": "h", "extends": "g", "match": {"id": "h"}},
+                                   {"name": "i", "extends": "gg", "match": {"id": "i"}}]}"#;
+        let setup = ServedDirectory::new(&["a.yaml", "groups/g/b.yaml"], rules);
+        let without = without_files(&setup.audiences).into_iter().collect::<Vec<_>>();
+        assert_eq!(without, ["gg", "i"]);
+        let node = Node { cluster: "g".to_owned(), ..Node::default() };
+        assert_eq!(setup.audience(Some(&node)), "groups/g", "it is extended, and has no rule");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use chancery_sources::{LoadReport, Scope, Warning};
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
-use super::audiences::without_files;
+use super::audiences::{say_without_files, without_files};
 use super::gate;
 use super::grouping::Grouping;
 use super::held;
@@ -171,6 +171,7 @@ impl ChangeApplier {
                     gate::say_mode(&config.gate);
                     state.is_gate_changed = true;
                 }
+                self.audiences.extend(config.groups.lineage().clone(), crate::config::FILE);
                 let grouping = Grouping::new(&config);
                 if grouping != *self.audiences.assignment() {
                     self.audiences.assign(grouping);
@@ -228,8 +229,9 @@ impl ChangeApplier {
     fn record(&self, state: &mut ApplierState) {
         let (held, news) = (Arc::new(self.gate.held()), self.gate.take_news());
         let without_files = without_files(&self.audiences);
+        let known = self.audiences.catalog().groups();
         for name in without_files.difference(&state.without_files) {
-            warn!("group `{name}` has rules and no files below `groups/{name}`");
+            warn!("{}", say_without_files(name, &known));
         }
         state.without_files = without_files;
         let faults = state.config_fault.iter().chain(&state.faults).cloned().collect();

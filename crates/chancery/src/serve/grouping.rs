@@ -1,14 +1,15 @@
 //! The assignment of clients to groups: the rules in force, and the decisions on all other clients.
 
+use chancery_catalog::Lineage;
 use chancery_core::Node;
 use chancery_server::Refusal;
 
-use crate::config::{Config, Decision, GroupRule};
+use crate::config::{Config, Decision, GroupRules};
 
 /// The rules in force. They are replaced as a whole when `chancery.yaml` changes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Grouping {
-    rules: Vec<GroupRule>,
+    rules: GroupRules,
     unmatched: Decision,
     anonymous: Decision,
 }
@@ -55,6 +56,11 @@ impl Grouping {
             Decision::Base | Decision::Refuse => None,
         });
         self.rules.iter().map(|rule| rule.name.as_str()).chain(decided)
+    }
+
+    /// The groups that extend others.
+    pub(crate) fn lineage(&self) -> &Lineage {
+        self.rules.lineage()
     }
 
     fn is_about(&self, group: &str) -> bool {

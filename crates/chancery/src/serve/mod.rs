@@ -43,7 +43,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-pub(crate) use self::audiences::without_files;
+pub(crate) use self::audiences::{say_without_files, without_files};
 use self::change_applier::ChangeApplier;
 pub(crate) use self::first::{exists, schema};
 pub(crate) use self::grouping::Grouping;
@@ -124,6 +124,7 @@ async fn serve(
     gate::say_mode(&config.gate);
     let directory = Directory::new(config.source(&flags.dir), schema.clone());
     let directory = directory.with_catalog(Catalog::gated(gate.clone()));
+    directory.catalog().extend(config.groups.lineage().clone(), config::FILE);
     let (admin, server_metrics, metrics) = admin(directory.catalog(), &gate, &config, dropped);
 
     // This failure is returned later: the faults of the directory help the operator more.

@@ -98,7 +98,7 @@ impl ReferenceWarnings {
         };
         let from = &target.reference;
         let layers: Vec<_> =
-            target.audiences.first().into_iter().flat_map(Audience::layers).collect();
+            target.audiences.first().map(|it| self.catalog.layers_of(it)).unwrap_or_default();
         let origin = self.origin(&from.type_url, &from.name, layers.into_iter().rev());
         let resource = (from.type_url.clone(), from.name.clone());
         warning(DANGLING_REFERENCE, resource, origin, format!("{who}{target}; {remedy}"))
