@@ -114,3 +114,68 @@ fn groups_in_a_circle_are_refused_and_a_slip_in_a_name_is_told() {
     let told = String::from_utf8(checked.stdout).unwrap();
     assert!(told.contains("did you mean `edge`?"), "{told}");
 }
+
+/// The rules with the two groups in the other order: the canary is for nobody then.
+const OTHER_ORDER: &str = "groups:\n- name: edge\n  match: {cluster: edge}\n- name: canary\n  \
+                           extends: edge\n  match: {id: canary}\n";
+
+#[test]
+fn rules_that_move_a_node_with_loss_wait_until_they_are_confirmed() {
+    let dir = fleet();
+    dir_write(&dir, "groups/canary/own.yaml", &clusters(&["own".to_owned()], 1));
+    let mut server = Server::start(&dir, &[]);
+    let _open = client(&server, "canary");
+    assert_eq!(seen(&server, "canary"), (14, 1));
+    dir_write(&dir, "chancery.yaml", OTHER_ORDER);
+    server.log_has(
+        "held back from group `canary`: chancery.yaml moves 1 node (`canary`) from group `canary` to \
+         group `edge`: 13 of 14 clusters left; what they see stays. If it is meant, let it pass with \
+         `chancery confirm --group canary`",
+    );
+    server.log_has("the rules of its groups wait");
+    eventually(|| server.admin("/ready").1.contains("chancery.yaml moves 1 node"));
+    assert_eq!(seen(&server, "canary"), (14, 1));
+
+    // What it would lose is in its new group too: the rules come into force.
+    dir_write(&dir, "groups/edge/own.yaml", &clusters(&["own".to_owned()], 1));
+    server.log_has("no longer held back from group `canary`");
+    eventually(|| seen(&server, "canary") == (14, 0));
+    eventually(|| !server.admin("/ready").1.contains("held back"));
+}
+
+#[test]
+fn rules_that_refuse_a_node_wait_too_and_a_repair_ends_that() {
+    let dir = fleet();
+    let mut server = Server::start(&dir, &[]);
+    let _open = client(&server, "other");
+    dir_write(&dir, "chancery.yaml", "groups: []\nunmatched: refuse\n");
+    // Without rules, the group of a node is its cluster.
+    server.log_has("chancery.yaml changed; its groups, external names and gate are in force");
+    assert_eq!(seen(&server, "other"), (13, 0));
+    let refused = "groups:\n- name: edge\n  match: {cluster: egde}\nunmatched: refuse\n";
+    dir_write(&dir, "chancery.yaml", refused);
+    server.log_has("chancery.yaml refuses 1 node (`other`) of group `edge`");
+    assert_eq!(seen(&server, "other"), (13, 0));
+    dir_write(&dir, "chancery.yaml", RULES);
+    server.log_has("no longer held back from group `edge`");
+    assert_eq!(seen(&server, "other"), (13, 0));
+
+    dir_write(&dir, "chancery.yaml", refused);
+    eventually(|| server.admin("/ready").1.contains("refuses 1 node"));
+    let admin = format!("127.0.0.1:{}", server.admin);
+    let confirmed = finished(&mut chancery(&["confirm", "--admin", &admin, "--all"]));
+    assert!(confirmed.status.success());
+    server.log_has("the rules of chancery.yaml refuse nodes");
+    eventually(|| seen(&server, "other") == (0, 0));
+}
+
+#[test]
+fn a_node_that_moves_without_loss_is_told_and_not_held() {
+    let dir = fleet();
+    let mut server = Server::start(&dir, &[]);
+    let _open = client(&server, "other");
+    dir_write(&dir, "chancery.yaml", &RULES.replace("{id: canary}", "{id: [canary, other]}"));
+    server.log_has("the rules of chancery.yaml move nodes");
+    eventually(|| seen(&server, "other") == (13, 1));
+    assert!(!server.log().contains("held back from"), "{}", server.log());
+}

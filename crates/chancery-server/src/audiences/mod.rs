@@ -21,6 +21,7 @@ use arc_swap::ArcSwap;
 use chancery_catalog::{
     Audience, AudienceSnapshot, Author, Catalog, ChangeSet, Layer, Lineage, Reassigned, Revision,
 };
+use chancery_core::Node;
 
 pub use self::assign::Assign;
 use self::name::{audience_of, name_of, text_of};
@@ -109,6 +110,12 @@ impl<A: Assign> Audiences<A> {
     /// The audiences that streams belong to at the moment. Polls over REST do not count.
     pub fn watched(&self) -> Vec<Audience> {
         self.0.store.watched().iter().filter_map(audience_of).collect()
+    }
+
+    /// The nodes that streams are of at the moment, each as often as it has streams. Polls over REST do not
+    /// count.
+    pub fn nodes(&self) -> Vec<Arc<Node>> {
+        self.0.store.nodes()
     }
 
     /// Has groups extend others, and follows that. Returns what it changed; `None` if it is nothing.

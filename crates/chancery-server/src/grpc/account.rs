@@ -84,6 +84,11 @@ impl Account {
         account
     }
 
+    /// The node of the client, if it has said who it is.
+    pub(crate) fn node(&self) -> Option<&Arc<Node>> {
+        self.node.as_ref()
+    }
+
     /// Notes the node of the client.
     pub(crate) fn identified(&mut self, node: Arc<Node>) {
         self.node = Some(node);

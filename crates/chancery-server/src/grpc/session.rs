@@ -262,6 +262,9 @@ impl StreamSession {
                 }
                 Event::ParametersChanged(node) => {
                     self.account.identified(Arc::clone(node));
+                    if let Some(watch) = &self.watch {
+                        watch.is_of(Arc::clone(node));
+                    }
                     if self.shared().policy.reads_dynamic_parameters() {
                         self.choose_audience()?;
                     }
@@ -286,6 +289,9 @@ impl StreamSession {
             let mut watch = self.shared().store.watch(audience, &asking);
             if let Some(before) = &self.watch {
                 watch.want_as(before);
+            }
+            if let Some(node) = self.account.node() {
+                watch.is_of(Arc::clone(node));
             }
             self.watch = Some(watch);
         }

@@ -22,8 +22,8 @@ use std::task::{Context, Poll, Waker};
 
 use atomic_waker::AtomicWaker;
 use chancery_catalog::AudienceSnapshot;
-use chancery_core::Snapshot;
 use chancery_core::server::{DemandEdit, DemandFilter, SnapshotChanges};
+use chancery_core::{Node, Snapshot};
 use tokio::time::Instant;
 
 use super::Store;
@@ -82,6 +82,8 @@ struct WatcherHandle {
     reassigned: AtomicBool,
     /// The hash of the id of its node.
     node: Option<u64>,
+    /// The node as the stream knows it.
+    identity: Mutex<Option<Arc<Node>>>,
 }
 
 /// A question for an audience that is under way. It is made before the policy is asked, so that a
@@ -132,6 +134,12 @@ impl WatchedAudience {
 
     pub(super) fn is_watched(&self) -> bool {
         !lock(&self.watchers).handles.is_empty()
+    }
+
+    /// The nodes of its streams, each as often as it has streams.
+    pub(super) fn nodes(&self) -> Vec<Arc<Node>> {
+        let watchers = lock(&self.watchers);
+        watchers.handles.values().filter_map(|handle| lock(&handle.identity).clone()).collect()
     }
 
     /// Returns true if nobody watches it and nothing was published.
@@ -250,6 +258,7 @@ impl Watch {
             looked: AtomicU64::new(audience.age(Instant::now())),
             reassigned: AtomicBool::new(false),
             node: asking.node,
+            identity: Mutex::default(),
         });
         let mut watchers = lock(&audience.watchers);
         watchers.last += 1;
@@ -272,6 +281,11 @@ impl Watch {
 
     pub(crate) fn audience(&self) -> &AudienceName {
         &self.name
+    }
+
+    /// Notes the node of the stream.
+    pub(crate) fn is_of(&self, node: Arc<Node>) {
+        *lock(&self.handle.identity) = Some(node);
     }
 
     /// Takes over an edit of the demand. From the first one on, only what touches it is news.

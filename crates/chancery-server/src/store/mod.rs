@@ -119,6 +119,12 @@ impl Store {
         watched
     }
 
+    /// The nodes that streams are of, each as often as it has streams.
+    pub(crate) fn nodes(&self) -> Vec<Arc<Node>> {
+        let audiences: Vec<_> = self.lock().audiences.values().cloned().collect();
+        audiences.iter().flat_map(|audience| audience.nodes()).collect()
+    }
+
     /// Has the store keep what the streams of each audience want, and calls a function with the name
     /// of each audience of which that changes. Returns false if somebody follows it already.
     ///

@@ -1,6 +1,7 @@
 //! Changes that are held back, and their forms: for people, for `/config`, and for those who confirm.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use chancery_catalog::Audience;
@@ -28,7 +29,7 @@ pub(crate) struct Held {
 }
 
 /// A digest of what is held back from whom, by which whoever confirms says what they read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Token(u64);
 
 /// A held state, as `/config` and the admin interface show it.
@@ -58,6 +59,19 @@ impl Token {
         for type_url in state.types() {
             type_url.as_str().hash(&mut hash);
             state.set(type_url).version().to_string().hash(&mut hash);
+        }
+        Self(hash.finish())
+    }
+
+    /// The token of nodes that would move: from where, and to what.
+    pub(super) fn of_moves<'a>(
+        moves: impl Iterator<Item = (&'a Audience, Option<&'a (Audience, Arc<Snapshot>)>)>,
+    ) -> Self {
+        let mut hash = DefaultHasher::new();
+        for (from, to) in moves {
+            from.hash(&mut hash);
+            let to = to.map(|(audience, state)| Self::of(audience, state, true).0);
+            to.hash(&mut hash);
         }
         Self(hash.finish())
     }

@@ -8,6 +8,8 @@ use std::fmt::{self, Display, Formatter};
 
 use chancery_core::printable::Printable;
 
+use super::moves::name_nodes;
+
 /// A thing of which an audience has a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
@@ -128,6 +130,17 @@ pub(crate) enum Reason {
     },
     /// References lead nowhere that did not before, each in a sentence.
     Dangling(Listed),
+    /// Nodes would move to another audience, and lose something.
+    Moved {
+        /// The ids of the nodes.
+        nodes: Listed,
+        /// The audience that they belong to, in words.
+        from: String,
+        /// The audience that they would belong to, in words; `None` if they would be refused.
+        to: Option<String>,
+        /// The losses, in words.
+        lost: String,
+    },
 }
 
 impl Reason {
@@ -139,6 +152,7 @@ impl Reason {
             Self::Emptied(_) => "emptied",
             Self::GroupGone { .. } => "group-gone",
             Self::Dangling(_) => "dangling",
+            Self::Moved { .. } => "moved",
         }
     }
 
@@ -148,7 +162,8 @@ impl Reason {
     }
 
     /// The names of all kinds.
-    pub(crate) const KINDS: [&str; 5] = ["type-gone", "loss", "emptied", "group-gone", "dangling"];
+    pub(crate) const KINDS: [&str; 6] =
+        ["type-gone", "loss", "emptied", "group-gone", "dangling", "moved"];
 }
 
 impl Display for Reason {
@@ -176,6 +191,16 @@ impl Display for Reason {
             Self::GroupGone { group } => {
                 let group = Printable(group);
                 write!(f, "the directory of group `{group}` is gone, and nodes use it")
+            }
+            Self::Moved { nodes, from, to, lost } => {
+                let (nodes, from) = (name_nodes(nodes), Printable(from));
+                match to {
+                    Some(to) => {
+                        let to = Printable(to);
+                        write!(f, "chancery.yaml moves {nodes} from {from} to {to}: {lost}")
+                    }
+                    None => write!(f, "chancery.yaml refuses {nodes} of {from}"),
+                }
             }
             Self::Dangling(Listed { count, first }) => {
                 f.write_str(&first.join("; "))?;

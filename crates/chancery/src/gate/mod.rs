@@ -15,9 +15,10 @@ mod change;
 mod dangling;
 mod held;
 mod loss;
+mod moves;
 mod window;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -25,8 +26,9 @@ use chancery_catalog::{Audience, External, Gate, Seen};
 use chancery_proto::schema::Schema;
 
 pub(crate) use self::held::{Held, HeldRow, Token};
-pub(crate) use self::loss::Reason;
+pub(crate) use self::loss::{Listed, Reason};
 use self::loss::{Measure, reasons};
+pub(crate) use self::moves::Move;
 use self::window::Window;
 use crate::config::{Config, ExternalNames, GateConfig, GateMode};
 
@@ -53,7 +55,9 @@ struct State {
     /// The largest states that audiences had of late and have no more; those are few.
     windows: BTreeMap<Audience, Window>,
     held: BTreeMap<Audience, Held>,
-    confirmed: BTreeMap<Audience, Token>,
+    /// The moves of nodes that are held back: of all of them, or none.
+    moves: Option<Held>,
+    confirmed: BTreeSet<(Audience, Token)>,
     news: News,
 }
 
@@ -122,7 +126,8 @@ impl LoadGate {
             names,
             windows: BTreeMap::new(),
             held: BTreeMap::new(),
-            confirmed: BTreeMap::new(),
+            moves: None,
+            confirmed: BTreeSet::new(),
             news: News::default(),
         };
         let (clock, in_use) = (Box::new(clock), OnceLock::new());
@@ -147,19 +152,22 @@ impl LoadGate {
 
     /// The changes that are held back, by audience.
     pub(crate) fn held(&self) -> Vec<Held> {
-        self.lock().held.values().cloned().collect()
+        self.held_from(&Selection::All)
     }
 
     /// The changes that are held back from these, by audience.
     pub(crate) fn held_from(&self, whom: &Selection) -> Vec<Held> {
         let state = self.lock();
-        state.held.values().filter(|held| whom.has(&held.audience)).cloned().collect()
+        let held = state.held.values().chain(&state.moves);
+        let mut held: Vec<_> = held.filter(|held| whom.has(&held.audience)).cloned().collect();
+        held.sort_by(|one, other| one.audience.cmp(&other.audience));
+        held
     }
 
     /// Returns true if something was held back for long enough.
     pub(crate) fn is_due(&self) -> bool {
         let (now, state) = ((self.0.clock)(), self.lock());
-        state.held.values().any(|held| state.is_over(held, now))
+        state.held.values().chain(&state.moves).any(|held| state.is_over(held, now))
     }
 
     /// Notes that these may pass, if what is held back from them has this token. Returns them. They
@@ -187,8 +195,8 @@ impl LoadGate {
     pub(crate) fn end_confirmation(&self, confirmed: &[Held]) -> Vec<Held> {
         let mut state = self.lock();
         state.confirmed.clear();
-        let held = confirmed.iter().filter_map(|one| state.held.get(&one.audience));
-        held.cloned().collect()
+        let is_of = |held: &&Held| confirmed.iter().any(|one| one.audience == held.audience);
+        state.held.values().chain(&state.moves).filter(is_of).cloned().collect()
     }
 
     /// The outcomes of judgements since this was asked last.
@@ -276,7 +284,7 @@ impl Gate for LoadGate {
         let now = (self.0.clock)();
         let mut state = self.lock();
         if !state.held.is_empty() {
-            let held: std::collections::BTreeSet<_> = held.collect();
+            let held: BTreeSet<_> = held.collect();
             let all = std::mem::take(&mut state.held);
             for (audience, one) in all {
                 if held.contains(&audience) {
@@ -297,7 +305,7 @@ impl State {
     /// Decides on a loss. Returns true if it goes live.
     fn decide(&mut self, mut loss: Held, now: Duration) -> bool {
         let known = self.held.get(&loss.audience);
-        let is_confirmed = self.confirmed.get(&loss.audience) == Some(&loss.token);
+        let is_confirmed = self.confirmed.contains(&(loss.audience.clone(), loss.token));
         let outcome = match known {
             _ if loss.reasons.iter().all(|reason| !self.enforces(reason)) => Outcome::Warned,
             _ if is_confirmed => Outcome::Confirmed,

@@ -21,6 +21,7 @@ use super::grouping::Grouping;
 use super::held;
 use super::metrics::LoadMetrics;
 use super::reference_warnings::ReferenceWarnings;
+use super::rules::{self, WantedRules};
 use crate::admin::{Admin, LoadFindings};
 use crate::config::{ConfigChange, ConfigFile, ExternalNames};
 use crate::counts_by_file::{CountsByFile, MOST_TOLD};
@@ -48,6 +49,8 @@ struct ApplierState {
     warnings: (Arc<Vec<Warning>>, usize),
     references: ReferenceWarnings,
     config_fault: Option<Finding>,
+    /// The rules of `chancery.yaml`, if they are not in force.
+    rules: Option<WantedRules>,
     without_files: BTreeSet<String>,
     /// The fault of the whole directory at the last load, if it was not there, or had no files any more.
     /// It holds back everything.
@@ -75,6 +78,7 @@ impl ChangeApplier {
             warnings: (Arc::default(), 0),
             references,
             config_fault: None,
+            rules: None,
             without_files: BTreeSet::new(),
             directory_fault: None,
             is_gate_changed: false,
@@ -96,6 +100,7 @@ impl ChangeApplier {
         if let Some(revision) = &report.revision {
             self.audiences.follow(revision);
         }
+        self.apply_rules(&mut state);
         let of_references = state.references.look();
         self.log_report(&mut state, report, &of_references);
         state.warnings = (Arc::clone(&report.present_warnings), report.warning_count);
@@ -119,6 +124,7 @@ impl ChangeApplier {
         if self.gate.is_due() {
             let mut state = self.lock();
             self.judge_again(GATE);
+            self.apply_rules(&mut state);
             self.record(&mut state);
         }
     }
@@ -131,6 +137,7 @@ impl ChangeApplier {
         let mut state = self.lock();
         let confirmed = self.gate.confirm(whom, token)?;
         self.judge_again("chancery confirm");
+        self.apply_rules(&mut state);
         let still_held = self.gate.end_confirmation(&confirmed);
         self.record(&mut state);
         match still_held.is_empty() {
@@ -142,6 +149,7 @@ impl ChangeApplier {
     fn judge_if_changed(&self, state: &mut ApplierState) {
         if std::mem::take(&mut state.is_gate_changed) {
             self.judge_again(GATE);
+            self.apply_rules(state);
         }
     }
 
@@ -157,12 +165,7 @@ impl ChangeApplier {
         match changed {
             ConfigChange::Usable { config, restart } => {
                 state.config_fault = None;
-                match state.file.is_missing() {
-                    true => warn!("chancery.yaml is gone; the defaults are in force"),
-                    false => info!(
-                        "chancery.yaml changed; its groups, external names and gate are in force"
-                    ),
-                }
+                let is_missing = state.file.is_missing();
                 if !restart.is_empty() {
                     warn!(keys = restart.join(", "), "a restart brings these keys into force");
                 }
@@ -172,9 +175,20 @@ impl ChangeApplier {
                     state.is_gate_changed = true;
                 }
                 self.audiences.extend(config.groups.lineage().clone(), crate::config::FILE);
-                let grouping = Grouping::new(&config);
-                if grouping != *self.audiences.assignment() {
-                    self.audiences.assign(grouping);
+                state.rules = Some(WantedRules::new(Grouping::new(&config)));
+                let are_in_force = self.apply_rules(state);
+                match (is_missing, are_in_force) {
+                    (true, true) => warn!("chancery.yaml is gone; the defaults are in force"),
+                    (false, true) => info!(
+                        "chancery.yaml changed; its groups, external names and gate are in force"
+                    ),
+                    (true, false) => warn!(
+                        "chancery.yaml is gone; the defaults are in force, and the rules of groups wait"
+                    ),
+                    (false, false) => warn!(
+                        "chancery.yaml changed; its external names and gate are in force, and the \
+                         rules of its groups wait"
+                    ),
                 }
                 let checks = config.gate.checks();
                 self.checks.send_if_modified(|now| std::mem::replace(now, checks) != checks);
@@ -186,6 +200,23 @@ impl ChangeApplier {
             }
         }
         self.metrics.config(state.config_fault.is_some());
+    }
+
+    /// Puts rules in force that are not, unless the gate holds the moves of nodes back. Returns true if none wait.
+    fn apply_rules(&self, state: &mut ApplierState) -> bool {
+        let Some(mut rules) = state.rules.take() else { return true };
+        if *rules.grouping() == *self.audiences.assignment() {
+            return self.gate.lets_move(&[]);
+        }
+        let moves = rules.moves(&self.audiences);
+        let pass = self.gate.lets_move(&moves);
+        if pass {
+            rules::say(&moves);
+            self.audiences.assign(rules.grouping().clone());
+        } else {
+            state.rules = Some(rules);
+        }
+        pass
     }
 
     fn log_report(&self, state: &mut ApplierState, report: &LoadReport, of_references: &[Warning]) {

@@ -3,7 +3,7 @@
 //! Audiences with the same fate for the same reasons are told in one line: what a base layer loses, all
 //! groups lose. Not here: the judgement (`gate`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chancery_catalog::Audience;
 use chancery_core::printable::Printable;
@@ -15,10 +15,8 @@ use crate::gate::{Held, News, Outcome, Token};
 
 /// Logs and counts what came of judgements. `held` is what is held back now.
 pub(super) fn tell(news: &News, held: &[Held], metrics: &LoadMetrics) {
-    let is_held = |one: &Held| {
-        let at = held.binary_search_by(|held| held.audience.cmp(&one.audience));
-        at.is_ok_and(|at| held[at].token == one.token)
-    };
+    let held_now: BTreeSet<_> = held.iter().map(|held| (&held.audience, held.token)).collect();
+    let is_held = |one: &Held| held_now.contains(&(&one.audience, one.token));
     let mut lines: BTreeMap<(Outcome, String), Vec<&Held>> = BTreeMap::new();
     for (outcome, one) in &news.events {
         // Something that passed at once, or was mended, was not held for anybody to see.

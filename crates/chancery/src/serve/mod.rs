@@ -24,6 +24,7 @@ mod listeners;
 mod metrics;
 mod reference_warnings;
 mod reloads;
+mod rules;
 mod signals;
 
 use std::net::TcpListener;
