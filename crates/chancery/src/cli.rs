@@ -8,6 +8,7 @@ use crate::bench::Bench;
 use crate::check::CheckArgs;
 use crate::config::ServeFlags;
 use crate::confirm::ConfirmArgs;
+use crate::diff::DiffArgs;
 use crate::get::GetArgs;
 use crate::watch::WatchArgs;
 
@@ -25,6 +26,7 @@ pub(crate) enum Command {
     // The help of each is the documentation of its struct.
     Serve(Box<ServeFlags>),
     Check(Box<CheckArgs>),
+    Diff(Box<DiffArgs>),
     Get(Box<GetArgs>),
     Watch(Box<WatchArgs>),
     Confirm(Box<ConfirmArgs>),

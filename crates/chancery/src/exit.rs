@@ -71,6 +71,14 @@ impl Failure {
         Self { kind: FailureKind::Broken, ..self }
     }
 
+    /// Tells a path by another name, where nobody can look at the path any more.
+    #[must_use]
+    pub(crate) fn renaming(mut self, path: &str, shown: &str) -> Self {
+        self.details = self.details.replace(path, shown);
+        self.error = self.error.map(|error| anyhow!(format!("{error:#}").replace(path, shown)));
+        self
+    }
+
     /// Adds findings, which are printed before everything else.
     #[must_use]
     pub(crate) fn details(mut self, details: impl Into<String>) -> Self {

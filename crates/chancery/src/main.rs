@@ -8,13 +8,16 @@ mod ask;
 mod bench;
 mod check;
 mod cli;
+mod colour;
 mod config;
 mod confirm;
 mod counts_by_file;
+mod diff;
 mod exit;
 mod finding;
 mod gate;
 mod get;
+mod line_diff;
 mod logging;
 mod misuse;
 mod serve;
@@ -60,6 +63,7 @@ fn run() -> Result<(), Failure> {
     let ended = match cli.command {
         Command::Serve(flags) => serve::run(&flags),
         Command::Check(flags) => check::run(&flags),
+        Command::Diff(flags) => diff::run(&flags),
         Command::Get(flags) => get::run(&flags),
         Command::Watch(flags) => watch::run(&flags),
         Command::Confirm(flags) => confirm::run(&flags),

@@ -136,7 +136,7 @@ fn rules_that_move_a_node_with_loss_wait_until_they_are_confirmed() {
     eventually(|| server.admin("/ready").1.contains("chancery.yaml moves 1 node"));
     assert_eq!(seen(&server, "canary"), (14, 1));
 
-    // What it would lose is in its new group too: the rules come into force.
+    // The rules come into force when its new group has what it would lose.
     dir_write(&dir, "groups/edge/own.yaml", &clusters(&["own".to_owned()], 1));
     server.log_has("no longer held back from group `canary`");
     eventually(|| seen(&server, "canary") == (14, 0));
@@ -178,4 +178,15 @@ fn a_node_that_moves_without_loss_is_told_and_not_held() {
     server.log_has("the rules of chancery.yaml move nodes");
     eventually(|| seen(&server, "other") == (13, 1));
     assert!(!server.log().contains("held back from"), "{}", server.log());
+}
+
+#[test]
+fn a_diff_tells_what_a_rule_that_extends_no_more_takes_away() {
+    let (old, new) = (fleet(), fleet());
+    dir_write(&new, "chancery.yaml", &RULES.replace("  extends: edge\n", ""));
+    let [old, new] = [&old, &new].map(|dir| dir.path().to_str().unwrap().to_owned());
+    let compared = finished(&mut chancery(&["diff", &new, &old, "--group", "canary"]));
+    assert_eq!(compared.status.code(), Some(1));
+    let told = String::from_utf8(compared.stdout).unwrap();
+    assert!(told.contains("c-11") && !told.contains("c-00"), "{told}");
 }

@@ -8,41 +8,31 @@
 mod codes;
 mod finding;
 mod findings;
+mod load;
 mod options;
 mod output;
 mod reports;
 
-use chancery_sources::Directory;
-
 use self::findings::Findings;
+pub(crate) use self::load::LoadedDirectory;
+use self::load::NotLoaded;
 pub(crate) use self::options::CheckArgs;
-use crate::config::{self, FileContent, InvalidConfig};
 use crate::exit::Failure;
-use crate::serve::{exists, schema};
 
 /// Runs the command.
 pub(crate) fn run(flags: &CheckArgs) -> Result<(), Failure> {
     let weights = flags.weights()?;
-    exists(&flags.dir)?;
-    let content = FileContent::read(&flags.dir);
-    let config = match config::parsed(&flags.serve_flags(), &content) {
-        Ok(config) => config,
-        // Without it, nobody knows which files are resources.
-        Err(InvalidConfig::Broken(broken)) => {
-            return output::write(flags.output, Findings::of_config(&broken).weighed(&weights));
+    let loaded = match LoadedDirectory::load(&flags.dir, &flags.serve_flags()) {
+        Ok(loaded) => loaded,
+        Err(NotLoaded::Config(fault)) => {
+            return output::write(flags.output, Findings::of_config(&fault).weighed(&weights));
         }
-        Err(unreadable) => return Err(unreadable.into()),
+        Err(NotLoaded::Failed(failure)) => return Err(failure),
     };
-    let schema = schema(&config.descriptor_sets)?;
-    let mut source = config.source(&flags.dir);
-    // Nothing is served, so whatever else is wrong with the layer is told too.
-    source.hold_violations = false;
-    let mut directory = Directory::new(source, schema.clone());
-    directory.catalog().extend(config.groups.lineage().clone(), config::FILE);
-    let report = directory.load();
+    let LoadedDirectory { config, schema, catalog, report } = loaded;
     let mut findings = Findings::of_load(&report);
     findings.add_rules(&schema);
-    findings.add_references(&config, directory.catalog());
-    findings.add_groups(&config, directory.catalog());
+    findings.add_references(&config, catalog.clone());
+    findings.add_groups(&config, catalog);
     output::write(flags.output, findings.weighed(&weights))
 }

@@ -60,6 +60,17 @@ fn as_text(findings: &Findings) -> String {
     text
 }
 
+/// The errors alone, as text.
+pub(super) fn errors_as_text(mut findings: Findings) -> String {
+    findings.all.retain(|finding| finding.severity == Severity::Error);
+    findings.all.sort_by(|one, other| one.order().cmp(&other.order()));
+    let mut text: String = findings.all.iter().map(|finding| finding.rendered() + "\n").collect();
+    if let Some(line) = findings.more_errors.line("error") {
+        let _ = writeln!(text, "and {line}\n");
+    }
+    text
+}
+
 fn as_json(findings: &Findings) -> String {
     let lines = findings.all.iter().filter_map(|finding| serde_json::to_string(finding).ok());
     lines.map(|line| line + "\n").collect()

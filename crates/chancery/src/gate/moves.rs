@@ -21,7 +21,7 @@ pub(crate) struct Move {
     pub(crate) from: Audience,
     /// The audience that they would belong to, and what it sees; `None` if they would be refused.
     pub(crate) to: Option<(Audience, Arc<Snapshot>)>,
-    /// What they see.
+    /// The state that they see.
     pub(crate) before: Arc<Snapshot>,
     /// The ids of the nodes.
     pub(crate) nodes: Listed,

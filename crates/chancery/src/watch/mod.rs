@@ -8,8 +8,6 @@
 //! waits for the reader: signals and the end of `--time` have effect while an event cannot be
 //! written. Not here: the common part with `get` ([`crate::ask`]).
 
-mod colour;
-mod diff;
 mod event;
 mod options;
 mod output;

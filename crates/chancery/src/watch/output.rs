@@ -16,12 +16,12 @@ use serde_json::Value;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
-use super::colour::{Colour, Paint};
-use super::diff;
 use super::event::{EventKind, ResourceEvent};
 use super::options::EventFormat;
 use crate::ask::{QueryPlan, Renderer, Row, plain};
+use crate::colour::{Colour, Paint};
 use crate::exit::Failure;
+use crate::line_diff;
 use crate::stdout;
 
 /// Writes events.
@@ -88,7 +88,7 @@ impl Output {
             EventFormat::Table => self.line(event, &now, self.paint).into_bytes(),
             EventFormat::Diff => {
                 let change = before.zip(event.row()).map(|(before, after)| {
-                    diff::lines(
+                    line_diff::lines(
                         &self.renderer.yaml(&before),
                         &self.renderer.yaml(after),
                         self.paint,

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 
 /// The colours of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Paint {
+pub(crate) enum Paint {
     /// Colours as ANSI terminals have them.
     Ansi,
     /// There are no colours.
@@ -13,7 +13,7 @@ pub(super) enum Paint {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Colour {
+pub(crate) enum Colour {
     Faint,
     Red,
     Green,
@@ -22,13 +22,13 @@ pub(super) enum Colour {
 
 impl Paint {
     /// Returns the colours of stdout.
-    pub(super) fn of_stdout() -> Self {
+    pub(crate) fn of_stdout() -> Self {
         let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
         let wanted = env::var_os("NO_COLOR").is_none();
         if io::stdout().is_terminal() && wanted && !dumb { Self::Ansi } else { Self::None }
     }
 
-    pub(super) fn with(self, colour: Colour, text: &str) -> String {
+    pub(crate) fn with(self, colour: Colour, text: &str) -> String {
         let code = match colour {
             Colour::Faint => 2,
             Colour::Red => 31,

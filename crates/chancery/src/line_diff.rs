@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use similar::{ChangeTag, TextDiff};
 
-use super::colour::{Colour, Paint};
+use crate::colour::{Colour, Paint};
 
 /// Returns the lines that differ, and some around them; empty if there are none.
-pub(super) fn lines(before: &str, after: &str, paint: Paint) -> String {
+pub(crate) fn lines(before: &str, after: &str, paint: Paint) -> String {
     // A diff of texts that have nothing in common would take long. It stops in time, and the lines
     // found by then are enough.
     let diff = TextDiff::configure().timeout(LONGEST).diff_lines(before, after);

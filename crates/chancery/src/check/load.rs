@@ -1,0 +1,88 @@
+//! A directory loaded to be judged: by the code of `serve`, and served to nobody.
+//!
+//! Not here: what is made of the faults, which is the business of each command.
+
+use std::path::Path;
+
+use chancery_catalog::Catalog;
+use chancery_proto::Schema;
+use chancery_sources::{Directory, LoadReport};
+
+use super::codes::Severity;
+use super::findings::Findings;
+use super::output;
+use crate::config::{self, Config, FileContent, InvalidConfig, ServeFlags};
+use crate::exit::Failure;
+use crate::finding::Finding;
+use crate::serve::{exists, schema};
+
+/// A directory as `serve` would load it.
+pub(crate) struct LoadedDirectory {
+    pub(crate) config: Config,
+    pub(crate) schema: Schema,
+    pub(crate) catalog: Catalog,
+    pub(super) report: LoadReport,
+}
+
+/// The failure to load a directory.
+pub(super) enum NotLoaded {
+    /// The configuration has this fault. Without it, nobody knows which files are resources.
+    Config(Box<Finding>),
+    Failed(Failure),
+}
+
+impl LoadedDirectory {
+    /// Loads a directory.
+    pub(super) fn load(dir: &Path, flags: &ServeFlags) -> Result<Self, NotLoaded> {
+        exists(dir)?;
+        let content = FileContent::read(dir);
+        let config = match config::parsed(flags, &content) {
+            Ok(config) => config,
+            Err(InvalidConfig::Broken(fault)) => return Err(NotLoaded::Config(fault)),
+            Err(unreadable) => return Err(NotLoaded::Failed(unreadable.into())),
+        };
+        let schema = schema(&config.descriptor_sets)?;
+        let mut source = config.source(dir);
+        // Nothing is served, so whatever else is wrong with the layer is told too.
+        source.hold_violations = false;
+        let mut directory = Directory::new(source, schema.clone());
+        directory.catalog().extend(config.groups.lineage().clone(), config::FILE);
+        let report = directory.load();
+        Ok(Self { config, schema, catalog: directory.catalog(), report })
+    }
+
+    /// Loads a directory that has to be without faults. If it has some, the failure tells them as `check`
+    /// does. Messages that break a rule are no fault if `is_served`: they are there.
+    pub(crate) fn faultless(
+        dir: &Path,
+        flags: &ServeFlags,
+        is_served: bool,
+    ) -> Result<Self, Failure> {
+        let (findings, loaded) = match Self::load(dir, flags) {
+            Ok(mut loaded) => {
+                if is_served {
+                    loaded.report.violations.clear();
+                    loaded.report.more_violations.clear();
+                }
+                (Findings::of_load(&loaded.report), Some(loaded))
+            }
+            Err(NotLoaded::Config(fault)) => (Findings::of_config(&fault), None),
+            Err(NotLoaded::Failed(failure)) => return Err(failure),
+        };
+        let errors = findings.count(Severity::Error);
+        match loaded {
+            Some(loaded) if errors == 0 => Ok(loaded),
+            _ => {
+                let count = if errors == 1 { "1 error".into() } else { format!("{errors} errors") };
+                let error = anyhow::anyhow!("`{}` has {count}", dir.display());
+                Err(Failure::broken(error).details(output::errors_as_text(findings)))
+            }
+        }
+    }
+}
+
+impl From<Failure> for NotLoaded {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}

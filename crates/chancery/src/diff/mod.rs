@@ -1,0 +1,53 @@
+//! `chancery diff`: what would change for the clients if a directory were served in the place of
+//! another one.
+//!
+//! ```text
+//!   DIR, OTHER or a revision of git --> check's loading --> two catalogs
+//!     --> [compare]: the changes of each audience --> [output]: each change once, with who sees it
+//! ```
+//!
+//! Not here: the loading of directories (`check`), and the difference of two texts (`line_diff`).
+
+mod compare;
+mod effects;
+mod git;
+mod options;
+mod output;
+
+use std::path::Path;
+
+use chancery_proto::Schema;
+
+use self::compare::Comparison;
+use self::git::ExportedTree;
+pub(crate) use self::options::DiffArgs;
+use crate::check::LoadedDirectory;
+use crate::exit::Failure;
+
+/// Runs the command.
+pub(crate) fn run(flags: &DiffArgs) -> Result<(), Failure> {
+    let (comparison, schema) = compared(flags)?;
+    output::write(flags.output, &comparison, &schema)
+}
+
+fn compared(flags: &DiffArgs) -> Result<(Comparison, Schema), Failure> {
+    let after = LoadedDirectory::faultless(&flags.dir, &flags.serve_flags(&flags.dir), false)?;
+    let before = match (&flags.other, &flags.git) {
+        (Some(other), _) => served(flags, other)?,
+        (None, Some(revision)) => {
+            let tree = ExportedTree::of(&flags.dir, revision)?;
+            served(flags, tree.path()).map_err(|failure| {
+                let (path, shown) = (tree.path().display(), flags.dir.display());
+                failure.renaming(&path.to_string(), &format!("{revision}:{shown}"))
+            })?
+        }
+        (None, None) => return Err(Failure::misuse("give another directory, or `--git REVISION`")),
+    };
+    let comparison = Comparison::new(&before, &after, flags.group.as_deref())?;
+    Ok((comparison, after.schema))
+}
+
+/// Loads what the clients have now.
+fn served(flags: &DiffArgs, dir: &Path) -> Result<LoadedDirectory, Failure> {
+    LoadedDirectory::faultless(dir, &flags.serve_flags(dir), true)
+}
