@@ -91,6 +91,20 @@ fn nothing_wrong_is_0_and_so_are_warnings_unless_they_are_denied() {
 }
 
 #[test]
+fn only_what_is_asked_for_is_told_and_what_cannot_be_read() {
+    let files = [("a.yaml", LISTENER), ("b.yaml", &cluster("b", 0))];
+    let (code, told) = check(&files, &["--only", "rule/duration-gt", "-o", "json"]);
+    assert_eq!((code, told.lines().count()), (Some(1), 1), "{told}");
+    assert!(told.contains("rule/duration-gt"), "{told}");
+    let (code, told) = check(&files, &["--only", "grpc", "-o", "json"]);
+    assert_eq!((code, told.as_str()), (Some(0), ""));
+    let (code, told) = check(&[("a.yaml", "name: [a\n")], &["--only", "grpc", "-o", "json"]);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("\"code\":\"syntax\""), "{told}");
+    assert_eq!(check(&files, &["--only", "grcp"]).0, Some(64));
+}
+
+#[test]
 fn programs_get_one_object_for_each_finding() {
     let (code, told) = check(&[("b.yaml", &cluster("b", 0))], &["-o", "json"]);
     assert_eq!(code, Some(1));
