@@ -48,11 +48,12 @@ pub(super) const ERRORS: [&str; 16] = [
 ];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 12] = [
+pub(super) const WARNINGS: [&str; 13] = [
     DANGLING_REFERENCE,
     UNUSED_RESOURCE,
     GROUP_WITHOUT_FILES,
     UNSUPPORTED_RULE,
+    BASELINE_UNUSED,
     "grpc",
     "vhds/host-name",
     "secret/outside-sds",
@@ -63,6 +64,7 @@ pub(super) const WARNINGS: [&str; 12] = [
     "watch",
 ];
 
+pub(super) const BASELINE_UNUSED: &str = "baseline/unused";
 pub(super) const GROUP_WITHOUT_FILES: &str = "group-without-files";
 pub(super) const UNSUPPORTED_RULE: &str = "unsupported-rule";
 

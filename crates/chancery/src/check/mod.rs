@@ -5,6 +5,7 @@
 //! a code, and the code says what it weighs ([`codes`]). Not here: the rules (`chancery-proto`), and
 //! the reading of files (`chancery-sources`).
 
+mod baseline;
 mod codes;
 mod finding;
 mod findings;
@@ -14,6 +15,7 @@ mod reports;
 
 use chancery_sources::Directory;
 
+use self::baseline::Baseline;
 use self::findings::Findings;
 pub(crate) use self::options::CheckArgs;
 use crate::config::{self, FileContent, InvalidConfig};
@@ -24,6 +26,7 @@ use crate::serve::{exists, schema};
 pub(crate) fn run(flags: &CheckArgs) -> Result<(), Failure> {
     let weights = flags.weights()?;
     exists(&flags.dir)?;
+    let baseline = flags.baseline.as_deref().map(Baseline::read).transpose()?;
     let content = FileContent::read(&flags.dir);
     let config = match config::parsed(&flags.serve_flags(), &content) {
         Ok(config) => config,
@@ -43,5 +46,13 @@ pub(crate) fn run(flags: &CheckArgs) -> Result<(), Failure> {
     findings.add_rules(&schema);
     findings.add_references(&config, directory.catalog());
     findings.add_groups(&config, directory.catalog());
-    output::write(flags.output, findings.weighed(&weights))
+    let is_whole = findings.is_whole();
+    let mut findings = findings.weighed(&weights);
+    if let Some(baseline) = baseline {
+        baseline.apply(&flags.dir, &mut findings, is_whole.then_some(&weights));
+    }
+    if let Some(path) = &flags.write_baseline {
+        baseline::write(path, &flags.dir, &mut findings)?;
+    }
+    output::write(flags.output, findings)
 }

@@ -40,6 +40,14 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "CODE", value_delimiter = ',', help_heading = "Output")]
     only: Vec<String>,
 
+    /// Leave out the findings that are in this file, and name those of it that are gone
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(super) baseline: Option<PathBuf>,
+
+    /// Write what is found into this file, for --baseline; errors in files are told all the same
+    #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with = "baseline")]
+    pub(super) write_baseline: Option<PathBuf>,
+
     /// File with more message types, a FileDescriptorSet; may be given several times
     #[arg(long = "descriptor-set", value_name = "FILE", env = "CHANCERY_DESCRIPTOR_SET")]
     #[arg(value_delimiter = ',', help_heading = "Resources", hide_env_values = true)]
