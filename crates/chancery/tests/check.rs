@@ -91,6 +91,52 @@ fn nothing_wrong_is_0_and_so_are_warnings_unless_they_are_denied() {
 }
 
 #[test]
+fn only_what_is_asked_for_is_told_and_what_cannot_be_read() {
+    let files = [("a.yaml", LISTENER), ("b.yaml", &cluster("b", 0))];
+    let (code, told) = check(&files, &["--only", "rule/duration-gt", "-o", "json"]);
+    assert_eq!((code, told.lines().count()), (Some(1), 1), "{told}");
+    assert!(told.contains("rule/duration-gt"), "{told}");
+    let (code, told) = check(&files, &["--only", "grpc", "-o", "json"]);
+    assert_eq!((code, told.as_str()), (Some(0), ""));
+    let (code, told) = check(&[("a.yaml", "name: [a\n")], &["--only", "grpc", "-o", "json"]);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("\"code\":\"syntax\""), "{told}");
+    assert_eq!(check(&files, &["--only", "grcp"]).0, Some(64));
+}
+
+#[test]
+fn a_baseline_hides_old_findings_shows_new_ones_and_names_those_that_are_gone() {
+    let place = directory(&[]);
+    let file = place.path().join("baseline.jsonl");
+    let file = file.to_str().unwrap();
+    let old = [("a.yaml", LISTENER), ("b.yaml", &cluster("b", 0))];
+    let (code, told) = check(&old, &["--write-baseline", file]);
+    assert_eq!((code, told.as_str()), (Some(0), "0 errors, 0 warnings (2 files, 2 resources)\n"));
+    let known = ["--baseline", file, "-o", "json"];
+    // Another directory, and another line.
+    let moved = [("a.yaml", &*format!("# new\n{LISTENER}")), ("b.yaml", &cluster("b", 0))];
+    assert_eq!(check(&moved, &known), (Some(0), String::new()));
+    let more = [old[0], old[1], ("c.yaml", &cluster("c", 0))];
+    let (code, told) = check(&more, &known);
+    assert_eq!((code, told.lines().count()), (Some(1), 1), "{told}");
+    assert!(told.contains("DIR/c.yaml"), "{told}");
+    let (code, told) = check(&[old[0], ("b.yaml", &cluster("b", 1))], &known);
+    assert_eq!((code, told.lines().count()), (Some(0), 1), "{told}");
+    assert!(told.contains("baseline/unused") && told.contains("\"line\":2"), "{told}");
+    // Nobody knows what is in a file that cannot be read, and no baseline hides it.
+    let broken = [old[0], ("b.yaml", "name: [b\n")];
+    let (code, told) = check(&broken, &known);
+    assert_eq!((code, told.lines().count()), (Some(1), 1), "{told}");
+    assert!(told.contains("\"code\":\"syntax\""), "{told}");
+    check(&broken, &["--write-baseline", file]);
+    assert_eq!(check(&broken, &known).0, Some(1));
+    std::fs::write(file, "{}\n").unwrap();
+    let (code, told) = check(&old, &known);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("line 1 of the baseline"), "{told}");
+}
+
+#[test]
 fn programs_get_one_object_for_each_finding() {
     let (code, told) = check(&[("b.yaml", &cluster("b", 0))], &["-o", "json"]);
     assert_eq!(code, Some(1));

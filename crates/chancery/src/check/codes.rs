@@ -21,6 +21,8 @@ pub(super) enum Severity {
 /// The codes that are counted as errors, or left out, whatever they are by themselves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Weights {
+    /// If there are any, all others are left out but errors in files, behind which any may be.
+    pub(super) only: Vec<String>,
     pub(super) deny: Vec<String>,
     pub(super) allow: Vec<String>,
 }
@@ -46,11 +48,12 @@ pub(super) const ERRORS: [&str; 16] = [
 ];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 12] = [
+pub(super) const WARNINGS: [&str; 13] = [
     DANGLING_REFERENCE,
     UNUSED_RESOURCE,
     GROUP_WITHOUT_FILES,
     UNSUPPORTED_RULE,
+    BASELINE_UNUSED,
     "grpc",
     "vhds/host-name",
     "secret/outside-sds",
@@ -61,6 +64,7 @@ pub(super) const WARNINGS: [&str; 12] = [
     "watch",
 ];
 
+pub(super) const BASELINE_UNUSED: &str = "baseline/unused";
 pub(super) const GROUP_WITHOUT_FILES: &str = "group-without-files";
 pub(super) const UNSUPPORTED_RULE: &str = "unsupported-rule";
 
@@ -75,6 +79,11 @@ pub(super) fn is_known(code: &str) -> bool {
     all().any(|known| has(known, code))
 }
 
+/// Returns true for errors of what cannot be used, in which nobody knows what else is wrong.
+pub(super) fn is_unusable(code: &str) -> bool {
+    ERRORS.contains(&code)
+}
+
 /// Returns true if the code of a finding is this one, or of this class.
 fn has(code: &str, wanted: &str) -> bool {
     code == wanted || code.split_once('/').is_some_and(|(class, _)| class == wanted)
@@ -84,6 +93,9 @@ impl Weights {
     /// The weight of a finding, or `None` if it is left out.
     pub(super) fn of(&self, code: &str, severity: Severity) -> Option<Severity> {
         let is_in = |codes: &[String]| codes.iter().any(|wanted| has(code, wanted));
+        if !self.only.is_empty() && !is_in(&self.only) && !is_unusable(code) {
+            return None;
+        }
         // The one who denies a class and allows one code of it means the code.
         let exact = |codes: &[String]| codes.iter().any(|wanted| wanted == code);
         match (is_in(&self.allow), is_in(&self.deny)) {
@@ -103,13 +115,22 @@ mod tests {
     fn a_code_can_be_denied_or_allowed_alone_or_with_its_class() {
         let of = |deny: &[&str], allow: &[&str], code| {
             let own = |codes: &[&str]| codes.iter().map(|code| (*code).to_owned()).collect();
-            Weights { deny: own(deny), allow: own(allow) }.of(code, Severity::Warning)
+            let (deny, allow) = (own(deny), own(allow));
+            Weights { deny, allow, ..Weights::default() }.of(code, Severity::Warning)
         };
         assert_eq!(of(&[], &[], "grpc"), Some(Severity::Warning));
         assert_eq!(of(&["file"], &[], "file/empty"), Some(Severity::Error));
         assert_eq!(of(&["file"], &["file/empty"], "file/empty"), None);
         assert_eq!(of(&["file/empty"], &["file"], "file/empty"), Some(Severity::Error));
         assert_eq!(of(&[], &["grpc"], "grpc"), None);
+    }
+
+    #[test]
+    fn only_leaves_out_other_codes_but_no_errors_in_files() {
+        let weights = Weights { only: vec!["rule".to_owned()], ..Weights::default() };
+        assert_eq!(weights.of("rule/duration-gt", Severity::Error), Some(Severity::Error));
+        assert_eq!(weights.of("grpc", Severity::Warning), None);
+        assert_eq!(weights.of("syntax", Severity::Error), Some(Severity::Error));
     }
 
     #[test]

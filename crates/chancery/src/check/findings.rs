@@ -6,7 +6,7 @@ use chancery_proto::rules::UnsupportedRule;
 use chancery_server::Audiences;
 use chancery_sources::{LoadReport, Scope};
 
-use super::codes::{GROUP_WITHOUT_FILES, Severity, UNSUPPORTED_RULE, Weights};
+use super::codes::{self, GROUP_WITHOUT_FILES, Severity, UNSUPPORTED_RULE, Weights};
 use super::finding::Finding;
 use crate::config::{Config, ExternalNames};
 use crate::counts_by_file::CountsByFile;
@@ -83,6 +83,12 @@ impl Findings {
         });
         self.all.sort_by(|one, other| one.order().cmp(&other.order()));
         self
+    }
+
+    /// Returns true if everything could be used, and everything found is told.
+    pub(super) fn is_whole(&self) -> bool {
+        let is_told = self.more_errors.total() == 0 && self.more_warnings == 0;
+        is_told && !self.all.iter().any(|finding| codes::is_unusable(finding.code))
     }
 
     /// The number of findings of a weight, with those that nobody described.

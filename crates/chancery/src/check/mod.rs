@@ -5,6 +5,7 @@
 //! a code, and the code says what it weighs ([`codes`]). Not here: the rules (`chancery-proto`), and
 //! the reading of files (`chancery-sources`).
 
+mod baseline;
 mod codes;
 mod finding;
 mod findings;
@@ -13,6 +14,7 @@ mod options;
 mod output;
 mod reports;
 
+use self::baseline::Baseline;
 use self::findings::Findings;
 pub(crate) use self::load::LoadedDirectory;
 use self::load::NotLoaded;
@@ -22,6 +24,7 @@ use crate::exit::Failure;
 /// Runs the command.
 pub(crate) fn run(flags: &CheckArgs) -> Result<(), Failure> {
     let weights = flags.weights()?;
+    let baseline = flags.baseline.as_deref().map(Baseline::read).transpose()?;
     let loaded = match LoadedDirectory::load(&flags.dir, &flags.serve_flags()) {
         Ok(loaded) => loaded,
         Err(NotLoaded::Config(fault)) => {
@@ -34,5 +37,13 @@ pub(crate) fn run(flags: &CheckArgs) -> Result<(), Failure> {
     findings.add_rules(&schema);
     findings.add_references(&config, catalog.clone());
     findings.add_groups(&config, catalog);
-    output::write(flags.output, findings.weighed(&weights))
+    let is_whole = findings.is_whole();
+    let mut findings = findings.weighed(&weights);
+    if let Some(baseline) = baseline {
+        baseline.apply(&flags.dir, &mut findings, is_whole.then_some(&weights));
+    }
+    if let Some(path) = &flags.write_baseline {
+        baseline::write(path, &flags.dir, &mut findings)?;
+    }
+    output::write(flags.output, findings)
 }

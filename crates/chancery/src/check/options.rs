@@ -35,6 +35,19 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "CODE", value_delimiter = ',', help_heading = "Output")]
     allow: Vec<String>,
 
+    /// Leave out all findings but these codes or classes, and errors in files; may be given several
+    /// times
+    #[arg(long, value_name = "CODE", value_delimiter = ',', help_heading = "Output")]
+    only: Vec<String>,
+
+    /// Leave out the findings that are in this file, and name those of it that are gone
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(super) baseline: Option<PathBuf>,
+
+    /// Write what is found into this file, for --baseline; errors in files are told all the same
+    #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with = "baseline")]
+    pub(super) write_baseline: Option<PathBuf>,
+
     /// File with more message types, a FileDescriptorSet; may be given several times
     #[arg(long = "descriptor-set", value_name = "FILE", env = "CHANCERY_DESCRIPTOR_SET")]
     #[arg(value_delimiter = ',', help_heading = "Resources", hide_env_values = true)]
@@ -75,13 +88,15 @@ impl CheckArgs {
 
     /// The weights of findings. A code that does not exist is a slip.
     pub(super) fn weights(&self) -> Result<Weights, Failure> {
-        for (flag, codes) in [("--deny", &self.deny), ("--allow", &self.allow)] {
+        let flags = [("--deny", &self.deny), ("--allow", &self.allow), ("--only", &self.only)];
+        for (flag, codes) in flags {
             if let Some(unknown) = codes.iter().find(|code| !codes::is_known(code)) {
                 let why = format!("`{flag} {unknown}`: no finding has this code, and no class");
                 return Err(Failure::misuse(why));
             }
         }
-        Ok(Weights { deny: self.deny.clone(), allow: self.allow.clone() })
+        let (deny, allow, only) = (self.deny.clone(), self.allow.clone(), self.only.clone());
+        Ok(Weights { only, deny, allow })
     }
 }
 
