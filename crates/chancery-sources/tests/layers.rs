@@ -278,3 +278,25 @@ fn every_resource_tells_where_it_is_written() {
         expected.map(|(layer, name, file, line)| (layer, name.into(), file.into(), line));
     assert_eq!(places, expected);
 }
+
+#[test]
+fn a_directory_called_nearly_like_those_of_overlays_is_told() {
+    let tree = Tree::with(&[
+        ("group/edge/a.yaml", &cluster("a", 1)),
+        ("Nodes/n/b.yaml", &cluster("b", 1)),
+        ("notes/c.yaml", &cluster("c", 1)),
+        ("team/deep/d.yaml", &cluster("d", 1)),
+        ("groups/node/x/e.yaml", &cluster("e", 1)),
+    ]);
+    let (catalog, report) = tree.load();
+    assert_eq!(named(&catalog, None, None), ["a", "b", "c", "d"]);
+    let told: Vec<_> = report.warnings.iter().map(|it| (it.code, it.message.as_str())).collect();
+    let for_all = "its files are for every node; did you mean";
+    assert_eq!(
+        told,
+        [
+            ("file/misplaced", format!("{for_all} `nodes/`?").as_str()),
+            ("file/misplaced", format!("{for_all} `groups/`?").as_str())
+        ]
+    );
+}

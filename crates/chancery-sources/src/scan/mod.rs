@@ -24,6 +24,7 @@ use std::sync::Arc;
 use chancery_catalog::Layer;
 use chancery_files::FileKind;
 use chancery_proto::document::Format;
+use chancery_proto::syntax::closest;
 
 use crate::fault::{Scope, Warning, Wrong};
 use crate::layer_name;
@@ -133,7 +134,15 @@ impl<'a> Scan<'a> {
         let kind = match name.to_str() {
             Some("groups") => Overlays::Groups,
             Some("nodes") => Overlays::Nodes,
-            _ => return self.layer_entry(top, entry, &Layer::Base),
+            _ => {
+                let before = self.opened;
+                self.layer_entry(top, entry, &Layer::Base);
+                // The directory itself, and one below it.
+                if self.opened - before >= 2 {
+                    self.warn_of_near_miss(&top.shown.join(&name));
+                }
+                return;
+            }
         };
         let Some(spot) = self.spot(top, entry, &kind.scope()) else {
             // A place that does not exist has no overlays; of one that cannot be read, they are
@@ -147,6 +156,16 @@ impl<'a> Scan<'a> {
             self.overlays(&spot, kind);
         } else {
             self.found(&spot, &Layer::Base);
+        }
+    }
+
+    /// Warns of a directory with directories if its name is nearly `groups` or `nodes`: its files are for every
+    /// node. New directories are always found by a scan, and so is this.
+    fn warn_of_near_miss(&mut self, shown: &Path) {
+        let name = shown.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        if let Some(meant) = closest(name, ["groups", "nodes"]) {
+            let message = format!("its files are for every node; did you mean `{meant}/`?");
+            self.warn("file/misplaced", shown, &message);
         }
     }
 
@@ -182,7 +201,7 @@ impl<'a> Scan<'a> {
                 Overlays::Groups => "ignored: in no group; resources go into `groups/NAME/`",
                 Overlays::Nodes => "ignored: of no node; resources go into `nodes/ID/`",
             };
-            return self.warn(&shown, message);
+            return self.warn(IGNORED, &shown, message);
         }
         let name = entry.file_name();
         let decoded = name.to_str().ok_or(Wrong::NameNotUtf8);
@@ -344,7 +363,7 @@ impl<'a> Scan<'a> {
     /// Adds a file, or the fault of an entry that is neither a file nor a directory.
     fn found(&mut self, spot: &ScannedEntry, layer: &Layer) {
         let Some(format) = Format::of_path(&spot.shown) else {
-            return self.warn(&spot.shown, NOT_A_FORMAT);
+            return self.warn(IGNORED, &spot.shown, NOT_A_FORMAT);
         };
         let scope = Scope::Layer(layer.clone());
         if let Some(kind) = FileKind::of(spot.metadata.file_type()) {
@@ -377,14 +396,14 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Warns of a file that is not read; of many, in one warning more.
-    fn warn(&mut self, shown: &Path, message: &str) {
+    /// Warns of a file or directory; of many, in one warning more.
+    fn warn(&mut self, code: &'static str, shown: &Path, message: &str) {
         let warnings = &mut self.listing.warnings;
         if warnings.len() < MAX_WARNINGS {
-            warnings.push(Warning::of_file("file/ignored", shown, message));
+            warnings.push(Warning::of_file(code, shown, message));
         } else if warnings.len() == MAX_WARNINGS {
             let message = format!("more than {MAX_WARNINGS} files are ignored");
-            warnings.push(Warning::of_file("file/ignored", &self.options.directory, message));
+            warnings.push(Warning::of_file(IGNORED, &self.options.directory, message));
         }
     }
 
@@ -392,6 +411,9 @@ impl<'a> Scan<'a> {
         self.listing.faults.push(wrong.at(scope, file, None));
     }
 }
+
+/// The code of warnings about files that are not read.
+const IGNORED: &str = "file/ignored";
 
 /// The result of a look; `None` if there is nothing. Any other error says nothing of that.
 fn found<T>(result: io::Result<T>) -> Result<Option<T>, Wrong> {

@@ -48,7 +48,7 @@ pub(super) const ERRORS: [&str; 16] = [
 ];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 13] = [
+pub(super) const WARNINGS: [&str; 14] = [
     DANGLING_REFERENCE,
     UNUSED_RESOURCE,
     GROUP_WITHOUT_FILES,
@@ -59,6 +59,7 @@ pub(super) const WARNINGS: [&str; 13] = [
     "secret/outside-sds",
     "file/empty",
     "file/ignored",
+    "file/misplaced",
     "directory/empty",
     "directory/moving",
     "watch",

@@ -99,11 +99,11 @@ impl LoadGate {
         } else {
             Outcome::HeldBack
         };
-        let is_told = outcome == Outcome::HeldBack && is_same.is_some();
-        if !is_told {
+        let passes = outcome != Outcome::HeldBack;
+        let was_told = is_same.is_some();
+        if passes || !was_told {
             state.news.add(outcome, held.clone());
         }
-        let passes = outcome != Outcome::HeldBack;
         state.moves = (!passes).then_some(held);
         passes
     }

@@ -39,10 +39,8 @@ impl WantedRules {
         let catalog = audiences.catalog();
         let seen = |audience: &Audience| catalog.seen_by(audience).map(|seen| seen.snapshot);
         let moves = self.moves.iter().filter_map(|((from, to), nodes)| {
-            let to = match to {
-                Some(to) => Some((to.clone(), seen(to)?)),
-                None => None,
-            };
+            // An audience that has had no good state so far is refused too.
+            let to = to.as_ref().and_then(|to| Some((to.clone(), seen(to)?)));
             Some(Move { from: from.clone(), to, before: seen(from)?, nodes: nodes.clone() })
         });
         moves.collect()
