@@ -140,6 +140,8 @@ pub(crate) enum Reason {
         to: Option<String>,
         /// The losses, in words.
         lost: String,
+        /// The number of other moves that nobody describes.
+        more: usize,
     },
 }
 
@@ -192,15 +194,20 @@ impl Display for Reason {
                 let group = Printable(group);
                 write!(f, "the directory of group `{group}` is gone, and nodes use it")
             }
-            Self::Moved { nodes, from, to, lost } => {
+            Self::Moved { nodes, from, to, lost, more } => {
                 let (nodes, from) = (name_nodes(nodes), Printable(from));
                 match to {
                     Some(to) => {
                         let to = Printable(to);
-                        write!(f, "chancery.yaml moves {nodes} from {from} to {to}: {lost}")
+                        write!(f, "chancery.yaml moves {nodes} from {from} to {to}: {lost}")?;
                     }
-                    None => write!(f, "chancery.yaml refuses {nodes} of {from}"),
+                    None => write!(f, "chancery.yaml refuses {nodes} of {from}")?,
                 }
+                if *more > 0 {
+                    let plural = if *more == 1 { "" } else { "s" };
+                    write!(f, "; and {more} move{plural} more")?;
+                }
+                Ok(())
             }
             Self::Dangling(Listed { count, first }) => {
                 f.write_str(&first.join("; "))?;

@@ -11,7 +11,7 @@ use chancery_core::Snapshot;
 use chancery_core::printable::{Printable, cut};
 
 use super::held::{Held, Token};
-use super::loss::{Counts, Listed, Measure, Reason, reasons};
+use super::loss::{Change, Counts, Listed, Measure, Reason, reasons};
 use super::{LoadGate, Outcome, change};
 use crate::config::GateMode;
 
@@ -33,31 +33,43 @@ impl Move {
         let nothing = Arc::default();
         let after = self.to.as_ref().map_or(&nothing, |(_, after)| after);
         let change = change::between(&self.before, after, may_be_empty);
-        let mut lost: Vec<String> = reasons(&change, &change.before, percent)
-            .iter()
-            .filter(|reason| !matches!(reason, Reason::Loss { .. }))
-            .map(ToString::to_string)
-            .collect();
-        let left = |measure: Measure| {
-            let (before, after) = (change.before.get(measure), change.after.get(measure));
-            let share = if measure == Measure::Endpoints { percent } else { 0 };
-            let lost = before.saturating_sub(after).saturating_sub(match measure {
-                Measure::Endpoints => change.forgiven,
-                _ => 0,
-            });
-            let is_loss = u128::from(lost) * 100 > u128::from(before) * u128::from(share);
-            is_loss.then(|| format!("{after} of {before} {measure} left"))
-        };
-        lost.extend(Measure::ALL.into_iter().filter_map(left));
+        let lost = losses(&change, percent);
         let to = self.to.as_ref().map(|(to, _)| to.to_string());
         let is_loss = to.is_none() || !lost.is_empty();
-        is_loss.then(|| Reason::Moved {
-            nodes: self.nodes.clone(),
-            from: self.from.to_string(),
-            to,
-            lost: lost.join(", "),
-        })
+        let (nodes, from, lost) = (self.nodes.clone(), self.from.to_string(), lost.join(", "));
+        is_loss.then_some(Reason::Moved { nodes, from, to, lost, more: 0 })
     }
+}
+
+/// The losses of nodes that move, in words.
+fn losses(change: &Change, percent: u64) -> Vec<String> {
+    let whole = reasons(change, &change.before, percent);
+    let whole = whole.iter().filter(|reason| !matches!(reason, Reason::Loss { .. }));
+    let mut lost: Vec<String> = whole.map(ToString::to_string).collect();
+    let is_type_gone = !change.gone.is_empty();
+    lost.extend(Measure::ALL.into_iter().filter_map(|measure| {
+        let (before, after) = (change.before.get(measure), change.after.get(measure));
+        let (forgiven, share) = match measure {
+            Measure::Endpoints => (change.forgiven, percent),
+            _ => (0, 0),
+        };
+        let lost = before.saturating_sub(after).saturating_sub(forgiven);
+        let is_loss = u128::from(lost) * 100 > u128::from(before) * u128::from(share);
+        // The loss of a type says so of all that it has.
+        let is_told = after == 0 && is_type_gone;
+        (is_loss && !is_told).then(|| format!("{after} of {before} {measure} left"))
+    }));
+    lost
+}
+
+/// The first of the reasons; the last of them says how many more there are.
+fn bounded(mut reasons: Vec<Reason>) -> Vec<Reason> {
+    let rest = reasons.len().saturating_sub(MOST_MOVES);
+    reasons.truncate(MOST_MOVES);
+    if let Some(Reason::Moved { more, .. }) = reasons.last_mut() {
+        *more = rest;
+    }
+    reasons
 }
 
 impl LoadGate {
@@ -71,7 +83,7 @@ impl LoadGate {
         let reasons: Vec<Reason> = match mode {
             GateMode::Off => Vec::new(),
             GateMode::Enforce | GateMode::Warn => {
-                moves.iter().filter_map(|it| it.reason(percent, may_be_empty)).collect()
+                bounded(moves.iter().filter_map(|it| it.reason(percent, may_be_empty)).collect())
             }
         };
         let known = state.moves.take();
@@ -100,7 +112,7 @@ impl LoadGate {
             Outcome::HeldBack
         };
         let passes = outcome != Outcome::HeldBack;
-        let was_told = is_same.is_some();
+        let was_told = known.is_some_and(|known| known.reasons == held.reasons);
         if passes || !was_told {
             state.news.add(outcome, held.clone());
         }
@@ -121,5 +133,54 @@ pub(super) fn name_nodes(nodes: &Listed) -> String {
     format!("{} node{plural} ({named}{more})", nodes.count)
 }
 
+/// The moves that are told one by one.
+const MOST_MOVES: usize = 5;
 /// The bytes of an id that are shown.
 const LONGEST_ID: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(before: [u64; 5], after: [u64; 5], gone: &[(&str, u64)]) -> Change {
+        let counts = |all: [u64; 5]| {
+            let mut counts = Counts::default();
+            Measure::ALL
+                .into_iter()
+                .zip(all)
+                .for_each(|(measure, number)| counts.add(measure, number));
+            counts
+        };
+        let gone = gone.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect();
+        Change { before: counts(before), after: counts(after), gone, ..Change::default() }
+    }
+
+    #[test]
+    fn whoever_moves_may_not_lose_one_cluster_and_may_lose_some_endpoints() {
+        let told = |change: &Change| losses(change, 50);
+        assert_eq!(told(&change([3, 1, 1, 9, 4], [2, 1, 1, 9, 4], &[])), ["2 of 3 clusters left"]);
+        assert_eq!(told(&change([3, 1, 1, 9, 4], [3, 2, 1, 9, 2], &[])), [""; 0]);
+        assert_eq!(told(&change([0, 0, 0, 0, 4], [0, 0, 0, 0, 1], &[])), ["1 of 4 endpoints left"]);
+        let gone = change([3, 1, 1, 9, 4], [3, 0, 1, 9, 4], &[("lds", 1)]);
+        assert_eq!(told(&gone), ["0 of 1 resource of type `lds` left"]);
+    }
+
+    #[test]
+    fn of_many_moves_the_first_are_told() {
+        let one = |at: usize| Reason::Moved {
+            nodes: Listed { count: 2, first: vec![format!("n{at}")] },
+            from: format!("group `g{at}`"),
+            to: None,
+            lost: String::new(),
+            more: 0,
+        };
+        let told = bounded((0..9).map(one).collect());
+        assert_eq!(told.len(), MOST_MOVES);
+        let last = told.last().unwrap().to_string();
+        assert_eq!(
+            last,
+            "chancery.yaml refuses 2 nodes (`n4` and 1 more) of group `g4`; and 4 moves more"
+        );
+        assert!(!told[0].to_string().contains("moves more"));
+    }
+}
