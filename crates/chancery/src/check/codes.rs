@@ -46,11 +46,12 @@ pub(super) const ERRORS: [&str; 16] = [
 ];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 12] = [
+pub(super) const WARNINGS: [&str; 13] = [
     DANGLING_REFERENCE,
     UNUSED_RESOURCE,
     GROUP_WITHOUT_FILES,
     UNSUPPORTED_RULE,
+    "no-http-filter",
     "grpc",
     "vhds/host-name",
     "secret/outside-sds",
