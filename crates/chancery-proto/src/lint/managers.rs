@@ -1,8 +1,8 @@
 //! HTTP connection managers of Envoys without any filter.
 //!
-//! Envoy 1.40 accepts one, and then no request gets an answer: it waits until it times out. Not here:
-//! a last filter that does not end the chain, which Envoy refuses (`rules/envoy`), and listeners of gRPC
-//! clients.
+//! Envoy 1.40 accepts one, and then no request gets an answer: it waits until it times out. Not
+//! here: a last filter that does not end the chain, which Envoy refuses (`rules/envoy`), and
+//! listeners of gRPC clients.
 
 use chancery_core::{Api, TypeUrl};
 use prost_reflect::{DynamicMessage, ReflectMessage};
@@ -24,8 +24,8 @@ pub(crate) fn lint_managers(type_url: &TypeUrl, listener: &DynamicMessage) -> Ve
     walk(listener, &mut |path, message| {
         let is_manager = message.descriptor().full_name() == MANAGER;
         if is_manager && list_in(message, "http_filters").is_empty() {
-            let text = "has no filter in `http_filters`, so no request gets an answer: end the list with \
-                        `envoy.filters.http.router`";
+            let text = "has no filter in `http_filters`, so no request gets an answer: end the \
+                        list with `envoy.filters.http.router`";
             warnings.push(Warning { code: NO_HTTP_FILTER, ..Warning::new(path, text) });
         }
     });
