@@ -1,5 +1,6 @@
 //! Warnings about resources that gRPC clients and servers would refuse, about virtual hosts that
-//! Envoy would not remove, and about secrets outside of SDS.
+//! Envoy would not remove, about connection managers that answer nothing, and about secrets outside of
+//! SDS.
 //!
 //! gRPC reads the same resources as Envoy but accepts less, and says so only in a NACK. A warning
 //! is not an error, because the same text may be meant for Envoys alone; [`is_for_grpc`] helps to
@@ -26,9 +27,11 @@ use crate::walk::{message_in, walk};
 
 mod endpoints;
 mod grpc_only;
+mod managers;
 mod server;
 
 pub(crate) use self::grpc_only::is_only_for_grpc;
+pub(crate) use self::managers::lint_managers;
 
 /// A part of a resource that some client would refuse, or would handle wrongly.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +49,7 @@ pub struct Warning {
 /// The codes of warnings.
 const GRPC: &str = "grpc";
 const HOST_NAME: &str = "vhds/host-name";
+const NO_HTTP_FILTER: &str = "no-http-filter";
 const SECRET: &str = "secret/outside-sds";
 
 impl Warning {

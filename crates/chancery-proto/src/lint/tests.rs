@@ -180,3 +180,28 @@ fn a_server_accepts_one_connection_manager_and_nothing_around_it() {
     let default = of(|json| json["defaultFilterChain"] = json!({"filters": []}));
     one(&default, "default_filter_chain.filters", "last in the chain");
 }
+
+#[test]
+fn a_connection_manager_without_a_filter_answers_nothing() {
+    let told = |field: &str, filters: Json| {
+        let manager = json!({"@type": HCM, "statPrefix": "a", "httpFilters": filters});
+        let chain = json!({"filters": [{"name": "hcm", "typedConfig": manager}]});
+        let json = match field {
+            "apiListener" => json!({"name": "l", "apiListener": {"apiListener": manager}}),
+            "filterChains" => json!({"name": "l", "filterChains": [chain]}),
+            _ => json!({"name": "l", field: chain}),
+        };
+        let name = "envoy.config.listener.v3.Listener";
+        let listener = Schema::bundled().message(name).unwrap().deserialize(&json).unwrap();
+        let warnings = lint_managers(&TypeUrl::new(name), &listener);
+        assert!(warnings.iter().all(|it| it.code == NO_HTTP_FILTER), "{warnings:?}");
+        warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let path = "filter_chains[0].filters[0].typed_config";
+    one(&told("filterChains", json!([])), path, "no request gets an answer");
+    let path = "default_filter_chain.filters[0].typed_config";
+    one(&told("defaultFilterChain", json!([])), path, "no request gets an answer");
+    let own = json!([{"name": "own", "configDiscovery": {"configSource": {"ads": {}}}}]);
+    assert_eq!(told("filterChains", own), [""; 0], "a filter may answer itself");
+    assert_eq!(told("apiListener", json!([])), [""; 0], "gRPC has rules of its own");
+}

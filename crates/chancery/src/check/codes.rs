@@ -48,12 +48,13 @@ pub(super) const ERRORS: [&str; 16] = [
 ];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 14] = [
+pub(super) const WARNINGS: [&str; 15] = [
     DANGLING_REFERENCE,
     UNUSED_RESOURCE,
     GROUP_WITHOUT_FILES,
     UNSUPPORTED_RULE,
     BASELINE_UNUSED,
+    "no-http-filter",
     "grpc",
     "vhds/host-name",
     "secret/outside-sds",
