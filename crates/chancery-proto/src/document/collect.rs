@@ -118,6 +118,7 @@ impl Collector {
             let mut warnings = lint::lint(&type_url, body);
             warnings.extend(lint::lint_host(&type_url, resource.name(), body));
             warnings.extend(lint::lint_managers(&type_url, body));
+            warnings.extend(lint::lint_routes(&type_url, body));
             warnings.extend(lint::lint_secret(&type_url, &resource, body));
             Ok((resource, warnings, type_url, inner))
         });

@@ -1,6 +1,6 @@
 //! Warnings about resources that gRPC clients and servers would refuse, about virtual hosts that
-//! Envoy would not remove, about connection managers that answer nothing, and about secrets outside of
-//! SDS.
+//! Envoy would not remove, about connection managers that answer nothing, about routes that never match,
+//! and about secrets outside of SDS.
 //!
 //! gRPC reads the same resources as Envoy but accepts less, and says so only in a NACK. A warning
 //! is not an error, because the same text may be meant for Envoys alone; [`is_for_grpc`] helps to
@@ -29,9 +29,11 @@ mod endpoints;
 mod grpc_only;
 mod managers;
 mod server;
+mod shadowed;
 
 pub(crate) use self::grpc_only::is_only_for_grpc;
 pub(crate) use self::managers::lint_managers;
+pub(crate) use self::shadowed::lint_routes;
 
 /// A part of a resource that some client would refuse, or would handle wrongly.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +52,7 @@ pub struct Warning {
 const GRPC: &str = "grpc";
 const HOST_NAME: &str = "vhds/host-name";
 const NO_HTTP_FILTER: &str = "no-http-filter";
+const SHADOWED_ROUTE: &str = "shadowed-route";
 const SECRET: &str = "secret/outside-sds";
 
 impl Warning {

@@ -205,3 +205,64 @@ fn a_connection_manager_without_a_filter_answers_nothing() {
     assert_eq!(told("filterChains", own), [""; 0], "a filter may answer itself");
     assert_eq!(told("apiListener", json!([])), [""; 0], "gRPC has rules of its own");
 }
+
+/// The warnings about a route configuration with these conditions.
+fn shadowed(conditions: &Json) -> Vec<String> {
+    let routes = conditions.as_array().unwrap().iter();
+    let routes: Vec<_> =
+        routes.map(|condition| json!({"match": condition, "route": {"cluster": "c"}})).collect();
+    let host = json!({"name": "v", "domains": ["*"], "routes": routes});
+    let name = "envoy.config.route.v3.RouteConfiguration";
+    let json = json!({"name": "r", "virtualHosts": [host]});
+    let body = Schema::bundled().message(name).unwrap().deserialize(&json).unwrap();
+    let warnings = lint_routes(&TypeUrl::new(name), &body);
+    assert!(warnings.iter().all(|it| it.code == SHADOWED_ROUTE), "{warnings:?}");
+    warnings.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_route_behind_one_that_takes_all_can_never_match() {
+    let path = "virtual_hosts[0].routes[1].match";
+    for later in [
+        json!({"prefix": "/a"}),
+        json!({"path": "/"}),
+        json!({"pathSeparatedPrefix": "/b", "headers": [{"name": "x", "presentMatch": true}]}),
+        json!({"safeRegex": {"regex": "/a+"}}),
+        json!({"prefix": "/A", "caseSensitive": false}),
+    ] {
+        one(&shadowed(&json!([{"prefix": "/"}, later])), path, "`routes[0]` takes all below `/`");
+    }
+    let both = json!([{"prefix": "/a/b"}, {"prefix": "/a"}, {"path": "/a/b/c"}, {"prefix": "/ab"}]);
+    let told = shadowed(&both);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("routes[2].match: can never match: `routes[1]`"), "{told:?}");
+    let any_case = json!([{"prefix": "/1", "caseSensitive": false}, {"path": "/1/a"}]);
+    assert_eq!(shadowed(&any_case).len(), 1);
+}
+
+#[test]
+fn a_route_that_may_still_match_is_not_told() {
+    for conditions in [
+        json!([{"prefix": "/a"}, {"prefix": "/"}]),
+        json!([{"prefix": "/", "headers": [{"name": "x", "presentMatch": true}]}, {"prefix": "/a"}]),
+        json!([{"prefix": "/", "runtimeFraction": {"defaultValue": {"numerator": 1}}}, {"prefix": "/"}]),
+        json!([{"path": "/a"}, {"path": "/a"}]),
+        json!([{"prefix": "/a"}, {"prefix": "/ab", "caseSensitive": false}]),
+        json!([{"prefix": "/a", "caseSensitive": false}, {"prefix": "/ab"}]),
+        json!([{"prefix": "/"}, {"connectMatcher": {}}]),
+        json!([{"prefix": "/"}, {"safeRegex": {"regex": "/a|.*"}}]),
+        json!([{"prefix": "/"}, {"safeRegex": {"regex": "/?"}}]),
+        json!([{"prefix": "/"}, {"safeRegex": {"regex": ".*"}}]),
+    ] {
+        assert_eq!(shadowed(&conditions), [""; 0], "{conditions}");
+    }
+}
+
+#[test]
+fn of_many_shadowed_routes_the_first_are_told() {
+    let mut conditions = vec![json!({"prefix": "/"})];
+    conditions.extend((0..500).map(|at| json!({"prefix": format!("/{at}")})));
+    let told = shadowed(&Json::from(conditions));
+    assert_eq!(told.len(), 21);
+    assert_eq!(told[20], "virtual_hosts[0].routes: 480 more routes can never match");
+}

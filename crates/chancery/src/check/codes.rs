@@ -48,13 +48,14 @@ pub(super) const ERRORS: [&str; 16] = [
 ];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 15] = [
+pub(super) const WARNINGS: [&str; 16] = [
     DANGLING_REFERENCE,
     UNUSED_RESOURCE,
     GROUP_WITHOUT_FILES,
     UNSUPPORTED_RULE,
     BASELINE_UNUSED,
     "no-http-filter",
+    "shadowed-route",
     "grpc",
     "vhds/host-name",
     "secret/outside-sds",
