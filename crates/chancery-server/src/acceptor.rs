@@ -15,6 +15,7 @@ use tracing::{debug, warn};
 
 use crate::budget::{MemoryCharge, MemoryShortage, Permit};
 use crate::connection::{self, ConnectionFuture};
+use crate::handshake_failure::HandshakeFailure;
 use crate::listen::{AcceptedSocket, Listener};
 use crate::log_limiter::{LineOrigin, PeerLine};
 use crate::places::Places;
@@ -161,18 +162,20 @@ impl Acceptor {
                 }
             }
         };
-        let problem = match timeout(shared.config.times.handshake_timeout, handshake).await {
+        let failure = match timeout(shared.config.times.handshake_timeout, handshake).await {
             Ok(Ok(stream)) => {
                 let shown = stream.get_ref().1.peer_certificates().unwrap_or_default();
                 peer.tls = true;
                 peer.certificates = shown.iter().map(|shown| shown.to_vec()).collect();
                 return Some(stream);
             }
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "it took too long".to_owned(),
+            Ok(Err(error)) => {
+                debug!(%peer, "TLS handshake failed: {error}");
+                HandshakeFailure::of(&error)
+            }
+            Err(_) => HandshakeFailure::TooLong,
         };
-        shared.metrics.handshakes_failed.inc();
-        debug!(%peer, "TLS handshake failed: {problem}");
+        failure.report(shared, peer);
         None
     }
 }

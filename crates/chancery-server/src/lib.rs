@@ -49,6 +49,7 @@ mod config;
 mod connection;
 mod event;
 mod grpc;
+mod handshake_failure;
 mod http_error;
 mod listen;
 mod log_limiter;

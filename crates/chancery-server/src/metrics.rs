@@ -21,11 +21,11 @@ use crate::store::Store;
 pub struct Metrics {
     pub(crate) connections: Gauge,
     pub(crate) connections_refused: Counter,
-    pub(crate) handshakes_failed: Counter,
+    handshakes_failed: Family<ReasonLabels, Counter>,
     pub(crate) streams: Family<StreamLabels, Gauge>,
     pub(crate) streams_opened: Family<StreamLabels, Counter>,
     pub(crate) streams_refused: Counter,
-    pub(crate) cut_off: Family<CutOffLabels, Counter>,
+    pub(crate) cut_off: Family<ReasonLabels, Counter>,
     pub(crate) memory_held: Gauge,
     pub(crate) memory_limit: Gauge,
     pub(crate) peers: Gauge,
@@ -73,9 +73,9 @@ pub(crate) struct PollLabels {
     status: u16,
 }
 
-/// The reason why something was ended to protect other clients.
+/// The reason why something was ended or refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct CutOffLabels {
+pub(crate) struct ReasonLabels {
     reason: &'static str,
 }
 
@@ -90,7 +90,7 @@ impl Default for Metrics {
         Self {
             connections: Gauge::default(),
             connections_refused: Counter::default(),
-            handshakes_failed: Counter::default(),
+            handshakes_failed: Family::default(),
             streams: Family::default(),
             streams_opened: Family::default(),
             streams_refused: Counter::default(),
@@ -186,14 +186,19 @@ impl Metrics {
         }
     }
 
+    /// Counts a handshake that failed for this reason.
+    pub(crate) fn handshake_failed(&self, reason: &'static str) {
+        self.handshakes_failed.get_or_create(&ReasonLabels { reason }).inc();
+    }
+
     /// Counts a stream or connection that was ended because its client took nothing.
     pub(crate) fn stalled(&self) {
-        self.cut_off.get_or_create(&CutOffLabels { reason: "stalled" }).inc();
+        self.cut_off.get_or_create(&ReasonLabels { reason: "stalled" }).inc();
     }
 
     /// Counts a stream or connection that was ended because other clients need its memory.
     pub(crate) fn asked_back(&self) {
-        self.cut_off.get_or_create(&CutOffLabels { reason: "asked-back" }).inc();
+        self.cut_off.get_or_create(&ReasonLabels { reason: "asked-back" }).inc();
     }
 
     /// Counts what was ended or refused because its client may hold no more memory.
@@ -207,7 +212,7 @@ impl Metrics {
             MemoryShortage::Share { .. } => "share",
             MemoryShortage::Whole => "memory",
         };
-        self.cut_off.get_or_create(&CutOffLabels { reason }).inc();
+        self.cut_off.get_or_create(&ReasonLabels { reason }).inc();
     }
 
     /// Shows the memory that is held for clients.

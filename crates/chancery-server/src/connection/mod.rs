@@ -31,12 +31,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::budget::MemoryCharge;
+use crate::handshake_failure::HandshakeFailure;
 use crate::policy::Peer;
 use crate::service::Services;
 use crate::turns::Line;
 
 use executor::{Cork, Executor, Round};
-use first_bytes::HttpVersion;
+use first_bytes::{HttpVersion, NoRequest};
 use http::Http;
 use http_charge::HttpCharge;
 use lifetime::{Lifetime, LifetimeAction};
@@ -66,8 +67,12 @@ where
     let last = begun + services.shared.config.times.handshake_timeout;
     let (version, first) = match timeout_at(last, first_bytes::read_version(&mut io)).await {
         Ok(Ok(opened)) => opened,
-        Ok(Err(error)) => {
+        Ok(Err(NoRequest::Left(error))) => {
             debug!(%peer, "closed before it said anything: {error}");
+            return None;
+        }
+        Ok(Err(NoRequest::Tls)) => {
+            HandshakeFailure::NoTlsHere.report(&services.shared, &peer);
             return None;
         }
         Err(_) => {

@@ -62,6 +62,8 @@ pub(crate) enum PeerLine {
     Unanswerable,
     /// A connection could not be accepted.
     NotConnected,
+    /// A handshake of TLS failed.
+    HandshakeFailed,
 }
 
 /// The peer that causes a line, and all that makes the line differ from others.
@@ -139,8 +141,10 @@ impl LogLimiter {
         let now = self.time(now);
         let LineOrigin { peer, proven, node, of, detail } = *origin;
         let address = address_of(peer);
-        // A client without a name is known by its connection.
-        let connection = node.is_empty().then_some(peer);
+        // A client without a name is known by its connection. After a handshake that failed it comes
+        // with another one.
+        let is_known = node.is_empty() && line != PeerLine::HandshakeFailed;
+        let connection = is_known.then_some(peer);
         let key = self.hasher.hash_one((line, address, connection, node, of, detail));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if line == PeerLine::StreamChanged {
@@ -291,6 +295,7 @@ impl Display for PeerLine {
             Self::PollRefused => "a poll was refused",
             Self::Unanswerable => "no answer over REST",
             Self::NotConnected => "connection not accepted",
+            Self::HandshakeFailed => "no TLS with a client",
         })
     }
 }
