@@ -2,8 +2,6 @@
 //!
 //! Not here: what is made of the faults, which is the business of each command.
 
-use std::path::Path;
-
 use chancery_catalog::Catalog;
 use chancery_proto::Schema;
 use chancery_sources::{Directory, LoadReport};
@@ -32,8 +30,9 @@ pub(super) enum NotLoaded {
 }
 
 impl LoadedDirectory {
-    /// Loads a directory.
-    pub(super) fn load(dir: &Path, flags: &ServeFlags) -> Result<Self, NotLoaded> {
+    /// Loads the directory of these flags.
+    pub(super) fn load(flags: &ServeFlags) -> Result<Self, NotLoaded> {
+        let dir = &flags.dir;
         exists(dir)?;
         let content = FileContent::read(dir);
         let config = match config::parsed(flags, &content) {
@@ -51,14 +50,10 @@ impl LoadedDirectory {
         Ok(Self { config, schema, catalog: directory.catalog(), report })
     }
 
-    /// Loads a directory that has to be without faults. If it has some, the failure tells them as `check`
-    /// does. Messages that break a rule are no fault if `is_served`: they are there.
-    pub(crate) fn faultless(
-        dir: &Path,
-        flags: &ServeFlags,
-        is_served: bool,
-    ) -> Result<Self, Failure> {
-        let (findings, loaded) = match Self::load(dir, flags) {
+    /// Loads a directory that has to be without faults. If it has some, the failure tells them as
+    /// `check` does. Messages that break a rule are no fault if `is_served`: they are there.
+    pub(crate) fn faultless(flags: &ServeFlags, is_served: bool) -> Result<Self, Failure> {
+        let (findings, loaded) = match Self::load(flags) {
             Ok(mut loaded) => {
                 if is_served {
                     loaded.report.violations.clear();
@@ -74,7 +69,7 @@ impl LoadedDirectory {
             Some(loaded) if errors == 0 => Ok(loaded),
             _ => {
                 let count = if errors == 1 { "1 error".into() } else { format!("{errors} errors") };
-                let error = anyhow::anyhow!("`{}` has {count}", dir.display());
+                let error = anyhow::anyhow!("`{}` has {count}", flags.dir.display());
                 Err(Failure::broken(error).details(output::errors_as_text(findings)))
             }
         }

@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 
 use super::codes::{self, Weights};
-use crate::config::ServeFlags;
+use crate::config::ResourceFlags;
 use crate::exit::Failure;
 
 /// Check the xDS resources in a directory, and serve nothing
@@ -48,16 +47,8 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with = "baseline")]
     pub(super) write_baseline: Option<PathBuf>,
 
-    /// File with more message types, a FileDescriptorSet; may be given several times
-    #[arg(long = "descriptor-set", value_name = "FILE", env = "CHANCERY_DESCRIPTOR_SET")]
-    #[arg(value_delimiter = ',', help_heading = "Resources", hide_env_values = true)]
-    descriptor_sets: Vec<PathBuf>,
-
-    /// Check as for a server that has the v2 types too
-    #[arg(long, env = "CHANCERY_ENABLE_V2", help_heading = "Resources", hide_env_values = true)]
-    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_possible_values = true)]
-    enable_v2: Option<bool>,
+    #[command(flatten)]
+    pub(super) resources: ResourceFlags,
 }
 
 /// The format of findings.
@@ -76,16 +67,6 @@ pub(super) enum FindingFormat {
 }
 
 impl CheckArgs {
-    /// The flags of a `serve` that would read the directory in the same way.
-    pub(super) fn serve_flags(&self) -> ServeFlags {
-        ServeFlags {
-            dir: self.dir.clone(),
-            descriptor_sets: self.descriptor_sets.clone(),
-            enable_v2: self.enable_v2,
-            ..ServeFlags::default()
-        }
-    }
-
     /// The weights of findings. A code that does not exist is a slip.
     pub(super) fn weights(&self) -> Result<Weights, Failure> {
         let flags = [("--deny", &self.deny), ("--allow", &self.allow), ("--only", &self.only)];

@@ -16,6 +16,7 @@ mod list;
 mod load;
 mod network;
 mod pattern;
+mod resource_flags;
 mod socket_mode;
 mod units;
 mod version;
@@ -37,6 +38,7 @@ pub(crate) use gate::{GateConfig, GateMode};
 pub(crate) use groups::{Decision, GroupRules};
 pub(crate) use limits::LimitsTable;
 pub(crate) use load::{FILE, FileContent, InvalidConfig, parsed};
+pub(crate) use resource_flags::ResourceFlags;
 pub(crate) use socket_mode::SocketMode;
 pub(crate) use units::{Size, Span};
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, anyhow, bail};
+use chancery_core::printable::{Printable, cut};
 use tempfile::TempDir;
 
 use crate::exit::Failure;
@@ -54,6 +55,8 @@ fn export(dir: &Path, revision: &str) -> Result<ExportedTree, anyhow::Error> {
 fn git(dir: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("git");
     command.arg("-C").arg(dir).stdin(Stdio::null()).env("LC_ALL", "C");
+    // A partial clone fetches nothing.
+    command.env("GIT_NO_LAZY_FETCH", "1");
     // A hook of git has these set, relative to another directory.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
         command.env_remove(name);
@@ -66,7 +69,8 @@ fn said(command: &mut Command) -> Result<String, anyhow::Error> {
     let output = command.output().context("cannot run `git`")?;
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr);
-        bail!("git says: {}", why.lines().next().unwrap_or("nothing").trim());
+        let why = cut(why.lines().next().unwrap_or("nothing").trim(), LONGEST_ANSWER);
+        bail!("git says: {}", Printable(why));
     }
     let text = String::from_utf8(output.stdout).context("git answers with what is no text")?;
     Ok(text.trim_end_matches('\n').to_owned())
@@ -100,6 +104,8 @@ fn size(entry: &[u8]) -> u64 {
     size.split_whitespace().nth(3).and_then(|size| size.parse().ok()).unwrap_or(0)
 }
 
+/// The bytes that are shown of what git says.
+const LONGEST_ANSWER: usize = 512;
 const MOST_FILES: usize = 1_000_000;
 const MOST_BYTES: u64 = 4 << 30;
 

@@ -31,7 +31,7 @@ pub(crate) fn run(flags: &DiffArgs) -> Result<(), Failure> {
 }
 
 fn compared(flags: &DiffArgs) -> Result<(Comparison, Schema), Failure> {
-    let after = LoadedDirectory::faultless(&flags.dir, &flags.serve_flags(&flags.dir), false)?;
+    let after = LoadedDirectory::faultless(&flags.resources.of_serve(&flags.dir), false)?;
     let before = match (&flags.other, &flags.git) {
         (Some(other), _) => served(flags, other)?,
         (None, Some(revision)) => {
@@ -49,5 +49,5 @@ fn compared(flags: &DiffArgs) -> Result<(Comparison, Schema), Failure> {
 
 /// Loads what the clients have now.
 fn served(flags: &DiffArgs, dir: &Path) -> Result<LoadedDirectory, Failure> {
-    LoadedDirectory::faultless(dir, &flags.serve_flags(dir), true)
+    LoadedDirectory::faultless(&flags.resources.of_serve(dir), true)
 }

@@ -1,11 +1,10 @@
 //! The flags of `chancery diff`: this struct is its help.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 
-use crate::config::ServeFlags;
+use crate::config::ResourceFlags;
 
 /// Tell what would change for the clients if a directory were served
 ///
@@ -38,16 +37,8 @@ pub(crate) struct DiffArgs {
     #[arg(help_heading = "Output")]
     pub(super) output: DiffFormat,
 
-    /// File with more message types, a FileDescriptorSet; may be given several times
-    #[arg(long = "descriptor-set", value_name = "FILE", env = "CHANCERY_DESCRIPTOR_SET")]
-    #[arg(value_delimiter = ',', help_heading = "Resources", hide_env_values = true)]
-    descriptor_sets: Vec<PathBuf>,
-
-    /// Compare as for a server that has the v2 types too
-    #[arg(long, env = "CHANCERY_ENABLE_V2", help_heading = "Resources", hide_env_values = true)]
-    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_possible_values = true)]
-    enable_v2: Option<bool>,
+    #[command(flatten)]
+    pub(super) resources: ResourceFlags,
 }
 
 /// The format of differences.
@@ -57,18 +48,6 @@ pub(super) enum DiffFormat {
     Text,
     /// One line with a JSON object for each change: {change, type, name, audiences, …}
     Json,
-}
-
-impl DiffArgs {
-    /// The flags of a `serve` that would read this directory.
-    pub(super) fn serve_flags(&self, dir: &Path) -> ServeFlags {
-        ServeFlags {
-            dir: dir.to_owned(),
-            descriptor_sets: self.descriptor_sets.clone(),
-            enable_v2: self.enable_v2,
-            ..ServeFlags::default()
-        }
-    }
 }
 
 const AFTER_HELP: &str = "\
