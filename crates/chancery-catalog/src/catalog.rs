@@ -20,7 +20,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use chancery_core::Snapshot;
-use imbl::OrdSet;
 
 use crate::audience::Audience;
 use crate::changes::{Author, ChangeSet, Hold};
@@ -31,10 +30,11 @@ use crate::gate::{Gate, Seen};
 use crate::history::History;
 use crate::layer::Layer;
 use crate::lineage::Lineage;
+use crate::parents::{Parents, make_over};
 use crate::references::{Lacking, ReferenceState, References};
 use crate::revision::{ContentHash, Reassigned, Revision};
 use crate::state::{CatalogState, LayerState, OverlayNames};
-use crate::view::{Place, Slot, View};
+use crate::view::{Place, View};
 use crate::view_cache::{Affected, AskedView, ViewCache};
 
 /// The layers that sources commit, and the snapshots that audiences see. Clones are the same
@@ -96,11 +96,6 @@ struct Question {
 /// The views that a commit has for the audiences that the gate was asked for, in the newest state.
 type Proposed = BTreeMap<Audience, Arc<View>>;
 
-/// The views of base and of groups that a commit made, by the address of their state, which the history
-/// of the commit keeps alive. The views that follow are built over them.
-#[derive(Default)]
-struct Parents(BTreeMap<usize, BTreeMap<Audience, Arc<View>>>);
-
 impl Catalog {
     /// A catalog in which nothing was committed.
     pub fn new() -> Self {
@@ -121,7 +116,7 @@ impl Catalog {
     /// It takes a lock for which other commits wait, and makes the new views of all audiences that it
     /// concerns and that somebody asked for: call it on a thread that may block.
     pub fn commit(&self, changes: ChangeSet) -> Option<Arc<Revision>> {
-        let one_at_a_time = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let lineage = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.lock().history.newest().cloned();
         let time = changes.time.unwrap_or_else(SystemTime::now);
         let author = changes.author.clone();
@@ -130,12 +125,10 @@ impl Catalog {
         // The first commit makes base known, if only as empty.
         let first = || before.is_none().then(|| (nothing.clone(), BTreeSet::new()));
         let (mut state, touched) = next.or_else(first)?;
-        state.lineage = one_at_a_time.clone();
+        state.lineage = lineage.clone();
         state.root = self.root(&state);
-        state.held.clear();
         let affected = Affected::of(before.as_deref(), &state, &touched);
-        let (held, proposed) = self.judge(&state, &affected);
-        state.held = held;
+        let proposed = self.judge(&mut state, &affected);
         Some(self.take_over(state, before.as_deref(), &touched, &proposed, time, author))
     }
 
@@ -144,8 +137,8 @@ impl Catalog {
     ///
     /// Like [`commit`](Self::commit), it may block.
     pub fn extend(&self, lineage: Lineage, author: impl Into<Author>) -> Option<Arc<Revision>> {
-        let mut one_at_a_time = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        one_at_a_time.clone_from(&lineage);
+        let mut in_force = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        in_force.clone_from(&lineage);
         let before = self.lock().history.newest().cloned()?;
         let groups = lineage.differing(&before.lineage);
         let touched: BTreeSet<_> = groups.map(|group| Layer::Group(Arc::clone(group))).collect();
@@ -154,23 +147,15 @@ impl Catalog {
         }
         let mut state = CatalogState::clone(&before);
         state.lineage = lineage;
-        state.held.clear();
         let affected = Affected::of(Some(&before), &state, &touched);
-        let (held, proposed) = self.judge(&state, &affected);
-        state.held = held;
+        let proposed = self.judge(&mut state, &affected);
         let time = SystemTime::now();
         Some(self.take_over(state, Some(&before), &touched, &proposed, time, author.into()))
     }
 
-    /// The layers that an audience sees, the weakest first.
-    pub fn layers_of(&self, audience: &Audience) -> Vec<Layer> {
-        let newest = self.lock().history.newest().cloned();
-        newest.map(|newest| newest.lineage.layers(audience)).unwrap_or_default()
-    }
-
-    /// The lineage in force.
+    /// The lineage of the newest state.
     pub fn lineage(&self) -> Lineage {
-        self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().history.newest().map(|newest| newest.lineage.clone()).unwrap_or_default()
     }
 
     /// Has the gate judge again what it holds, and what it let pass. Returns what that changed; `None`
@@ -182,9 +167,7 @@ impl Catalog {
         let before = self.lock().history.newest().cloned()?;
         let mut state = CatalogState::clone(&before);
         let nothing = BTreeSet::new();
-        state.held.clear();
-        let (held, proposed) = self.judge(&state, &Affected::of(Some(&before), &before, &nothing));
-        state.held = held;
+        let proposed = self.judge(&mut state, &Affected::of(Some(&before), &before, &nothing));
         if state.held == before.held {
             return None;
         }
@@ -326,10 +309,10 @@ impl Catalog {
         if groups.is_empty() && !views.iter().any(|(audience, _)| *audience == base) {
             views.extend(root.map(|root| (base, root)));
         }
-        let found = views.into_iter().filter(|(_, view)| !view.dangling.is_empty());
+        let found = views.into_iter().filter(|(_, view)| !view.flaws.are_none());
         let found = found.map(|(audience, view)| Lacking {
             audience,
-            dangling: Arc::clone(&view.dangling),
+            flaws: view.flaws.clone(),
             snapshot: Arc::clone(&view.snapshot),
         });
         let found: Vec<_> = found.collect();
@@ -349,15 +332,15 @@ impl Catalog {
             .collect()
     }
 
-    /// Asks the gate for each audience that may see something else in a state. Returns those that it
-    /// holds, and the views that it was shown.
-    fn judge(&self, state: &CatalogState, affected: &Affected<'_>) -> (OrdSet<Audience>, Proposed) {
-        let (mut held, mut proposed) = (OrdSet::new(), Proposed::new());
-        let Some(gate) = &self.0.gate else { return (held, proposed) };
+    /// Asks the gate for each audience that may see something else, and notes in the state which of them
+    /// it holds. Returns the views that it was shown.
+    fn judge(&self, state: &mut CatalogState, affected: &Affected<'_>) -> Proposed {
+        let mut proposed = Proposed::new();
+        state.held.clear();
+        let Some(gate) = &self.0.gate else { return proposed };
         let judged = self.lock().judged(state, affected);
         for audience in judged {
-            let of_group = || Audience { node: None, ..audience.clone() };
-            if !state.serves(&audience) || (audience.node.is_some() && held.contains(&of_group())) {
+            if !state.serves(&audience) {
                 continue;
             }
             let before = self.in_force(&audience);
@@ -365,12 +348,12 @@ impl Catalog {
             let is_same = before.as_ref().is_some_and(|before| before.shows_same(&after));
             let before = before.as_ref().map(Seen::new);
             if !is_same && !gate.lets_pass(&audience, before.as_ref(), &Seen::new(&after)) {
-                held.insert(audience.clone());
+                state.held.insert(audience.clone());
             }
             proposed.insert(audience, after);
         }
-        gate.judged(&mut held.iter());
-        (held, proposed)
+        gate.judged(&mut state.held.iter());
+        proposed
     }
 
     /// The view that the nodes of an audience have now, be it that of another audience.
@@ -432,8 +415,7 @@ impl Catalog {
 
     /// The view of an audience, and the number of the revision that it was looked up in.
     fn view(&self, audience: &Audience) -> (Option<Arc<View>>, u64) {
-        let lineage = self.lock().history.newest().map(|newest| newest.lineage.clone());
-        let below = lineage.and_then(|lineage| lineage.below(audience));
+        let below = audience.group.as_ref().and_then(|_| self.lineage().below(audience));
         if let Some(group) = below.filter(|parent| parent.group.is_some()) {
             // Those above a group share its view, also if nobody belongs to the group alone.
             self.view(&group);
@@ -552,46 +534,6 @@ impl Catalog {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // Nothing that can panic runs under this lock.
         self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The view of an audience with an overlay, over that of its parent.
-fn make_over(
-    audience: &Audience,
-    own: Slot,
-    parent: Arc<View>,
-    before: Option<&Arc<View>>,
-) -> Arc<View> {
-    if let Some(before) = before.filter(|before| before.is_over(&own, &parent)) {
-        return Arc::clone(before);
-    }
-    let place = if audience.node.is_some() { Place::Leaf } else { Place::Inner };
-    View::of(place, own, Some(parent), before)
-}
-
-impl Parents {
-    /// The view of an audience in a state. If it was not made so far, it is, and is kept.
-    fn get_or_make(
-        &mut self,
-        state: &Arc<CatalogState>,
-        audience: &Audience,
-        make: impl FnOnce() -> Arc<View>,
-    ) -> Arc<View> {
-        let of_state = self.0.entry(Arc::as_ptr(state).addr()).or_default();
-        if let Some(view) = of_state.get(audience) {
-            return Arc::clone(view);
-        }
-        let view = make();
-        of_state.insert(audience.clone(), Arc::clone(&view));
-        view
-    }
-
-    /// Keeps a view, if others may be made over it.
-    fn keep(&mut self, state: &Arc<CatalogState>, audience: &Audience, view: &Arc<View>) {
-        if audience.node.is_none() {
-            let of_state = self.0.entry(Arc::as_ptr(state).addr()).or_default();
-            of_state.insert(audience.clone(), Arc::clone(view));
-        }
     }
 }
 

@@ -86,9 +86,9 @@ impl ChangeSet {
         Self { time: Some(time), ..self }
     }
 
-    /// The layer has this resource.
+    /// The layer has this resource, or says this of it.
     pub fn put(&mut self, layer: &Layer, type_url: &TypeUrl, entry: Entry) {
-        self.set(layer, Key::of(type_url, &entry.resource), Some(entry));
+        self.set(layer, Key::of_content(type_url, &entry.content), Some(entry));
     }
 
     /// The layer has no resource under this key.

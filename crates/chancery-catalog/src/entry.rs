@@ -1,4 +1,4 @@
-//! Entries: the resources of a layer, and where each comes from.
+//! Entries: what a layer says of resources, and where each comes from.
 
 use std::fmt;
 use std::path::Path;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use chancery_core::{Resource, ResourceName, TypeUrl};
 use chancery_proto::document::Position;
+use chancery_proto::patch::Patch;
 
 /// The type and the name that a resource is found under.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,15 +17,26 @@ pub struct Key {
     pub name: ResourceName,
 }
 
-/// A resource of a layer.
+/// What a layer says of a resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The resource.
-    pub resource: Arc<Resource>,
+    /// What it says.
+    pub content: EntryContent,
     /// The place it comes from.
     pub origin: Origin,
     /// The relation of the resource to what stands at that place.
     pub form: Form,
+}
+
+/// What a layer says of a resource: all of it, or how it differs from that of the layers below.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EntryContent {
+    /// The resource, in place of any of that name below.
+    Whole(Arc<Resource>),
+    /// Some fields of the resource below are others.
+    Patch(Arc<Patch>),
+    /// The resource below of this name is not there.
+    Removal(ResourceName),
 }
 
 /// The place a resource comes from.
@@ -70,17 +82,51 @@ impl Key {
     pub fn of(type_url: &TypeUrl, resource: &Resource) -> Self {
         Self { type_url: type_url.clone(), name: resource.name().clone() }
     }
+
+    /// The key of what a layer says of a resource of this type.
+    pub fn of_content(type_url: &TypeUrl, content: &EntryContent) -> Self {
+        Self { type_url: type_url.clone(), name: content.name().clone() }
+    }
 }
 
 impl Entry {
     /// A resource that stands at its origin.
     pub fn new(resource: impl Into<Arc<Resource>>, origin: Origin) -> Self {
-        Self { resource: resource.into(), origin, form: Form::Written }
+        Self::of(EntryContent::Whole(resource.into()), origin)
+    }
+
+    /// An entry with this content, which stands at its origin.
+    pub fn of(content: EntryContent, origin: Origin) -> Self {
+        Self { content, origin, form: Form::Written }
+    }
+
+    /// The resource, if it is whole.
+    pub fn resource(&self) -> Option<&Arc<Resource>> {
+        self.content.resource()
     }
 
     /// A resource that is made of the one at its origin.
     pub fn derived(resource: impl Into<Arc<Resource>>, origin: Origin) -> Self {
         Self { form: Form::Derived, ..Self::new(resource, origin) }
+    }
+}
+
+impl EntryContent {
+    /// The resource, if it is whole.
+    pub fn resource(&self) -> Option<&Arc<Resource>> {
+        match self {
+            Self::Whole(resource) => Some(resource),
+            Self::Patch(_) | Self::Removal(_) => None,
+        }
+    }
+
+    /// The name of the resource.
+    pub fn name(&self) -> &ResourceName {
+        match self {
+            Self::Whole(resource) => resource.name(),
+            Self::Patch(patch) => patch.name(),
+            Self::Removal(name) => name,
+        }
     }
 }
 

@@ -8,9 +8,10 @@
 use std::sync::Arc;
 
 use chancery_core::Snapshot;
-use chancery_proto::complete::Dangling;
+use chancery_proto::complete::{Clash, Dangling};
 
 use crate::audience::Audience;
+use crate::flaws::Unapplied;
 use crate::view::View;
 
 /// A judge of what goes live.
@@ -59,6 +60,16 @@ impl Seen {
 
     /// The references in the snapshot that lead nowhere.
     pub fn dangling(&self) -> &Arc<[Dangling]> {
-        &self.view.dangling
+        &self.view.flaws.dangling
+    }
+
+    /// The resources in the snapshot that a client does not take beside another one.
+    pub fn clashes(&self) -> &Arc<[Clash]> {
+        &self.view.flaws.clashes
+    }
+
+    /// The edits of its layers that are not applied.
+    pub fn unapplied(&self) -> &Arc<[Unapplied]> {
+        &self.view.flaws.unapplied
     }
 }

@@ -69,7 +69,7 @@ impl LayerEdit {
 }
 
 fn is_same(old: &Entry, new: &Entry) -> bool {
-    old.resource == new.resource
+    old.content == new.content
 }
 
 /// Displays as `edge: +cds shop, ~rds web, -eds old and 2 more`.

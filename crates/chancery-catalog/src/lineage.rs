@@ -96,6 +96,11 @@ impl Lineage {
         std::iter::successors(self.parent(group), |group| self.parent(group))
     }
 
+    /// A group and those that it extends, the nearest first.
+    pub fn chain<'a>(&'a self, group: &'a Arc<str>) -> impl Iterator<Item = &'a Arc<str>> {
+        std::iter::successors(Some(group), |group| self.parent(group))
+    }
+
     /// The groups that extend another.
     pub fn groups(&self) -> impl Iterator<Item = &Arc<str>> {
         self.0.keys()
@@ -104,8 +109,8 @@ impl Lineage {
     /// The layers that an audience sees, the weakest first.
     pub fn layers(&self, audience: &Audience) -> Vec<Layer> {
         let node = audience.node.iter().map(|id| Layer::Node(Arc::clone(id)));
-        let below = audience.group.iter().flat_map(|group| self.ancestors(group));
-        let groups = audience.group.iter().chain(below).map(|name| Layer::Group(Arc::clone(name)));
+        let groups = audience.group.iter().flat_map(|group| self.chain(group));
+        let groups = groups.map(|name| Layer::Group(Arc::clone(name)));
         let mut layers: Vec<Layer> = node.chain(groups).collect();
         layers.push(Layer::Base);
         layers.reverse();
@@ -125,7 +130,7 @@ impl Lineage {
 
     /// The number of layers below the strongest one of an audience.
     pub(crate) fn depth(&self, audience: &Audience) -> usize {
-        let groups = audience.group.iter().map(|group| 1 + self.ancestors(group).count());
+        let groups = audience.group.iter().map(|group| self.chain(group).count());
         groups.sum::<usize>() + usize::from(audience.node.is_some())
     }
 

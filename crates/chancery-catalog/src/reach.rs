@@ -3,7 +3,7 @@
 //!
 //! A resource touches its own key, those of its aliases, and those it refers to: a load assignment
 //! is generated for a cluster, and a reference leads nowhere, because of what is under these keys
-//! and nothing else; of a federated name the authority counts too. So where the reach of a small overlay and a step of the view under it have no
+//! and nothing else; of a federated name the authority counts too, and of a listener its addresses. So where the reach of a small overlay and a step of the view under it have no
 //! key in common, the overlay changes the same as before.
 //!
 //! Keys are compared by their hashes. If two keys have the same hash, a view is made anew in vain.
@@ -25,15 +25,17 @@ pub(crate) struct KeySet {
 }
 
 impl KeySet {
-    /// The reach of an overlay that is written over a snapshot: the keys that decide what the
+    /// The reach of an overlay that makes one snapshot of another: the keys that decide what the
     /// overlay changes. Returns `None` if they are too many to be worth it.
     pub(crate) fn reach<'a>(
         overlay: impl Iterator<Item = (&'a Key, &'a Entry)>,
-        below: &Snapshot,
+        [below, now]: [&Snapshot; 2],
     ) -> Option<Self> {
         let mut keys = Vec::new();
         for (key, entry) in overlay {
-            add(&mut keys, key, [Some(&entry.resource), resource(below, key)])?;
+            // A patch has no references of its own, and the resource that it makes has.
+            let own = entry.resource().or_else(|| resource(now, key));
+            add(&mut keys, key, [own, resource(below, key)])?;
         }
         Some(Self::of(keys))
     }
@@ -77,6 +79,8 @@ impl KeySet {
 fn add(keys: &mut Vec<u64>, key: &Key, resources: [Option<&Arc<Resource>>; 2]) -> Option<()> {
     for resource in resources.into_iter().flatten() {
         keys.extend(resource.aliases().iter().map(|alias| hash(&key.type_url, alias)));
+        let addresses = resource.facts().addresses.iter();
+        keys.extend(addresses.map(|address| xxh3_64_with_seed(address.as_bytes(), ADDRESS)));
         let links = resource.facts().links.iter();
         keys.extend(links.map(|link| hash(&link.type_url, &link.name)));
     }
@@ -109,3 +113,6 @@ const MOST_KEYS: usize = 1024;
 
 /// Tells the hashes of authorities from those of keys.
 const AUTHORITY: u64 = 1;
+
+/// Tells the hashes of addresses from those of keys.
+const ADDRESS: u64 = 2;

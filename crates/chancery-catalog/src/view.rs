@@ -20,17 +20,17 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock, Weak};
 
 use chancery_core::Snapshot;
-use chancery_proto::complete::{Complete, Dangling};
+use chancery_proto::complete::Complete;
 
 use crate::content::LayerContent;
-use crate::entry::Key;
+use crate::entry::{EntryContent, Key};
+use crate::flaws::{Flaws, Unapplied, WhyUnapplied};
 use crate::reach::KeySet;
 
 /// The snapshot that one audience sees, and what it is made of.
 pub(crate) struct View {
     pub(crate) snapshot: Arc<Snapshot>,
-    /// The references in it that lead nowhere.
-    pub(crate) dangling: Arc<[Dangling]>,
+    pub(crate) flaws: Flaws,
     /// The state that the next view, and views above this one, are made from. With a small overlay
     /// it is made when it is needed.
     whole: OnceLock<Box<Complete>>,
@@ -79,14 +79,18 @@ impl View {
             return Arc::new(view);
         }
         let is_small = parent.as_ref().is_some_and(|parent| parent.dwarfs(&own));
-        let followed = before.filter(|_| !is_small).and_then(|before| before.whole.get());
+        // What an edit leads to depends on the layers below it, one after the other.
+        let has_edits = own.as_ref().is_some_and(|own| own.has_edits())
+            || parent.as_ref().is_some_and(|parent| parent.has_edits());
+        let followed =
+            before.filter(|_| !is_small && !has_edits).and_then(|before| before.whole.get());
         let mut view = match (before, followed) {
             (Some(before), Some(whole)) => before.next(Complete::clone(whole), own, parent),
             (before, _) => Self::over(own, parent, before),
         };
         if let Some(parent) = view.parent.as_ref().filter(|_| is_small) {
             let overlay = view.own.iter().flat_map(|content| content.iter());
-            view.reach = KeySet::reach(overlay, &parent.snapshot);
+            view.reach = KeySet::reach(overlay, [&parent.snapshot, &view.snapshot]);
         }
         match place {
             Place::Inner => view.step = before.and_then(|before| view.step_from(before)),
@@ -101,7 +105,7 @@ impl View {
     fn rebased(self: &Arc<Self>, place: Place, parent: &Arc<Self>) -> Option<Self> {
         let from = self.parent.as_ref()?;
         let (reach, keys) = (self.reach.as_ref()?, parent.step.as_ref()?.keys_from(from)?);
-        if !Arc::ptr_eq(&from.dangling, &parent.dangling) || !reach.is_apart_from(keys) {
+        if !from.flaws.is_same(&parent.flaws) || !reach.is_apart_from(keys) {
             return None;
         }
         let snapshot = if Arc::ptr_eq(&self.snapshot, &from.snapshot) {
@@ -114,7 +118,7 @@ impl View {
         let step = (place == Place::Inner).then(|| ViewStep::new(self, keys.clone()));
         Some(Self {
             snapshot,
-            dangling: Arc::clone(&self.dangling),
+            flaws: self.flaws.clone(),
             whole: OnceLock::new(),
             own: self.own.clone(),
             parent: Some(Arc::clone(parent)),
@@ -153,7 +157,7 @@ impl View {
 
     /// Returns true if nobody could tell this from another view: neither content nor references differ.
     pub(crate) fn shows_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.snapshot, &other.snapshot) && Arc::ptr_eq(&self.dangling, &other.dangling)
+        Arc::ptr_eq(&self.snapshot, &other.snapshot) && self.flaws.is_same(&other.flaws)
     }
 
     /// The content of the strongest layer.
@@ -172,6 +176,12 @@ impl View {
         one.len() == other.len() && one.iter().zip(&other).all(|(one, other)| is_same(one, other))
     }
 
+    /// Returns true if one of its layers has patches or removals.
+    fn has_edits(&self) -> bool {
+        let chain = std::iter::successors(Some(self), |view| view.parent.as_deref());
+        chain.filter_map(|view| view.own.as_ref()).any(|own| own.has_edits())
+    }
+
     /// Returns true if an overlay is small beside this.
     fn dwarfs(&self, own: &Slot) -> bool {
         let own = own.as_ref().map_or(0, |content| content.len());
@@ -181,8 +191,8 @@ impl View {
     /// The view of a layer, written over its parent.
     fn over(own: Slot, parent: Option<Arc<Self>>, before: Option<&Arc<Self>>) -> Self {
         let mut whole = parent.as_ref().map(|parent| parent.complete()).unwrap_or_default();
-        let turn = whole.dangling_revision();
-        let changed = write_over(&mut whole, &own);
+        let known = parent.as_ref().map(|parent| parent.flaws.at(&whole));
+        let Written { changed, unapplied } = write_over(&mut whole, &own);
         let shown = before.map(|before| &before.snapshot);
         let snapshot = match (&parent, shown) {
             (Some(parent), Some(before)) if !changed && *before == parent.snapshot => {
@@ -191,40 +201,34 @@ impl View {
             (Some(parent), _) if !changed => Arc::clone(&parent.snapshot),
             (parent, before) => snapshot_over(&whole, parent.as_deref(), before),
         };
-        let dangling = match &parent {
-            Some(parent) if whole.dangling_revision() == turn => Arc::clone(&parent.dangling),
-            parent => dangling_of(&whole, [parent.as_deref(), before.map(|it| &**it)]),
-        };
-        Self::with_whole(whole, snapshot, dangling, own, parent)
+        let flaws = Flaws::of(&whole, known, before.map(|it| &it.flaws), unapplied);
+        Self::with_whole(whole, snapshot, flaws, own, parent)
     }
 
     /// The view after this one, from the state of this one.
     fn next(&self, mut whole: Complete, own: Slot, parent: Option<Arc<Self>>) -> Self {
         let (before, mut now) = (self.layers(), vec![own.clone()]);
         now.extend(parent.iter().flat_map(|parent| parent.layers()));
-        let turn = whole.dangling_revision();
+        let known = Some(self.flaws.at(&whole));
         // Origins are no content: an audience that sees the same keeps its snapshot.
         let snapshot = match follow(&mut whole, &before, &now) {
             true => Arc::new(whole.snapshot().clone()),
             false => Arc::clone(&self.snapshot),
         };
-        let dangling = match whole.dangling_revision() == turn {
-            true => Arc::clone(&self.dangling),
-            false => dangling_of(&whole, [Some(self), None]),
-        };
-        Self::with_whole(whole, snapshot, dangling, own, parent)
+        let flaws = Flaws::of(&whole, known, None, Vec::new());
+        Self::with_whole(whole, snapshot, flaws, own, parent)
     }
 
     /// A view with the state that it was made from.
     fn with_whole(
         whole: Complete,
         snapshot: Arc<Snapshot>,
-        dangling: Arc<[Dangling]>,
+        flaws: Flaws,
         own: Slot,
         parent: Option<Arc<Self>>,
     ) -> Self {
         let whole = Box::new(whole).into();
-        Self { snapshot, dangling, whole, own, parent, reach: None, step: None }
+        Self { snapshot, flaws, whole, own, parent, reach: None, step: None }
     }
 
     /// The state that views above this one are made from.
@@ -257,22 +261,44 @@ impl ViewStep {
     }
 }
 
-/// The references of a state that lead nowhere: the list of one of these views, if it says the same. A
-/// cluster that comes with its endpoints lacks them between two edits.
-fn dangling_of(whole: &Complete, known: [Option<&View>; 2]) -> Arc<[Dangling]> {
-    let says_same = |view: &&View| whole.dangling().eq(view.dangling.iter().cloned());
-    match known.into_iter().flatten().find(says_same) {
-        Some(view) => Arc::clone(&view.dangling),
-        None => whole.dangling().collect(),
-    }
+/// The outcome of a layer that is written over a state.
+#[derive(Default)]
+struct Written {
+    /// True if that changed anything.
+    changed: bool,
+    /// The edits of the layer that are not applied.
+    unapplied: Vec<Unapplied>,
 }
 
-/// Writes a layer over a state. Returns true if that changed anything.
-fn write_over(whole: &mut Complete, own: &Slot) -> bool {
-    let entries = own.iter().flat_map(|content| content.iter());
-    entries.fold(false, |changed, (key, entry)| {
-        whole.insert(&key.type_url, Arc::clone(&entry.resource)) || changed
-    })
+/// Writes a layer over a state. Its edits are those of resources of the layers below, so the order of the
+/// entries does not matter.
+fn write_over(whole: &mut Complete, own: &Slot) -> Written {
+    let mut written = Written::default();
+    for (key, entry) in own.iter().flat_map(|content| content.iter()) {
+        let applied = match &entry.content {
+            EntryContent::Whole(resource) => Ok(whole.insert(&key.type_url, Arc::clone(resource))),
+            EntryContent::Removal(name) => match whole.remove(&key.type_url, name) {
+                true => Ok(true),
+                false => Err(WhyUnapplied::NothingBelow),
+            },
+            EntryContent::Patch(patch) => match whole.published(&key.type_url, &key.name) {
+                Some(below) => {
+                    let patched = patch.apply(below).map_err(WhyUnapplied::NotPatched);
+                    patched.map(|patched| whole.insert(&key.type_url, patched))
+                }
+                None => Err(WhyUnapplied::NothingBelow),
+            },
+        };
+        match applied {
+            Ok(changed) => written.changed |= changed,
+            Err(why) => written.unapplied.push(Unapplied {
+                key: key.clone(),
+                origin: entry.origin.clone(),
+                why,
+            }),
+        }
+    }
+    written
 }
 
 /// The snapshot of a state that was written over a parent; the one before, if nothing changed.
@@ -306,9 +332,15 @@ fn follow(whole: &mut Complete, before: &[Slot], now: &[Slot]) -> bool {
     let mut changed = false;
     for key in names {
         let strongest = now.iter().flatten().find_map(|layer| layer.get(&key));
+        let strongest = strongest.map(|entry| &entry.content);
         changed |= match strongest {
-            Some(entry) => whole.insert(&key.type_url, Arc::clone(&entry.resource)),
-            None => whole.remove(&key.type_url, &key.name),
+            Some(EntryContent::Whole(resource)) => {
+                whole.insert(&key.type_url, Arc::clone(resource))
+            }
+            // There are no edits in these layers.
+            Some(EntryContent::Patch(_) | EntryContent::Removal(_)) | None => {
+                whole.remove(&key.type_url, &key.name)
+            }
         };
     }
     changed
@@ -382,14 +414,17 @@ mod tests {
             View::of(Place::Inner, own.clone(), Some(Arc::clone(base)), before)
         };
         let group = over(&base, &own, None);
-        assert_eq!((base.dangling.len(), group.dangling.len()), (1, 2));
+        assert_eq!((base.flaws.dangling.len(), group.flaws.dangling.len()), (1, 2));
         let next = View::of(Place::Inner, layer(&["a", "c"], &["c"]), None, Some(&base));
-        assert!(Arc::ptr_eq(&base.dangling, &next.dangling));
+        assert!(Arc::ptr_eq(&base.flaws.dangling, &next.flaws.dangling));
         let of_group = over(&next, &own, Some(&group));
-        assert!(Arc::ptr_eq(&group.dangling, &of_group.dangling));
+        assert!(Arc::ptr_eq(&group.flaws.dangling, &of_group.flaws.dangling));
         let own = layer(&["b", "d"], &["d"]);
-        assert!(Arc::ptr_eq(&group.dangling, &over(&next, &own, Some(&of_group)).dangling));
+        assert!(Arc::ptr_eq(
+            &group.flaws.dangling,
+            &over(&next, &own, Some(&of_group)).flaws.dangling
+        ));
         let lacking = View::of(Place::Inner, layer(&["a", "c"], &[]), None, Some(&next));
-        assert_eq!(lacking.dangling.len(), 2);
+        assert_eq!(lacking.flaws.dangling.len(), 2);
     }
 }

@@ -47,7 +47,7 @@ pub(crate) struct Affected<'a> {
     /// The layers that the commit touches.
     layers: &'a BTreeSet<Layer>,
     /// The groups that extend others, from now on.
-    lineage: &'a Lineage,
+    lineage: Lineage,
     /// True if something is held back, or was: the end of a hold can bring older changes with it.
     held: bool,
 }
@@ -251,12 +251,12 @@ impl CachedView {
 impl<'a> Affected<'a> {
     pub(crate) fn of(
         before: Option<&CatalogState>,
-        now: &'a CatalogState,
+        now: &CatalogState,
         layers: &'a BTreeSet<Layer>,
     ) -> Self {
         let held = |state: &CatalogState| !(state.holds.is_empty() && state.held.is_empty());
         let held = before.is_none_or(held) || held(now);
-        Self { layers, lineage: &now.lineage, held }
+        Self { layers, lineage: now.lineage.clone(), held }
     }
 
     /// Returns true if the audience may see something else.

@@ -126,7 +126,8 @@ fn a_held_layer_keeps_its_audience_and_lets_the_others_go_on() {
     put(&catalog, &group("g"), "b", 2);
     assert_eq!(seen(&catalog, None, None), [("a".into(), 2)]);
     assert_eq!(seen(&catalog, Some("g"), Some("n")), [("a".into(), 1), ("b".into(), 1)]);
-    let listed: Vec<_> = catalog.entries().map(|listed| listed.entry.resource.body()[0]).collect();
+    let listed: Vec<_> =
+        catalog.entries().map(|listed| listed.entry.resource().unwrap().body()[0]).collect();
     assert_eq!(listed, [2, 1], "of a layer that is held back, what is still served");
     let released = commit(&catalog, |changes| changes.release(Hold::Layer(group("g"))));
     assert_eq!(released.changed, [catalog.audience(Some("g"), None)]);

@@ -12,6 +12,7 @@
 //! | How does a file become resources, and what is wrong with it? | [`document`]: [`document::parse`] |
 //! | How does a message, or its bytes, become a resource? How does it look to v2 clients? | [`resource`]: [`resource::resource_from_bytes`], [`resource::to_v2`] |
 //! | Which snapshot can be published, and which of its references lead nowhere? | [`complete`]: [`Complete`] |
+//! | How does a layer change a resource of the layers below it? | [`patch`]: [`patch::Patch`] |
 //! | Which rules of Envoy's API does a message break? | [`rules`]: [`Schema::rules`] |
 //! | What would gRPC clients refuse in a resource? | [`lint`] |
 //! | How does a server read requests and write responses? | [`wire`] for gRPC, [`json`] for REST |
@@ -77,6 +78,7 @@ pub mod frames;
 pub mod gathered;
 pub mod json;
 pub mod lint;
+pub mod patch;
 pub mod reply;
 pub mod resource;
 pub mod rules;

@@ -7,7 +7,7 @@
 
 use std::net::SocketAddr;
 
-use chancery_core::Node;
+use chancery_core::{Node, TypeUrl};
 
 use crate::store::AudienceName;
 
@@ -18,6 +18,13 @@ pub trait Policy: Send + Sync + 'static {
     /// # Errors
     /// To close the stream, with the reason for the client.
     fn audience(&self, client: &Client<'_>) -> Result<AudienceName, Refusal>;
+
+    /// The place that a resource of an audience comes from, as a file and its line, for the log. Unknown by
+    /// default. It is asked when a client rejects a response, for words of the client that may be names.
+    fn origin(&self, audience: &AudienceName, type_url: &TypeUrl, name: &str) -> Option<String> {
+        _ = (audience, type_url, name);
+        None
+    }
 
     /// Returns true if the audience of a client may depend on its dynamic parameters. If not, the policy
     /// is not asked when they change, which a client may do with each request.

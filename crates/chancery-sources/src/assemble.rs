@@ -166,7 +166,7 @@ fn emptied<'a>(
 fn defined_again(layer: &Layer, file: &Path, loaded: &LoadedResource, first: &Origin) -> Fault {
     let wrong = Wrong::Defined {
         kind: loaded.type_url.short().to_owned(),
-        name: cut(loaded.resource.name().as_str(), MAX_NAME_BYTES).into_owned(),
+        name: cut(loaded.content.name().as_str(), MAX_NAME_BYTES).into_owned(),
         first: first.to_string(),
     };
     wrong.at(Scope::Layer(layer.clone()), file, Some(loaded.position))
@@ -185,9 +185,7 @@ fn is_rewritten(there: &Entry, entry: &Entry) -> bool {
 /// its end.
 fn differing(edit: &FileEdit) -> (&[LoadedResource], &[LoadedResource]) {
     let (old, new) = (resources(edit.old.as_ref()), resources(edit.new.as_ref()));
-    let same = |(old, new): &(&LoadedResource, &LoadedResource)| {
-        Arc::ptr_eq(&old.resource, &new.resource) && old.position == new.position
-    };
+    let same = |(old, new): &(&LoadedResource, &LoadedResource)| old.is_same(new);
     let start = old.iter().zip(new).take_while(same).count();
     let (old, new) = (&old[start..], &new[start..]);
     let end = old.iter().rev().zip(new.iter().rev()).take_while(same).count();

@@ -367,6 +367,51 @@ fn tls_and_mutual_tls_are_spoken() {
 }
 
 #[test]
+fn a_client_with_which_there_is_no_tls_is_told_of_once_with_what_to_do() {
+    let (pki, others) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    certificates(pki.path());
+    certificates(others.path());
+    let file = |dir: &TempDir, name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let [ca, cert, key] = ["ca.pem", "leaf.pem", "leaf.key"].map(|name| file(&pki, name));
+    let [stranger, its_key] = ["leaf.pem", "leaf.key"].map(|name| file(&others, name));
+    let dir = directory(&[("a.yaml", &cluster("a", 1))]);
+    let flags = ["--tls-cert", &cert, "--tls-key", &key, "--tls-client-ca", &ca];
+    let mut server = Server::start(&dir, &flags);
+    let address = format!("localhost:{}", server.port);
+    let ask = |flags: &[&str]| {
+        let run = get(&[&["cds", "--timeout", "5s", "--server", &address], flags].concat());
+        assert_eq!(run.status.code(), Some(2), "{flags:?}");
+    };
+    ask(&[]);
+    server.log_has("no TLS with a client: the client does not speak TLS, and this port speaks");
+    ask(&["--ca", &ca]);
+    server
+        .log_has("no TLS with a client: the client shows no certificate, which `--tls-client-ca`");
+    ask(&["--ca", &ca, "--cert", &stranger, "--key", &its_key]);
+    server.log_has("the certificate of the client is of none of the authorities");
+    ask(&["--ca", &file(&others, "ca.pem")]);
+    server.log_has("the client refuses the certificate of this server (");
+    // The same again, and an address that looks if the port is open, write no line.
+    ask(&[]);
+    drop(std::net::TcpStream::connect(("127.0.0.1", server.port)).unwrap());
+    let failed = |reason: &str| {
+        let line = format!("chancery_handshakes_failed_total{{reason=\"{reason}\"}}");
+        server.admin("/metrics").1.lines().any(|it| it.starts_with(&line))
+    };
+    for reason in ["no-tls", "no-certificate", "certificate", "refused-by-client", "left"] {
+        daemon::eventually(|| failed(reason));
+    }
+    assert_eq!(server.log().matches("the client does not speak TLS").count(), 1);
+    assert!(!server.log().contains("the client left"), "{}", server.log());
+
+    let mut open = Site::new(&[("a", 1)]);
+    let address = format!("localhost:{}", open.server.port);
+    let encrypted = get(&["cds", "--server", &address, "--ca", &ca]);
+    assert_eq!(encrypted.status.code(), Some(2));
+    open.server.log_has("no TLS with a client: the client speaks TLS, and this port has no");
+}
+
+#[test]
 fn nobody_who_stops_reading_is_told_of_it() {
     let all: Vec<_> = (0..2000).map(|number| format!("cluster-{number}")).collect();
     let all: Vec<_> = all.iter().map(|name| (name.as_str(), 1)).collect();

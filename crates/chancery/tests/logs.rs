@@ -162,7 +162,7 @@ async fn a_client_that_rejects_in_a_loop_writes_a_line_and_hides_nobody() {
         again.is_heard().await;
     }
     let mut honest = Rejecting::open(&server, "honest").await;
-    honest.reject("an honest reason").await;
+    honest.reject("an honest reason: cluster(s) a: wrong").await;
     assert!(server.log_has("an honest reason"));
     server.signal("TERM");
     server.ends_well();
@@ -172,6 +172,9 @@ async fn a_client_that_rejects_in_a_loop_writes_a_line_and_hides_nobody() {
     assert_eq!(rejected.len(), 1, "{of_noisy:#?}");
     assert!(rejected[0].len() < 10_000 && rejected[0].contains("600000 bytes)"), "{rejected:?}");
     assert!(!log.contains('\u{202e}'), "{rejected:?}");
+    let place = format!("a ({}:1)", dir.path().join("a.yaml").display());
+    let honest = log.lines().find(|line| line.contains("an honest reason")).unwrap();
+    assert!(honest.contains(&format!("resources=\"{place}\"")), "{honest}");
     let summary = of_noisy.iter().find(|line| line.contains("more=")).unwrap();
     assert!(summary.contains("more=50"), "{summary}");
 }

@@ -4,7 +4,7 @@
 
 mod daemon;
 
-use daemon::{Server, cluster, dir_write, directory, eventually};
+use daemon::{Server, chancery, cluster, dir_write, directory, eventually, finished};
 use serde_json::Value;
 
 /// A route configuration `r` with a route to each of these clusters.
@@ -154,13 +154,69 @@ fn the_configuration_with_external_names_can_be_printed_and_is_checked() {
         "external: [xds_cluster, \"local_*\"]\ngroups: [{name: a, match: {id: a}, external: b}]\n";
     let dir = directory(&[("chancery.yaml", config)]);
     let words = ["serve", dir.path().to_str().unwrap(), "--print-config"];
-    let printed = daemon::finished(&mut daemon::chancery(&words));
+    let printed = finished(&mut chancery(&words));
     let printed: Value = serde_json::from_slice(&printed.stdout).unwrap();
     assert_eq!(printed["external"], serde_json::json!(["xds_cluster", "local_*"]));
     assert_eq!(printed["groups"][0]["external"], serde_json::json!(["b"]));
     dir_write(&dir, "chancery.yaml", "external: {a: b}\n");
-    let refused = daemon::finished(daemon::chancery(&words).stderr(std::process::Stdio::piped()));
+    let refused = finished(chancery(&words).stderr(std::process::Stdio::piped()));
     assert_eq!(refused.status.code(), Some(1));
     let told = String::from_utf8(refused.stderr).unwrap();
     assert!(told.contains("expected a pattern such as `edge-*`, or a list of patterns"), "{told}");
+}
+
+/// A listener `name` on this port of 127.0.0.1, as an Envoy has it.
+fn listener(name: &str, port: u16) -> String {
+    let filters = "type.googleapis.com/envoy.extensions.filters.network";
+    format!(
+        "- \"@type\": type.googleapis.com/envoy.config.listener.v3.Listener\n  name: {name}\n  \
+         address: {{socket_address: {{address: 127.0.0.1, port_value: {port}}}}}\n  \
+         filter_chains:\n  - filters:\n    - name: tcp\n      typed_config:\n        \
+         {{\"@type\": {filters}.tcp_proxy.v3.TcpProxy, stat_prefix: s, cluster: web}}\n"
+    )
+}
+
+#[test]
+fn a_listener_with_an_address_of_another_one_is_held_and_was_told_if_it_is_there_already() {
+    let dir = directory(&[
+        ("clusters.yaml", &cluster("web", 1)),
+        ("a.yaml", &listener("a", 1001)),
+        ("groups/edge/b.yaml", &listener("b", 1002)),
+        ("groups/old/b.yaml", &listener("b", 1001)),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    server.log_has("for group `old`: lds `b` has the address 127.0.0.1:1001 of `a`");
+    let told = warnings(&server, &dir);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("groups/old/b.yaml:1: for group `old`: lds `b`"), "{told:?}");
+    assert!(told[0].contains("a.yaml:1): Envoy refuses the one that comes second"), "{told:?}");
+
+    dir_write(&dir, "groups/edge/b.yaml", &listener("b", 1001));
+    server.log_has("held back from group `edge`: lds `b` has the address 127.0.0.1:1001 of `a`");
+    let config: Value = serde_json::from_str(&server.admin("/config").1).unwrap();
+    assert_eq!(config["held_count"], 1, "that of `old` was there before");
+
+    // Another one in place of both, and the same address one after the other, are no clash.
+    dir_write(&dir, "groups/edge/b.yaml", &listener("b", 1003));
+    eventually(|| server.admin("/config").1.contains("\"held_count\": 0"));
+}
+
+#[test]
+fn a_clash_is_an_error_of_check() {
+    let dir = directory(&[
+        ("clusters.yaml", &cluster("web", 1)),
+        (
+            "a.yaml",
+            &(listener("a", 1001) + &listener("b", 1001) + &listener("c", 0) + &listener("d", 0)),
+        ),
+    ]);
+    let path = dir.path().to_str().unwrap();
+    let checked = finished(&mut chancery(&["check", path]));
+    let told = String::from_utf8(checked.stdout).unwrap();
+    assert_eq!(checked.status.code(), Some(1), "{told}");
+    assert!(told.contains("error[envoy/duplicate-address]: "), "{told}");
+    assert!(told.contains("lds `b` has the address 127.0.0.1:1001 of `a` ("), "{told}");
+    assert!(told.contains("1 error"), "{told}");
+    dir_write(&dir, "chancery.yaml", "gate: {messages: warn}\n");
+    assert_eq!(finished(&mut chancery(&["check", path])).status.code(), Some(0));
 }

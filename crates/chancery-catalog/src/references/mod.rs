@@ -17,13 +17,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use chancery_core::{ResourceName, ResourceSet, Snapshot, TypeUrl};
-use chancery_proto::complete::Dangling;
+use chancery_proto::complete::{Clash, Dangling};
 
 pub use self::near::NearMiss;
 use self::near::NearNames;
 use self::usage::Usage;
 use crate::audience::Audience;
+use crate::entry::Key;
 use crate::external::External;
+use crate::flaws::{Flaws, Unapplied};
 use crate::state::CatalogState;
 
 pub(crate) mod lost;
@@ -40,6 +42,12 @@ pub struct References {
     pub unused: Vec<(TypeUrl, ResourceName)>,
     /// The number of the others, among which there may be such too.
     pub more_unused: usize,
+    /// The resources that a client does not take beside another one, the first few hundred, each with the
+    /// audiences that see both.
+    pub clashes: Vec<(Clash, Vec<Audience>)>,
+    /// The edits that are not applied, the first few hundred, each with the audiences that see the layer
+    /// without it.
+    pub unapplied: Vec<(Unapplied, Vec<Audience>)>,
 }
 
 /// A target that does not exist for somebody who sees a reference to it.
@@ -59,10 +67,10 @@ pub struct MissingTarget {
     pub near: Option<NearMiss>,
 }
 
-/// The references that lead nowhere for one audience.
+/// The flaws of what one audience sees.
 pub(crate) struct Lacking {
     pub(crate) audience: Audience,
-    pub(crate) dangling: Arc<[Dangling]>,
+    pub(crate) flaws: Flaws,
     pub(crate) snapshot: Arc<Snapshot>,
 }
 
@@ -70,7 +78,7 @@ pub(crate) struct Lacking {
 #[derive(Default)]
 pub(crate) struct ReferenceState {
     /// The lists of the audiences that lack something.
-    lists: Vec<(Audience, Arc<[Dangling]>)>,
+    lists: Vec<(Audience, Flaws)>,
     external: External,
     usage: Usage,
     /// The sets that the names which may be meant are from.
@@ -86,8 +94,8 @@ impl ReferenceState {
         state: Option<&CatalogState>,
         external: &External,
     ) -> Arc<References> {
-        let is_same = |((audience, list), now): (&(Audience, Arc<_>), &Lacking)| {
-            *audience == now.audience && Arc::ptr_eq(list, &now.dangling)
+        let is_same = |((audience, list), now): (&(Audience, Flaws), &Lacking)| {
+            *audience == now.audience && list.is_same(&now.flaws)
         };
         let same_lists =
             self.lists.len() == found.len() && self.lists.iter().zip(found).all(is_same);
@@ -97,7 +105,7 @@ impl ReferenceState {
             && self.near.iter().zip(&near).all(|(before, now)| Arc::ptr_eq(before, now));
         if !(same_lists && same_usage && same_near && self.external.is_same(external)) {
             self.near = near;
-            let list = |it: &Lacking| (it.audience.clone(), Arc::clone(&it.dangling));
+            let list = |it: &Lacking| (it.audience.clone(), it.flaws.clone());
             self.lists = found.iter().map(list).collect();
             self.external = external.clone();
             self.references = Arc::new(self.look(found, state));
@@ -122,21 +130,54 @@ impl ReferenceState {
         let mut all = self.usage.unused();
         let first = all.by_ref().take(MOST_UNUSED).filter(is_told);
         let unused = first.map(|(type_url, name)| (type_url.clone(), name.clone())).collect();
-        References { missing, unused, more_unused: all.count() }
+        References {
+            missing,
+            unused,
+            more_unused: all.count(),
+            clashes: clashes(found),
+            unapplied: unapplied(found),
+        }
     }
 }
 
 /// The sets of the types that have missing names, by audience. If very many are missing, there are none:
 /// their near misses stay as they were when the last of them went missing.
 fn sets_of_near(found: &[Lacking]) -> Vec<Arc<ResourceSet>> {
-    if found.iter().map(|it| it.dangling.len()).sum::<usize>() > FEW_MISSING {
+    if found.iter().map(|it| it.flaws.dangling.len()).sum::<usize>() > FEW_MISSING {
         return Vec::new();
     }
     let types = |it: &Lacking| -> BTreeSet<TypeUrl> {
-        it.dangling.iter().map(|reference| reference.target.type_url.clone()).collect()
+        it.flaws.dangling.iter().map(|reference| reference.target.type_url.clone()).collect()
     };
     let sets = found.iter().flat_map(|it| types(it).into_iter().map(|of| it.snapshot.set(&of)));
     sets.cloned().collect()
+}
+
+/// The clashes, each with those who see it.
+fn clashes(found: &[Lacking]) -> Vec<(Clash, Vec<Audience>)> {
+    let mut clashes: BTreeMap<&Clash, Vec<Audience>> = BTreeMap::new();
+    for Lacking { audience, flaws, .. } in found {
+        for clash in flaws.clashes.iter() {
+            if clashes.len() < MOST_CLASHES || clashes.contains_key(clash) {
+                clashes.entry(clash).or_default().push(audience.clone());
+            }
+        }
+    }
+    clashes.into_iter().map(|(clash, audiences)| (clash.clone(), audiences)).collect()
+}
+
+/// The edits that are not applied, each with those who see that.
+fn unapplied(found: &[Lacking]) -> Vec<(Unapplied, Vec<Audience>)> {
+    let mut all: BTreeMap<(String, &Key), (&Unapplied, Vec<Audience>)> = BTreeMap::new();
+    for Lacking { audience, flaws, .. } in found {
+        for edit in flaws.unapplied.iter() {
+            let key = (edit.origin.to_string(), &edit.key);
+            if all.len() < MOST_CLASHES || all.contains_key(&key) {
+                all.entry(key).or_insert((edit, Vec::new())).1.push(audience.clone());
+            }
+        }
+    }
+    all.into_values().map(|(edit, audiences)| (edit.clone(), audiences)).collect()
 }
 
 /// A missing target, by the short name of its type: the v2 form of a resource lacks what the resource
@@ -155,10 +196,10 @@ struct Target<'a> {
 /// The missing targets, but for those that are known elsewhere.
 fn targets<'a>(found: &'a [Lacking], external: &External) -> BTreeMap<TargetKey<'a>, Target<'a>> {
     let mut targets: BTreeMap<TargetKey<'a>, Target<'a>> = BTreeMap::new();
-    for Lacking { audience, dangling, snapshot } in found {
+    for Lacking { audience, flaws, snapshot } in found {
         // References to one target stand together, and very many may refer to it.
         let mut last: Option<(TargetKey<'a>, bool)> = None;
-        for reference in dangling.iter() {
+        for reference in flaws.dangling.iter() {
             let (type_url, name) = (&reference.target.type_url, &reference.target.name);
             let key = (type_url.short(), name);
             let is_known = match last {
@@ -231,6 +272,9 @@ impl fmt::Display for MissingTarget {
 
 /// The number of references that lead nowhere up to which a change of names has all looked at again.
 const FEW_MISSING: usize = 100;
+
+/// The number of clashes, and of edits that are not applied, that are listed.
+const MOST_CLASHES: usize = 200;
 
 /// The number of resources that nothing refers to that are listed.
 const MOST_UNUSED: usize = 200;

@@ -12,7 +12,7 @@ use chancery_core::{Api, ResourceName, TypeUrl};
 use imbl::ordmap::DiffItem;
 
 use crate::content::LayerContent;
-use crate::entry::{Entry, Form, Key};
+use crate::entry::{Entry, EntryContent, Form, Key};
 use crate::reach;
 use crate::state::{CatalogState, Overlays};
 
@@ -99,18 +99,23 @@ impl Usage {
     }
 
     fn count(&mut self, key: &Key, entry: &Entry, change: Change, touched: &mut Vec<Key>) {
-        let links = entry.resource.facts().links.iter();
-        for link in links.filter(|link| can_be_unused(link.type_url.api())) {
+        // A patch may bring a reference, and takes none away that is not in the layer below.
+        let links = match &entry.content {
+            EntryContent::Whole(resource) => resource.facts().links.clone(),
+            EntryContent::Patch(patch) => patch.links(),
+            EntryContent::Removal(_) => return,
+        };
+        for link in links.into_iter().filter(|link| can_be_unused(link.type_url.api())) {
             let hash = reach::hash(&link.type_url, &link.name);
             adjust(self.references.entry(hash).or_default(), change);
-            touched.push(Key { type_url: link.type_url.clone(), name: link.name.clone() });
+            touched.push(Key { type_url: link.type_url, name: link.name });
         }
+        let Some(resource) = entry.resource() else { return };
         let api = key.type_url.api();
         if matches!(api, Api::Cds | Api::Lds | Api::Srds) {
             adjust(self.users.entry(api).or_default(), change);
         }
-        let is_named_otherwise =
-            entry.form == Form::Derived || !entry.resource.aliases().is_empty();
+        let is_named_otherwise = entry.form == Form::Derived || !resource.aliases().is_empty();
         if can_be_unused(api) && !is_named_otherwise {
             let hash = reach::hash(&key.type_url, &key.name);
             adjust(self.published.entry(hash).or_default(), change);

@@ -28,8 +28,11 @@ use std::sync::Arc;
 use chancery_core::{Api, Resource, ResourceName, Snapshot, TypeUrl};
 use imbl::{OrdMap, OrdSet};
 
+mod clashes;
 mod references;
 
+use clashes::Claims;
+pub use clashes::Clash;
 pub use references::Dangling;
 use references::{Reference, ResourceKey};
 
@@ -48,6 +51,10 @@ pub struct Complete {
     authorities: OrdMap<Box<str>, usize>,
     /// The number of edits that may have changed the dangling references.
     revision: u64,
+    /// The addresses of listeners.
+    claims: Claims,
+    /// The number of edits that may have changed the clashes.
+    clash_revision: u64,
 }
 
 impl Complete {
@@ -105,6 +112,16 @@ impl Complete {
         self.revision
     }
 
+    /// The resources that a client does not take beside another one of the snapshot.
+    pub fn clashes(&self) -> impl Iterator<Item = Clash> + '_ {
+        self.claims.clashes()
+    }
+
+    /// A number that changes with every edit that may have changed [`clashes`](Self::clashes).
+    pub fn clash_revision(&self) -> u64 {
+        self.clash_revision
+    }
+
     /// Returns true if a name is of an authority of which nothing was published.
     fn is_foreign(&self, name: &ResourceName) -> bool {
         authority(name).is_some_and(|authority| !self.authorities.contains_key(authority))
@@ -122,6 +139,11 @@ impl Complete {
         self.revision += u64::from(before == 0 || now == 0);
     }
 
+    /// The published resource of that name; a generated one is none.
+    pub fn published(&self, type_url: &TypeUrl, name: &ResourceName) -> Option<&Arc<Resource>> {
+        self.explicit(&(type_url.clone(), name.clone()))
+    }
+
     /// The published resource of that name; a generated one is not returned.
     fn explicit(&self, key: &ResourceKey) -> Option<&Arc<Resource>> {
         let found = self.snapshot.set(&key.0).get(key.1.as_str());
@@ -134,6 +156,8 @@ impl Complete {
         if old.is_some() != new.is_some() {
             self.count_authority(&key.1, new.is_some());
         }
+        let clash = self.claims.replace((&key.0, &key.1), old, new);
+        self.clash_revision += u64::from(clash);
         let mut touched = Vec::new();
         if let Some(old) = old {
             for reference in Reference::all(&key, old) {
@@ -205,7 +229,10 @@ fn authority(name: &ResourceName) -> Option<&str> {
 
 /// Returns true if two resources of one name have the same aliases and references.
 fn has_same_links(one: &Resource, other: &Resource) -> bool {
-    one.aliases() == other.aliases() && one.facts().links == other.facts().links
+    let (one_facts, other_facts) = (one.facts(), other.facts());
+    one.aliases() == other.aliases()
+        && one_facts.links == other_facts.links
+        && one_facts.addresses == other_facts.addresses
 }
 
 /// A name that references can use, and the name of its resource. `None` sorts before every name.

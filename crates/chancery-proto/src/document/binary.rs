@@ -43,5 +43,6 @@ pub(super) fn parse(schema: &Schema, bytes: &[u8], checks: Checks) -> Parsed {
     let (violations, more_violations) = collector.violations(true);
     // An empty message is encoded as no bytes. A response that is meant has a field at least.
     let (resources, is_blank) = (collector.resources, bytes.is_empty());
-    Parsed { resources, faults, more_faults, violations, more_violations, is_blank }
+    let edits = Vec::new();
+    Parsed { resources, edits, faults, more_faults, violations, more_violations, is_blank }
 }

@@ -15,7 +15,8 @@ use prost_reflect::{DynamicMessage, ReflectMessage, Value as Field};
 use super::dialect::Dialect;
 use super::rule_faults::{CheckedResource, RuleFaults};
 use super::{
-    BrokenRule, Checks, MAX_FAULTS, ParsedResource, Position, RuleCheck, Warning, places, reader,
+    BrokenRule, Checks, MAX_FAULTS, ParsedEdit, ParsedResource, Position, RuleCheck, Warning,
+    places, reader,
 };
 use crate::resource::{ResourceError, Wrapper, is_wrapper, resource};
 use crate::schema::Schema;
@@ -52,6 +53,7 @@ impl Location<'_, '_> {
 /// The resources of one text.
 pub(super) struct Collector {
     pub(super) resources: Vec<ParsedResource>,
+    pub(super) edits: Vec<ParsedEdit>,
     pub(super) faults: FaultList,
     rules: RuleFaults,
     checks: Checks,
@@ -83,7 +85,8 @@ impl Collector {
     pub(super) fn new(checks: Checks) -> Self {
         let (resources, faults) = (Vec::new(), FaultList::default());
         let (rules, seen) = (RuleFaults::default(), BTreeMap::new());
-        Self { resources, faults, rules, checks, placed: 0, seen }
+        let edits = Vec::new();
+        Self { resources, edits, faults, rules, checks, placed: 0, seen }
     }
 
     pub(super) fn has_violations(&self) -> bool {
@@ -117,8 +120,7 @@ impl Collector {
                 resource(&type_url, body, wrapper).map_err(|error| wrong(&error, field))?;
             let mut warnings = lint::lint(&type_url, body);
             warnings.extend(lint::lint_host(&type_url, resource.name(), body));
-            warnings.extend(lint::lint_managers(&type_url, body));
-            warnings.extend(lint::lint_routes(&type_url, body));
+            warnings.extend(lint::lint_traffic(&type_url, body));
             warnings.extend(lint::lint_secret(&type_url, &resource, body));
             Ok((resource, warnings, type_url, inner))
         });
@@ -144,6 +146,23 @@ impl Collector {
                 }
             }
         }
+    }
+
+    /// Adds an edit, unless the text says something of this resource already.
+    pub(super) fn add_edit(&mut self, edit: ParsedEdit, place: &Location<'_, '_>) {
+        if self.is_new(&edit.type_url, &edit.name, place) {
+            self.edits.push(edit);
+        }
+    }
+
+    /// Adds the fault of an edit.
+    pub(super) fn wrong_edit(&mut self, message: String, place: &Location<'_, '_>) {
+        self.fault(ResourceFault::new("", message), place);
+    }
+
+    /// The check of the rules of messages.
+    pub(super) fn rule_check(&self) -> RuleCheck {
+        self.checks.rules
     }
 
     /// Looks up the places of the first warnings of the text. A lookup walks over lists and maps, and

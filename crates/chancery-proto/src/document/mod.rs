@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A YAML or JSON document is one resource (a mapping with `@type`), a list of resources, or a
-//! whole `DiscoveryResponse`. Text and binary files are a `DiscoveryResponse`. A resource of type
+//! whole `DiscoveryResponse`, or a mapping with `patch` or `remove`, which edits resources of the layers
+//! below. Text and binary files are a `DiscoveryResponse`. A resource of type
 //! `envoy.service.discovery.v3.Resource` is a wrapper that adds a name, a TTL and aliases to the
 //! resource in it.
 //!
@@ -18,6 +19,7 @@
 mod binary;
 mod collect;
 mod dialect;
+mod edits;
 mod message;
 mod pieces;
 mod places;
@@ -43,6 +45,7 @@ pub use self::pieces::{Piece, pieces};
 pub use self::render::{Renderer, render};
 pub(crate) use self::special::{Special, duration};
 use crate::lint::Warning;
+use crate::patch::Patch;
 use crate::rules::RuleName;
 use crate::schema::Schema;
 pub use crate::syntax::{Fault, MAX_FAULTS, Position};
@@ -66,6 +69,8 @@ pub enum Format {
 pub struct Parsed {
     /// The resources without fault, in the order of the text.
     pub resources: Vec<ParsedResource>,
+    /// The edits of resources of the layers below, in the order of the text.
+    pub edits: Vec<ParsedEdit>,
     /// The first [`MAX_FAULTS`] faults, in the order of the text.
     pub faults: Vec<Fault>,
     /// The number of the other faults.
@@ -91,6 +96,28 @@ pub struct ParsedResource {
     pub position: Position,
     /// Warnings about fields that some clients refuse.
     pub warnings: Vec<Warning>,
+}
+
+/// What a text says of one resource of the layers below.
+#[derive(Clone, Debug)]
+pub struct ParsedEdit {
+    /// The type of the resource.
+    pub type_url: TypeUrl,
+    /// Its name.
+    pub name: ResourceName,
+    /// The edit.
+    pub edit: ResourceEdit,
+    /// The position at which it stands.
+    pub position: Position,
+}
+
+/// An edit of a resource of the layers below.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ResourceEdit {
+    /// Some fields change.
+    Patch(Arc<Patch>),
+    /// It is removed.
+    Remove,
 }
 
 /// A rule that a resource of a text breaks.

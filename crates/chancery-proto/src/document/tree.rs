@@ -10,7 +10,7 @@ use super::collect::{Collector, Location};
 use super::dialect::{AT_TYPE, Dialect};
 use super::reader::MessageReader;
 use super::scalar::Mismatch;
-use super::{Checks, Parsed};
+use super::{Checks, Parsed, edits};
 use crate::schema::Schema;
 use crate::syntax::{Documents, Fault, FaultList, MapEntry, PathStep, TreeNode, TreeValue};
 
@@ -42,14 +42,15 @@ pub(super) fn parse(
     }
     let is_blank = faults.is_empty() && roots.iter().all(TreeNode::is_null);
     let resources = collector.resources;
-    Parsed { resources, faults, more_faults, violations, more_violations, is_blank }
+    let edits = collector.edits;
+    Parsed { resources, edits, faults, more_faults, violations, more_violations, is_blank }
 }
 
-struct DocumentReader<'s, 'n> {
-    schema: &'s Schema,
-    dialect: Dialect,
-    reader: MessageReader<'s, 'n>,
-    collector: Collector,
+pub(super) struct DocumentReader<'s, 'n> {
+    pub(super) schema: &'s Schema,
+    pub(super) dialect: Dialect,
+    pub(super) reader: MessageReader<'s, 'n>,
+    pub(super) collector: Collector,
 }
 
 impl<'n> DocumentReader<'_, 'n> {
@@ -59,6 +60,7 @@ impl<'n> DocumentReader<'_, 'n> {
             TreeValue::Mapping(entries) if self.dialect == Dialect::Text => {
                 self.response(RESPONSE, entries);
             }
+            TreeValue::Mapping(entries) if edits::is_edits(entries) => self.edits(entries),
             TreeValue::Mapping(entries) => match response_type(entries) {
                 Some(message) => self.response(message, entries),
                 None => self.resource(root),

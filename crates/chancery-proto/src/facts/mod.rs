@@ -24,6 +24,7 @@ use crate::walk::{message_in, text_in, texts_in, value_in, walk};
 use crate::wire::fields::Fields;
 use crate::{canonical, sensitive};
 
+mod addresses;
 mod references;
 
 /// The facts of a resource of this type with this body. It is not searched for private keys, which
@@ -45,6 +46,7 @@ pub(crate) fn facts(type_url: &TypeUrl, message: &DynamicMessage) -> Facts {
     Facts {
         links: found.into_iter().map(link).collect(),
         hosts: if type_url.api() == Api::Vhds { hosts(message) } else { Vec::new() },
+        addresses: addresses::of_resource(type_url, message),
         vhds: if type_url.api() == Api::Rds { vhds(message) } else { None },
         reports_to_server: is_own_server(message_in(message, LOAD_SERVER)),
         sensitive: is_sensitive,

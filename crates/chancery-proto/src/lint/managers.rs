@@ -4,30 +4,16 @@
 //! here: a last filter that does not end the chain, which Envoy refuses (`rules/envoy`), and
 //! listeners of gRPC clients.
 
-use chancery_core::{Api, TypeUrl};
-use prost_reflect::{DynamicMessage, ReflectMessage};
+use prost_reflect::DynamicMessage;
 
 use super::{NO_HTTP_FILTER, Warning};
-use crate::facts::is_v2;
-use crate::walk::{list_in, message_in, walk};
+use crate::walk::list_in;
 
-const MANAGER: &str =
-    "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
-
-/// Warns of each connection manager of a listener that has no filter.
-pub(crate) fn lint_managers(type_url: &TypeUrl, listener: &DynamicMessage) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let is_listener = type_url.api() == Api::Lds && !is_v2(type_url);
-    if !is_listener || message_in(listener, "api_listener").is_some() {
-        return warnings;
+/// Warns of a connection manager that has no filter.
+pub(super) fn lint_manager(path: &str, manager: &DynamicMessage, warnings: &mut Vec<Warning>) {
+    if list_in(manager, "http_filters").is_empty() {
+        let text = "has no filter in `http_filters`, so no request gets an answer: end the list \
+                    with `envoy.filters.http.router`";
+        warnings.push(Warning { code: NO_HTTP_FILTER, ..Warning::new(path, text) });
     }
-    walk(listener, &mut |path, message| {
-        let is_manager = message.descriptor().full_name() == MANAGER;
-        if is_manager && list_in(message, "http_filters").is_empty() {
-            let text = "has no filter in `http_filters`, so no request gets an answer: end the \
-                        list with `envoy.filters.http.router`";
-            warnings.push(Warning { code: NO_HTTP_FILTER, ..Warning::new(path, text) });
-        }
-    });
-    warnings
 }

@@ -32,8 +32,6 @@ mod server;
 mod shadowed;
 
 pub(crate) use self::grpc_only::is_only_for_grpc;
-pub(crate) use self::managers::lint_managers;
-pub(crate) use self::shadowed::lint_routes;
 
 /// A part of a resource that some client would refuse, or would handle wrongly.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +52,11 @@ const HOST_NAME: &str = "vhds/host-name";
 const NO_HTTP_FILTER: &str = "no-http-filter";
 const SHADOWED_ROUTE: &str = "shadowed-route";
 const SECRET: &str = "secret/outside-sds";
+
+/// The messages that are judged wherever they stand in a listener.
+const MANAGER: &str =
+    "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
+const VIRTUAL_HOST: &str = "envoy.config.route.v3.VirtualHost";
 
 impl Warning {
     /// A warning about gRPC.
@@ -91,6 +94,25 @@ pub fn lint(type_url: &TypeUrl, message: &DynamicMessage) -> Vec<Warning> {
         }
         _ => {}
     }
+    warnings
+}
+
+/// Warns of connection managers that answer nothing, and of routes that can never match.
+pub(crate) fn lint_traffic(type_url: &TypeUrl, body: &DynamicMessage) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if is_v2(type_url) {
+        return warnings;
+    }
+    if type_url.api() != Api::Lds {
+        shadowed::lint_routes(type_url, body, &mut warnings);
+        return warnings;
+    }
+    let is_of_client = message_in(body, "api_listener").is_some();
+    walk(body, &mut |path, message| match message.descriptor().full_name() {
+        MANAGER if !is_of_client => managers::lint_manager(path, message, &mut warnings),
+        VIRTUAL_HOST => shadowed::lint_host(&format!("{path}."), message, &mut warnings),
+        _ => {}
+    });
     warnings
 }
 

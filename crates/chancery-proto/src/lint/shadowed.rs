@@ -1,39 +1,37 @@
-//! Routes that can never match, because an earlier one of the same virtual host takes all that they match.
+//! Routes that can never match, because an earlier one of the same virtual host takes all that they
+//! match.
 //!
-//! An earlier route takes everything below its prefix if it has no other condition. Routes are compared through an
-//! ordered set of such prefixes, in which none begins another one: so the greatest that is not greater than a path is
-//! the only one that can begin it. Not here: routes whose conditions exclude each other in other ways.
+//! An earlier route takes everything below its prefix if it has no other condition. Routes are
+//! compared through an ordered set of such prefixes, in which none begins another one: so the
+//! greatest that is not greater than a path is the only one that can begin it. Not here: routes
+//! whose conditions exclude each other in other ways.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use chancery_core::printable::{Printable, cut};
 use chancery_core::{Api, TypeUrl};
-use prost_reflect::{DynamicMessage, ReflectMessage};
+use prost_reflect::DynamicMessage;
 
 use super::{SHADOWED_ROUTE, Warning};
-use crate::facts::is_v2;
-use crate::walk::{message_in, messages_in, value_in, walk};
+use crate::walk::{message_in, messages_in, value_in};
 
-const VIRTUAL_HOST: &str = "envoy.config.route.v3.VirtualHost";
-
-/// Warns of each route of a resource that can never match.
-pub(crate) fn lint_routes(type_url: &TypeUrl, body: &DynamicMessage) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let has_routes = matches!(type_url.api(), Api::Rds | Api::Lds | Api::Vhds);
-    if !has_routes || is_v2(type_url) {
-        return warnings;
-    }
-    walk(body, &mut |path, message| {
-        if message.descriptor().full_name() == VIRTUAL_HOST {
-            lint_host(path, message, &mut warnings);
+/// Warns of each route of a route configuration or virtual host that can never match.
+pub(super) fn lint_routes(type_url: &TypeUrl, body: &DynamicMessage, warnings: &mut Vec<Warning>) {
+    match type_url.api() {
+        Api::Rds => {
+            for (at, host) in messages_in(body, "virtual_hosts").enumerate() {
+                lint_host(&format!("virtual_hosts[{at}]."), host, warnings);
+            }
         }
-    });
-    warnings
+        Api::Vhds => lint_host("", body, warnings),
+        _ => {}
+    }
 }
 
-fn lint_host(path: &str, host: &DynamicMessage, warnings: &mut Vec<Warning>) {
-    let dot = if path.is_empty() { "" } else { "." };
+/// Warns of each route of this virtual host that can never match. The prefix is put before the
+/// paths of its fields.
+pub(super) fn lint_host(path: &str, host: &DynamicMessage, warnings: &mut Vec<Warning>) {
     let (mut taken, mut shadowed) = (TakenPrefixes::default(), 0_usize);
     for (at, route) in messages_in(host, "routes").enumerate() {
         let Some(condition) = message_in(route, "match") else { continue };
@@ -41,7 +39,7 @@ fn lint_host(path: &str, host: &DynamicMessage, warnings: &mut Vec<Warning>) {
         if let Some((prefix, earlier)) = earlier {
             shadowed += 1;
             if shadowed <= MOST_TOLD {
-                let path = format!("{path}{dot}routes[{at}].match");
+                let path = format!("{path}routes[{at}].match");
                 let prefix = Printable(cut(prefix, LONGEST_PREFIX));
                 let text = format!(
                     "can never match: `routes[{earlier}]` takes all below `{prefix}` and comes first"
@@ -54,7 +52,7 @@ fn lint_host(path: &str, host: &DynamicMessage, warnings: &mut Vec<Warning>) {
     }
     if shadowed > MOST_TOLD {
         let text = format!("{} more routes can never match", shadowed - MOST_TOLD);
-        let path = format!("{path}{dot}routes");
+        let path = format!("{path}routes");
         warnings.push(Warning { code: SHADOWED_ROUTE, ..Warning::new(path, text) });
     }
 }

@@ -193,7 +193,7 @@ fn a_connection_manager_without_a_filter_answers_nothing() {
         };
         let name = "envoy.config.listener.v3.Listener";
         let listener = Schema::bundled().message(name).unwrap().deserialize(&json).unwrap();
-        let warnings = lint_managers(&TypeUrl::new(name), &listener);
+        let warnings = lint_traffic(&TypeUrl::new(name), &listener);
         assert!(warnings.iter().all(|it| it.code == NO_HTTP_FILTER), "{warnings:?}");
         warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
@@ -215,7 +215,7 @@ fn shadowed(conditions: &Json) -> Vec<String> {
     let name = "envoy.config.route.v3.RouteConfiguration";
     let json = json!({"name": "r", "virtualHosts": [host]});
     let body = Schema::bundled().message(name).unwrap().deserialize(&json).unwrap();
-    let warnings = lint_routes(&TypeUrl::new(name), &body);
+    let warnings = lint_traffic(&TypeUrl::new(name), &body);
     assert!(warnings.iter().all(|it| it.code == SHADOWED_ROUTE), "{warnings:?}");
     warnings.iter().map(ToString::to_string).collect()
 }

@@ -117,7 +117,7 @@ pub fn resource(
 ) -> Result<Resource, ResourceError> {
     let name = match &wrapper.name {
         Some(name) => checked_name(type_url, name)?,
-        None => checked_name(type_url, &name_in(type_url, message)?)?,
+        None => name_of(type_url, message)?,
     };
     let facts = facts::facts(type_url, message);
     build(type_url, name, canonical::encode(message).into(), facts, wrapper)
@@ -222,6 +222,14 @@ pub(crate) fn own_name(
         }
         Some((_, name)) => Ok(name),
     }
+}
+
+/// The name that a message gives itself.
+pub(crate) fn name_of(
+    type_url: &TypeUrl,
+    message: &DynamicMessage,
+) -> Result<ResourceName, ResourceError> {
+    checked_name(type_url, &name_in(type_url, message)?)
 }
 
 /// Returns true for the type of a wrapper, with any prefix.

@@ -19,9 +19,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use chancery_catalog::{
-    Audience, AudienceSnapshot, Author, Catalog, ChangeSet, Layer, Lineage, Reassigned, Revision,
+    Audience, AudienceSnapshot, Author, Catalog, ChangeSet, Key, Layer, Lineage, Reassigned,
+    Revision,
 };
-use chancery_core::Node;
+use chancery_core::{Node, TypeUrl};
 
 pub use self::assign::Assign;
 use self::name::{audience_of, name_of, text_of};
@@ -112,8 +113,8 @@ impl<A: Assign> Audiences<A> {
         self.0.store.watched().iter().filter_map(audience_of).collect()
     }
 
-    /// The nodes that streams are of at the moment, each as often as it has streams. Polls over REST do not
-    /// count.
+    /// The nodes that streams are of at the moment, each as often as it has streams. A poll over REST counts
+    /// while it is answered.
     pub fn nodes(&self) -> Vec<Arc<Node>> {
         self.0.store.nodes()
     }
@@ -179,10 +180,11 @@ impl<A: Assign> Audiences<A> {
         if reassigned.is_nobody() {
             return;
         }
+        let lineage = self.0.catalog.lineage();
         let concerns = |audience: &Audience| match reassigned {
             Reassigned::Everybody => true,
             Reassigned::Overlays(overlays) => {
-                let layers = self.0.catalog.layers_of(audience);
+                let layers = lineage.layers(audience);
                 layers.iter().any(|layer| overlays.binary_search(layer).is_ok())
             }
         };
@@ -215,6 +217,15 @@ impl<A: Assign> Policy for Audiences<A> {
             }));
         }
         Ok(name)
+    }
+
+    fn origin(&self, audience: &AudienceName, type_url: &TypeUrl, name: &str) -> Option<String> {
+        let key = Key { type_url: type_url.clone(), name: name.parse().ok()? };
+        let catalog = &self.0.catalog;
+        let layers = catalog.lineage().layers(&audience_of(audience)?).into_iter().rev();
+        let mut found =
+            layers.filter_map(|layer| Some(catalog.content(&layer)?.get(&key)?.origin.to_string()));
+        found.next()
     }
 
     fn reads_dynamic_parameters(&self) -> bool {

@@ -63,7 +63,7 @@ impl Setup {
     /// A watch, as a stream of this node has it.
     fn watch(&self, id: &str, cluster: &str) -> Watch {
         let store = self.audiences.store();
-        let asking = store.asking(Some(&node(id, cluster)));
+        let asking = store.asking(Some(&Arc::new(node(id, cluster))));
         store.watch(self.audience(id, cluster).unwrap(), &asking)
     }
 

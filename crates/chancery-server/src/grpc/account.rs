@@ -135,7 +135,7 @@ impl Account {
                 self.acked(type_url, version, nonce, *after, now);
             }
             Event::Nacked { type_url, version, nonce, error, resources } => {
-                self.nacked(type_url, version, nonce, &|| {
+                self.nacked(type_url, version, nonce, error, &|| {
                     rejection::reason(&self.shared().schema, type_url, error, resources)
                 });
             }
@@ -239,6 +239,7 @@ impl Account {
         type_url: &TypeUrl,
         version: &str,
         nonce: &str,
+        as_sent: &ErrorDetail,
         reason: &dyn Fn() -> ErrorDetail,
     ) {
         let labels = TypeLabels::new(self.variant, type_url);
@@ -251,11 +252,17 @@ impl Account {
         let (stream, node, of) = (self.id, self.node_id(), name(type_url.short()));
         let (node, of, code, text) = (&*node, &*of, error.code, &*error.message);
         if is_first {
-            warn!(stream, node, r#type = of, version, nonce, code, text, "rejected");
+            let resources = &*rejection::named(as_sent, |word| self.origin(type_url, word));
+            warn!(stream, node, r#type = of, version, nonce, code, resources, text, "rejected");
         } else {
             debug!(stream, node, r#type = of, version, nonce, code, text, "rejected once more");
         }
         self.observe(StreamEventKind::Rejected { type_url, version, error });
+    }
+
+    /// The place that a resource comes from which the client sees.
+    fn origin(&self, type_url: &TypeUrl, name: &str) -> Option<String> {
+        self.shared().policy.origin(self.audience.as_ref()?, type_url, name)
     }
 
     fn skipped(&self, type_url: &TypeUrl, nonce: &str) {

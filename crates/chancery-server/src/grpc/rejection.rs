@@ -6,9 +6,10 @@
 //! (`chancery_proto::sensitive`), and which resources the client may quote (the core).
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use chancery_core::printable::{MAX_MESSAGE_BYTES, cut};
+use chancery_core::printable::{MAX_MESSAGE_BYTES, MAX_NAME_BYTES, cut};
 use chancery_core::server::RejectedResources;
 use chancery_core::{Api, ErrorDetail, Resource, TypeUrl};
 use chancery_proto::schema::Schema;
@@ -16,6 +17,12 @@ use chancery_proto::sensitive;
 
 /// The bytes of a reason that are read. It is shorter when secrets are left out, and is cut then.
 const MAX_READ_BYTES: usize = 4 * MAX_MESSAGE_BYTES;
+
+/// The number of words of a reason that are looked up.
+const MOST_WORDS: usize = 64;
+
+/// The number of resources that are named.
+const MOST_NAMED: usize = 3;
 
 /// The text in place of a reason that may quote a secret of SDS.
 const WITHHELD: &str = "[withheld]";
@@ -36,6 +43,28 @@ pub(super) fn reason(
             .unwrap_or_else(|| TOO_MANY.to_owned()),
     };
     ErrorDetail { code: error.code, message }
+}
+
+/// The resources that a reason names, so many at most, each with the place that it comes from. The reason may
+/// be withheld, and names are no secrets.
+pub(super) fn named(error: &ErrorDetail, origin: impl Fn(&str) -> Option<String>) -> String {
+    let read = &error.message[..error.message.floor_char_boundary(MAX_READ_BYTES)];
+    let (mut known, mut named) = (BTreeSet::new(), Vec::new());
+    for word in words(read).filter(|word| known.insert(*word)).take(MOST_WORDS) {
+        let place = origin(word);
+        named.extend(place.map(|place| format!("{} ({place})", cut(word, MAX_NAME_BYTES))));
+        if named.len() == MOST_NAMED {
+            break;
+        }
+    }
+    named.join(", ")
+}
+
+/// The words of a text that may be names.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let ends = |sign: char| sign.is_whitespace() || "\"'`,;()[]{}<>".contains(sign);
+    let words = text.split(ends).map(|word| word.trim_end_matches([':', '.']));
+    words.filter(|word| !word.is_empty())
 }
 
 fn text_without(
@@ -82,6 +111,21 @@ mod tests {
     fn reason_for(text: &str, rejected: &RejectedResources) -> String {
         let error = ErrorDetail { code: 3, message: text.to_owned() };
         reason(&Schema::bundled(), &TypeUrl::new(CLUSTER), &error, rejected).message
+    }
+
+    #[test]
+    fn the_resources_that_a_reason_names_have_their_places() {
+        let told = |text: &str| {
+            let error = ErrorDetail { code: 13, message: text.to_owned() };
+            let known = ["shop", "a:80", "xdstp://b/c?x=y", "o'neil"];
+            named(&error, |word| known.contains(&word).then(|| "a.yaml:3".to_owned()))
+        };
+        assert_eq!(told("Error adding/updating cluster(s) shop: no"), "shop (a.yaml:3)");
+        assert_eq!(told("listener 'a:80': shop, \"shop\"."), "a:80 (a.yaml:3), shop (a.yaml:3)");
+        assert_eq!(told("[xdstp://b/c?x=y]: no"), "xdstp://b/c?x=y (a.yaml:3)");
+        assert_eq!(told("shopping"), "");
+        let many: String = (0..1000).map(|number| format!("w{number} ")).collect();
+        assert_eq!(told(&format!("{many} shop")), "");
     }
 
     #[test]

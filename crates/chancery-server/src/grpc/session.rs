@@ -279,7 +279,7 @@ impl StreamSession {
     /// Asks the policy, and follows the audience it names.
     fn choose_audience(&mut self) -> Result<(), Status> {
         let client = self.account.client();
-        let asking = self.shared().store.asking(client.node);
+        let asking = self.shared().store.asking(self.account.node());
         let audience = self.shared().policy.audience(&client).map_err(|refusal| {
             self.account.client_fault(&refusal);
             Status::from(refusal)
@@ -289,9 +289,6 @@ impl StreamSession {
             let mut watch = self.shared().store.watch(audience, &asking);
             if let Some(before) = &self.watch {
                 watch.want_as(before);
-            }
-            if let Some(node) = self.account.node() {
-                watch.is_of(Arc::clone(node));
             }
             self.watch = Some(watch);
         }

@@ -91,9 +91,10 @@ impl RestPoll<'_> {
         let charge = self.shared.charge(&self.context.share, POLL_BYTES).map_err(out_of_memory)?;
         let ReadPoll { request, long, charge } = self.read(request, charge).await?;
         let request = Arc::new(request);
-        let node = request.node.as_deref().filter(|node| !node.id.is_empty());
+        let known = request.node.as_ref().filter(|node| !node.id.is_empty());
+        let node = known.map(|node| &**node);
         let client = Client { node, peer: &self.context.peer };
-        let mut watch = self.watch(&client)?;
+        let mut watch = self.watch(&client, known)?;
         let mut may_wait = true;
         let mut next = self.next_snapshot(&mut watch, until).await;
         while let Some(snapshot) = next {
@@ -154,9 +155,9 @@ impl RestPoll<'_> {
 
     /// Follows the audience of the client. A reassignment while the policy is asked makes its answer
     /// outdated.
-    fn watch(&self, client: &Client<'_>) -> Result<Watch, ErrorResponse> {
+    fn watch(&self, client: &Client<'_>, node: Option<&Arc<Node>>) -> Result<Watch, ErrorResponse> {
         loop {
-            let asking = self.shared.store.asking(client.node);
+            let asking = self.shared.store.asking(node);
             let audience = self.shared.policy.audience(client).map_err(refused)?;
             let watch = self.shared.store.watch(audience, &asking);
             if !watch.is_reassigned() {

@@ -15,7 +15,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::RandomState;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -80,10 +80,8 @@ struct WatcherHandle {
     looked: AtomicU64,
     /// True if the stream is to ask for its audience again.
     reassigned: AtomicBool,
-    /// The hash of the id of its node.
-    node: Option<u64>,
-    /// The node as the stream knows it.
-    identity: Mutex<Option<Arc<Node>>>,
+    /// Its node, as the stream knows it.
+    node: Mutex<Option<Arc<Node>>>,
 }
 
 /// A question for an audience that is under way. It is made before the policy is asked, so that a
@@ -91,8 +89,8 @@ struct WatcherHandle {
 pub(crate) struct Asking {
     /// The number of reassignments before it.
     pub(super) epoch: u64,
-    /// The hash of the id of the node that asks.
-    pub(super) node: Option<u64>,
+    /// The node that asks.
+    pub(super) node: Option<Arc<Node>>,
 }
 
 /// One watcher of one audience.
@@ -139,7 +137,7 @@ impl WatchedAudience {
     /// The nodes of its streams, each as often as it has streams.
     pub(super) fn nodes(&self) -> Vec<Arc<Node>> {
         let watchers = lock(&self.watchers);
-        watchers.handles.values().filter_map(|handle| lock(&handle.identity).clone()).collect()
+        watchers.handles.values().filter_map(|handle| lock(&handle.node).clone()).collect()
     }
 
     /// Returns true if nobody watches it and nothing was published.
@@ -205,9 +203,9 @@ impl WatchedAudience {
     }
 
     /// Has watchers ask for their audience again: all, or those of some nodes.
-    pub(super) fn reassign(&self, nodes: Option<&BTreeSet<u64>>) {
+    pub(super) fn reassign(&self, nodes: Option<&BTreeSet<&str>>) {
         let concerns = |handle: &WatcherHandle| match nodes {
-            Some(nodes) => handle.node.is_some_and(|node| nodes.contains(&node)),
+            Some(nodes) => lock(&handle.node).as_ref().is_some_and(|it| nodes.contains(&*it.id)),
             None => true,
         };
         for handle in lock(&self.watchers).handles.values().filter(|handle| concerns(handle)) {
@@ -257,8 +255,7 @@ impl Watch {
             demand: Mutex::default(),
             looked: AtomicU64::new(audience.age(Instant::now())),
             reassigned: AtomicBool::new(false),
-            node: asking.node,
-            identity: Mutex::default(),
+            node: Mutex::new(asking.node.clone()),
         });
         let mut watchers = lock(&audience.watchers);
         watchers.last += 1;
@@ -283,9 +280,9 @@ impl Watch {
         &self.name
     }
 
-    /// Notes the node of the stream.
+    /// Notes that the stream says something else of its node.
     pub(crate) fn is_of(&self, node: Arc<Node>) {
-        *lock(&self.handle.identity) = Some(node);
+        *lock(&self.handle.node) = Some(node);
     }
 
     /// Takes over an edit of the demand. From the first one on, only what touches it is news.
@@ -381,11 +378,6 @@ impl Drop for Watch {
 
 /// The keys of the hashes of names, which nobody outside can foresee.
 static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-
-/// A hash that nobody outside can foresee.
-pub(super) fn hash(text: &str) -> u64 {
-    KEYS.hash_one(text)
-}
 
 /// After so many milliseconds, whoever has not looked is shown the newest. Under steady change that
 /// wakes everybody this often, and no snapshot outlives it by much.

@@ -185,13 +185,13 @@ impl Store {
 
     /// Makes the streams of some nodes ask the policy again, in whichever audience they are.
     pub fn reassign_nodes<'a>(&self, ids: impl IntoIterator<Item = &'a str>) {
-        let nodes: BTreeSet<u64> = ids.into_iter().map(audience::hash).collect();
+        let nodes: BTreeSet<&str> = ids.into_iter().collect();
         self.next_epoch().iter().for_each(|audience| audience.reassign(Some(&nodes)));
     }
 
     /// A node is about to ask the policy for its audience.
-    pub(crate) fn asking(&self, node: Option<&Node>) -> Asking {
-        Asking { epoch: self.lock().epoch, node: node.map(|node| audience::hash(&node.id)) }
+    pub(crate) fn asking(&self, node: Option<&Arc<Node>>) -> Asking {
+        Asking { epoch: self.lock().epoch, node: node.cloned() }
     }
 
     /// Follows the audience that the policy answered with, from its present state on.

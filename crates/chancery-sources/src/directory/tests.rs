@@ -59,7 +59,7 @@ fn a_file_read_in_the_tick_it_was_written_in_is_read_again() {
     let name = |directory: &mut Directory| {
         let Directory { cache, options, schema, .. } = directory;
         let documents = cache.read(&listing.files, UnsureFiles::Read, None, options, schema);
-        documents[0].resources[0].resource.name().to_string()
+        documents[0].resources[0].content.name().to_string()
     };
     assert_eq!(name(&mut directory), "a");
     // The stamp shows no change.
@@ -297,7 +297,7 @@ fn of_a_whole_load_too_what_rests_is_taken() {
     let moving = reading.leave_moving(&now, directory.last.as_ref(), false, &mut look);
     assert_eq!(moving.len(), 4);
     let names = reading.documents.iter().flat_map(|it| &it.resources);
-    let names: Vec<_> = names.map(|it| it.resource.name().to_string()).collect();
+    let names: Vec<_> = names.map(|it| it.content.name().to_string()).collect();
     assert_eq!(names, ["comes back", "goes", "moves", "new one", "new"]);
     assert!(reading.listing.files.is_sorted_by_key(|found| &found.path));
     let (now, mut reading) = (directory.peek(), directory.read());
@@ -325,7 +325,7 @@ fn while_directories_change_files_that_were_there_are_loaded() {
     let mut look = directory.unsettled.look(Moment::now(true), Duration::ZERO);
     let known = reading.known_files(&now, last, &mut look).unwrap();
     let names = known.documents.iter().flat_map(|it| &it.resources);
-    let names: Vec<_> = names.map(|it| it.resource.name().to_string()).collect();
+    let names: Vec<_> = names.map(|it| it.content.name().to_string()).collect();
     assert_eq!(names, ["changed", "b.json", "deep/c.json"], "nothing comes, and nothing goes");
     // A directory in place of this one says nothing of it.
     let other = tempfile::tempdir().unwrap();

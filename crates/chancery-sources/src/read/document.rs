@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use std::path::Path;
 
-use chancery_catalog::{Entry, Key, Origin};
+use chancery_catalog::{Entry, EntryContent, Key, Origin};
 use chancery_core::printable::{MAX_NAME_BYTES, cut};
 use chancery_core::{Resource, TypeUrl};
 use chancery_proto::document::{
-    self, BrokenRule, Format, MAX_FAULTS, Parsed, Piece, Position, Renderer,
+    self, BrokenRule, Format, MAX_FAULTS, Parsed, Piece, Position, Renderer, ResourceEdit,
 };
 use chancery_proto::resource::to_v2;
 use chancery_proto::schema::Schema;
@@ -30,6 +30,10 @@ use crate::scan::listing::FoundFile;
 /// The hint for a broken rule that holds back its layer.
 const HOW_TO_SERVE_IT: &str =
     "Envoy rejects this; if all clients accept it, set `gate.messages: warn`";
+
+/// The fault of an edit where v2 is served: the v2 form of the resource would stay as it is.
+const NOT_FOR_V2: &str = "`patch` and `remove` do not reach clients of v2: write the resource whole, or do without \
+                          `enable-v2`";
 
 /// The content of one file.
 #[derive(Clone, Default)]
@@ -50,11 +54,11 @@ pub(crate) struct Document {
     parts: Vec<DocumentPart>,
 }
 
-/// A resource and where it is written.
+/// What a file says of a resource, and where that is written.
 #[derive(Clone)]
 pub(crate) struct LoadedResource {
     pub(crate) type_url: TypeUrl,
-    pub(crate) resource: Arc<Resource>,
+    pub(crate) content: EntryContent,
     pub(crate) position: Position,
     /// The resource under its v2 type, if it has one and v2 is served.
     pub(crate) v2: Option<(TypeUrl, Arc<Resource>)>,
@@ -64,18 +68,34 @@ impl LoadedResource {
     /// The entries of the resource and of its v2 form.
     pub(crate) fn entries(&self, file: &Arc<Path>) -> impl Iterator<Item = (Key, Entry)> {
         let origin = Origin::File { path: Arc::clone(file), position: self.position };
-        let written = Entry::new(Arc::clone(&self.resource), origin.clone());
+        let written = Entry::of(self.content.clone(), origin.clone());
         let derived = self.v2.iter().map(move |(type_url, resource)| {
             let entry = Entry::derived(Arc::clone(resource), origin.clone());
             (Key::of(type_url, resource), entry)
         });
-        std::iter::once((Key::of(&self.type_url, &self.resource), written)).chain(derived)
+        std::iter::once((self.key(), written)).chain(derived)
+    }
+
+    /// The key of the resource as it is written.
+    fn key(&self) -> Key {
+        Key::of_content(&self.type_url, &self.content)
+    }
+
+    /// Returns true if both say the same by being the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let is_same = match (&self.content, &other.content) {
+            (EntryContent::Whole(one), EntryContent::Whole(other)) => Arc::ptr_eq(one, other),
+            (EntryContent::Patch(one), EntryContent::Patch(other)) => Arc::ptr_eq(one, other),
+            (EntryContent::Removal(one), EntryContent::Removal(other)) => one == other,
+            _ => false,
+        };
+        is_same && self.position == other.position
     }
 
     /// The keys of these entries.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
         let derived = self.v2.iter().map(|(type_url, resource)| Key::of(type_url, resource));
-        std::iter::once(Key::of(&self.type_url, &self.resource)).chain(derived)
+        std::iter::once(self.key()).chain(derived)
     }
 }
 
@@ -175,8 +195,11 @@ impl Parsing<'_> {
         let parse =
             AssertUnwindSafe(|| document::parse_checked(schema, found.format, bytes, checks));
         let parsed = catch_unwind(parse).map_err(|_| Wrong::Panicked)?;
-        let Parsed { resources, faults, more_faults, violations, more_violations, is_blank } =
-            parsed;
+        let Parsed { resources, edits, violations, more_violations, .. } = parsed;
+        let Parsed { mut faults, more_faults, is_blank, .. } = parsed;
+        if let Some(first) = edits.first().filter(|_| v2) {
+            faults.push(document::Fault::new(NOT_FOR_V2).at(first.position));
+        }
         let mut document =
             Document { more_faults, more_violations, is_blank, ..Document::default() };
         document.faults = self.rendered(faults, bytes);
@@ -199,11 +222,20 @@ impl Parsing<'_> {
             let old = v2.then(|| to_v2(schema, &parsed.type_url, &parsed.resource));
             document.resources.push(LoadedResource {
                 type_url: parsed.type_url,
-                resource: parsed.resource,
+                content: EntryContent::Whole(parsed.resource),
                 position: parsed.position,
                 v2: old.flatten().map(|(type_url, resource)| (type_url, Arc::new(resource))),
             });
         }
+        document.resources.extend(edits.into_iter().map(|edit| LoadedResource {
+            type_url: edit.type_url,
+            content: match edit.edit {
+                ResourceEdit::Patch(patch) => EntryContent::Patch(patch),
+                ResourceEdit::Remove => EntryContent::Removal(edit.name),
+            },
+            position: edit.position,
+            v2: None,
+        }));
         Ok(document)
     }
 
@@ -242,7 +274,7 @@ impl Parsing<'_> {
         }
         document.is_blank = document.parts.iter().all(|part| part.document.is_blank);
         let names = document.resources.iter();
-        let names = names.map(|it| (it.resource.name().as_str(), it.type_url.as_str()));
+        let names = names.map(|it| (it.content.name().as_str(), it.type_url.as_str()));
         let mut seen = HashSet::with_capacity(document.resources.len());
         names.into_iter().all(|name| seen.insert(name)).then_some(document)
     }
@@ -330,7 +362,7 @@ mod tests {
         let resources = document
             .resources
             .iter()
-            .map(|it| format!("{:?} {:?} {} {:?}", it.type_url, it.resource, it.position, it.v2));
+            .map(|it| format!("{:?} {:?} {} {:?}", it.type_url, it.content, it.position, it.v2));
         let faults = [&document.faults[..], &document.violations[..]];
         (resources.collect(), faults, &document.warnings, document.is_blank)
     }
@@ -388,7 +420,8 @@ mod tests {
         let first = read(&["a", "b", "c"], None);
         let second = read(&["a", "x", "y", "c"], Some(&first));
         let shared = |one: usize, other: usize| {
-            Arc::ptr_eq(&first.resources[one].resource, &second.resources[other].resource)
+            let content = |of: &Document, at: usize| of.resources[at].content.resource().cloned();
+            Arc::ptr_eq(&content(&first, one).unwrap(), &content(&second, other).unwrap())
         };
         assert!(shared(0, 0) && shared(2, 3));
         assert_eq!(second.resources[3].position.line, 7);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use chancery_catalog::{Catalog, Layer, ListedEntry, Origin};
+use chancery_catalog::{Catalog, EntryContent, Layer, ListedEntry, Origin};
 use chancery_core::printable::{PrintForm, printable};
 use chancery_sources::Warning;
 use hyper::body::Bytes;
@@ -98,7 +98,11 @@ struct ResourceRow {
     layer: String,
     r#type: String,
     name: String,
-    version: String,
+    /// `patch` or `remove`, if the layer does not have the resource whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edit: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
     file: String,
     line: usize,
 }
@@ -120,7 +124,12 @@ impl ResourceRow {
             layer: layer.to_string(),
             r#type: key.type_url.to_string(),
             name: key.name.to_string(),
-            version: entry.resource.version().to_string(),
+            edit: match &entry.content {
+                EntryContent::Whole(_) => None,
+                EntryContent::Patch(_) => Some("patch"),
+                EntryContent::Removal(_) => Some("remove"),
+            },
+            version: entry.resource().map(|resource| resource.version().to_string()),
             file,
             line,
         }

@@ -6,7 +6,7 @@
 use chancery_proto::rules::RuleName;
 use serde::Serialize;
 
-use crate::serve::{DANGLING_REFERENCE, UNUSED_RESOURCE};
+use crate::serve::{DANGLING_REFERENCE, DUPLICATE_ADDRESS, UNAPPLIED, UNUSED_RESOURCE};
 
 /// The weight of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -47,6 +47,9 @@ pub(super) const ERRORS: [&str; 16] = [
     "file/parser",
 ];
 
+/// The codes of errors that several resources make together: each of them can be used.
+pub(super) const ERRORS_TOGETHER: [&str; 2] = [DUPLICATE_ADDRESS, UNAPPLIED];
+
 /// The codes of warnings that are no rules of messages.
 pub(super) const WARNINGS: [&str; 16] = [
     DANGLING_REFERENCE,
@@ -74,7 +77,7 @@ pub(super) const UNSUPPORTED_RULE: &str = "unsupported-rule";
 /// All codes.
 pub(super) fn all() -> impl Iterator<Item = &'static str> {
     let rules = RuleName::ALL.iter().map(|rule| rule.code());
-    ERRORS.into_iter().chain(WARNINGS).chain(rules)
+    ERRORS.into_iter().chain(ERRORS_TOGETHER).chain(WARNINGS).chain(rules)
 }
 
 /// Returns true for a code or a class.

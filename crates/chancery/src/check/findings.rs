@@ -8,7 +8,7 @@ use chancery_sources::{LoadReport, Scope};
 
 use super::codes::{self, GROUP_WITHOUT_FILES, Severity, UNSUPPORTED_RULE, Weights};
 use super::finding::Finding;
-use crate::config::{Config, ExternalNames};
+use crate::config::{Config, ExternalNames, GateMode};
 use crate::counts_by_file::CountsByFile;
 use crate::finding::Finding as ConfigFinding;
 use crate::serve::{Grouping, ReferenceWarnings, say_without_files, without_files};
@@ -44,12 +44,20 @@ impl Findings {
         Self { all, more_errors, more_warnings, read, is_unreadable }
     }
 
-    /// Adds the references that lead nowhere, and the resources that nothing refers to.
+    /// Adds the references that lead nowhere, the resources that nothing refers to, and those that Envoy
+    /// does not take together, which are errors like the broken rules of one resource.
     pub(super) fn add_references(&mut self, config: &Config, catalog: Catalog) {
         let mut references = ReferenceWarnings::new(catalog, ExternalNames::new(config));
         references.look();
         let (described, count) = references.present();
+        let enforces = config.gate.messages == GateMode::Enforce;
+        let first = self.all.len();
         self.all.extend(described.iter().map(Finding::from));
+        for finding in self.all.iter_mut().skip(first) {
+            if enforces && codes::ERRORS_TOGETHER.contains(&finding.code) {
+                finding.severity = Severity::Error;
+            }
+        }
         self.more_warnings += count.saturating_sub(described.len());
     }
 

@@ -4,7 +4,6 @@
 //! (`serve/reference_warnings.rs`).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use chancery_catalog::{Audience, External, Lineage};
 
@@ -40,14 +39,9 @@ impl ExternalNames {
 
     /// Returns true if the clients of an audience know the name.
     fn knows(&self, audience: &Audience, name: &str) -> bool {
-        let group = audience.group.iter();
-        let mut groups =
-            group.flat_map(|group| std::iter::once(group).chain(self.lineage.ancestors(group)));
-        let matches = |group: &Arc<str>| {
-            let patterns = self.groups.get(&**group).into_iter().flatten();
-            patterns.into_iter().any(|it| it.matches(name))
-        };
-        self.all.matches(name) || groups.any(matches)
+        let groups = audience.group.iter().flat_map(|group| self.lineage.chain(group));
+        let mut of_groups = groups.filter_map(|group| self.groups.get(&**group)).flatten();
+        self.all.matches(name) || of_groups.any(|patterns| patterns.matches(name))
     }
 
     /// The words for whoever has to declare a name: what to write, and where. `group` is the only

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use chancery_catalog::{Audience, Catalog, Key, Layer, LayerContent};
-use chancery_core::{Node, Resource, ResourceName, Version};
+use chancery_catalog::{Audience, Catalog, EntryContent, Key, Layer, LayerContent};
+use chancery_core::{Node, Resource, ResourceName, Snapshot, Version};
 
 use crate::check::LoadedDirectory;
 use crate::exit::Failure;
@@ -18,13 +18,10 @@ use crate::serve::Grouping;
 /// All that differs.
 pub(super) struct Comparison {
     /// The changes, by those who see them, and then in the order in which types are sent.
-    pub(super) changes: Vec<(Viewers, Vec<Change>)>,
+    pub(super) changes: Vec<(Vec<Audience>, Vec<Change>)>,
     /// True if the rules that decide on the group of a node differ.
     pub(super) rules_differ: bool,
 }
-
-/// The audiences that see the same change.
-pub(super) type Viewers = Arc<[Audience]>;
 
 /// A change of a resource. One of both sides is there.
 #[derive(Clone)]
@@ -74,13 +71,10 @@ impl Comparison {
         for (change, viewers) in seen_by.into_values() {
             by_viewers.entry(viewers).or_default().push(change);
         }
-        let changes = by_viewers.into_iter().map(|(viewers, changes)| (viewers.into(), changes));
         let rules_differ = rules(before) != rules(after);
-        Ok(Self { changes: changes.collect(), rules_differ })
+        Ok(Self { changes: by_viewers.into_iter().collect(), rules_differ })
     }
-}
 
-impl Comparison {
     /// Returns true if nothing differs.
     pub(super) fn is_empty(&self) -> bool {
         self.changes.is_empty() && !self.rules_differ
@@ -112,10 +106,17 @@ impl<'a> Side<'a> {
         self.catalog.audience(group.as_deref(), shown.node.as_deref())
     }
 
-    fn get(&self, audience: &Audience, key: &Key) -> Option<Arc<Resource>> {
-        let seen = self.catalog.seen_by(audience)?;
-        seen.snapshot.set(&key.type_url).get(key.name.as_str()).cloned()
+    fn layers(&self, audience: &Audience) -> Vec<Layer> {
+        self.catalog.lineage().layers(audience)
     }
+
+    fn snapshot(&self, audience: &Audience) -> Option<Arc<Snapshot>> {
+        self.catalog.seen_by(audience).map(|seen| seen.snapshot)
+    }
+}
+
+fn find(snapshot: Option<&Snapshot>, key: &Key) -> Option<Arc<Resource>> {
+    snapshot?.set(&key.type_url).get(key.name.as_str()).cloned()
 }
 
 impl<'a> Differing<'a> {
@@ -169,7 +170,7 @@ fn has_rule(side: &LoadedDirectory, group: &str) -> bool {
 fn changes(sides: &[Side<'_>; 2], shown: &Audience, differing: &mut Differing<'_>) -> Vec<Change> {
     let [before, after] = sides;
     let (old, new) = (before.audience(shown), after.audience(shown));
-    let (old_layers, new_layers) = (before.catalog.layers_of(&old), after.catalog.layers_of(&new));
+    let (old_layers, new_layers) = (before.layers(&old), after.layers(&new));
     let is_shared = |layer: &&Layer| old_layers.contains(layer) && new_layers.contains(layer);
     let is_same_order = old_layers.iter().filter(is_shared).eq(new_layers.iter().filter(is_shared));
     let mut keys = BTreeSet::new();
@@ -183,8 +184,9 @@ fn changes(sides: &[Side<'_>; 2], shown: &Audience, differing: &mut Differing<'_
             }
         }
     }
+    let (old, new) = (before.snapshot(&old), after.snapshot(&new));
     let change = |key: Key| {
-        let (before, after) = (before.get(&old, &key), after.get(&new, &key));
+        let (before, after) = (find(old.as_deref(), &key), find(new.as_deref(), &key));
         let is_same = is_same(before.as_deref(), after.as_deref());
         (!is_same).then_some(Change { key, before, after })
     };
@@ -195,8 +197,8 @@ fn differing(before: Option<&LayerContent>, after: Option<&LayerContent>) -> BTr
     let missing_in = |one: Option<&LayerContent>, other: Option<&LayerContent>| {
         let entries = one.into_iter().flat_map(LayerContent::iter);
         let differs = entries.filter(|(key, entry)| {
-            let found = other.and_then(|other| other.get(key)).map(|found| &*found.resource);
-            !is_same(Some(&entry.resource), found)
+            let found = other.and_then(|other| other.get(key)).map(|found| &found.content);
+            !found.is_some_and(|found| is_same_content(&entry.content, found))
         });
         differs.map(|(key, _)| key.clone()).collect::<Vec<_>>()
     };
@@ -208,6 +210,13 @@ type Given = (Version, Option<Duration>, Vec<ResourceName>);
 
 fn given(resource: &Resource) -> Given {
     (resource.version().clone(), resource.ttl(), resource.aliases().to_vec())
+}
+
+fn is_same_content(one: &EntryContent, other: &EntryContent) -> bool {
+    match (one, other) {
+        (EntryContent::Whole(one), EntryContent::Whole(other)) => is_same(Some(one), Some(other)),
+        (one, other) => one == other,
+    }
 }
 
 fn is_same(one: Option<&Resource>, other: Option<&Resource>) -> bool {

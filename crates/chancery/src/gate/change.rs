@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use chancery_core::{Api, Snapshot, TypeUrl};
 
-use super::loss::{Change, Counts, Listed, Measure};
+use super::loss::{Change, Counts, Measure};
 
 /// The change from one snapshot to another. The endpoint sets whose names `may_be_empty` knows may lose
 /// all they have.
@@ -77,18 +77,6 @@ fn counts(snapshot: &Snapshot) -> Counts {
     v3.largest(v2)
 }
 
-impl Listed {
-    fn add(&mut self, name: &str) {
-        self.count += 1;
-        if self.first.len() < MOST_NAMED {
-            self.first.push(name.to_owned());
-        }
-    }
-}
-
-/// The number of emptied sets that are named.
-const MOST_NAMED: usize = 5;
-
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
@@ -125,7 +113,7 @@ mod tests {
         let before = snapshot(&[(EDS, "a", 3), (EDS, "b", 3), (EDS, "c", 0), (EDS, "d", 1)]);
         let after = snapshot(&[(EDS, "a", 0), (EDS, "c", 0), (EDS, "d", 0)]);
         let found = between(&before, &after, |name| name == "d");
-        assert_eq!(found.emptied, Listed { count: 1, first: vec!["a".to_owned()] });
+        assert_eq!(found.emptied, crate::gate::Listed { count: 1, first: vec!["a".to_owned()] });
         assert_eq!((found.forgiven, found.gone), (1, vec![]));
     }
 

@@ -102,6 +102,16 @@ pub(crate) struct Listed {
     pub(crate) first: Vec<String>,
 }
 
+impl Listed {
+    /// Counts one more, and names it if it is among the first.
+    pub(super) fn add(&mut self, name: &str) {
+        self.count += 1;
+        if self.first.len() < MOST_NAMED {
+            self.first.push(name.to_owned());
+        }
+    }
+}
+
 /// A reason to hold a change back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
@@ -130,6 +140,10 @@ pub(crate) enum Reason {
     },
     /// References lead nowhere that did not before, each in a sentence.
     Dangling(Listed),
+    /// Resources come that a client does not take beside others, each in a sentence.
+    Clash(Listed),
+    /// Patches and removals are not applied that were before, or are new, each in a sentence.
+    Unapplied(Listed),
     /// Nodes would move to another audience, and lose something.
     Moved {
         /// The ids of the nodes.
@@ -154,18 +168,15 @@ impl Reason {
             Self::Emptied(_) => "emptied",
             Self::GroupGone { .. } => "group-gone",
             Self::Dangling(_) => "dangling",
+            Self::Clash(_) => "clash",
+            Self::Unapplied(_) => "unapplied",
             Self::Moved { .. } => "moved",
         }
     }
 
-    /// Returns true if it is about what the change takes away.
-    pub(crate) fn is_loss(&self) -> bool {
-        !matches!(self, Self::Dangling(_))
-    }
-
     /// The names of all kinds.
-    pub(crate) const KINDS: [&str; 6] =
-        ["type-gone", "loss", "emptied", "group-gone", "dangling", "moved"];
+    pub(crate) const KINDS: [&str; 8] =
+        ["type-gone", "loss", "emptied", "group-gone", "dangling", "clash", "unapplied", "moved"];
 }
 
 impl Display for Reason {
@@ -209,6 +220,11 @@ impl Display for Reason {
                 }
                 Ok(())
             }
+            Self::Clash(listed) => {
+                write_sentences(f, listed)?;
+                f.write_str(": Envoy refuses the second one")
+            }
+            Self::Unapplied(listed) => write_sentences(f, listed),
             Self::Dangling(Listed { count, first }) => {
                 f.write_str(&first.join("; "))?;
                 match count - first.len() {
@@ -219,6 +235,14 @@ impl Display for Reason {
                 f.write_str(" (names that the clients know from elsewhere belong into `external`)")
             }
         }
+    }
+}
+
+fn write_sentences(f: &mut Formatter<'_>, Listed { count, first }: &Listed) -> fmt::Result {
+    f.write_str(&first.join("; "))?;
+    match count - first.len() {
+        0 => Ok(()),
+        more => write!(f, "; and {more} more"),
     }
 }
 
@@ -241,6 +265,9 @@ pub(crate) fn reasons(change: &Change, largest: &Counts, percent: u64) -> Vec<Re
     let emptied = (change.emptied.count > 0).then(|| Reason::Emptied(change.emptied.clone()));
     group.chain(gone).chain(losses).chain(emptied).collect()
 }
+
+/// The number of things that are named.
+const MOST_NAMED: usize = 5;
 
 /// The number that must be lost where a share decides: half of four is no disaster.
 const FEWEST_LOST: u64 = 10;

@@ -12,6 +12,7 @@
 //! Not here: where a held audience is served from (`chancery-catalog`), and who may confirm (`admin`).
 
 mod change;
+mod clash;
 mod dangling;
 mod held;
 mod loss;
@@ -239,8 +240,8 @@ impl Gate for LoadGate {
         let mut state = self.lock();
         // Nodes of which somebody was told may only be away for a moment.
         let is_unused = is_unused && !state.held.contains_key(audience);
-        let looks =
-            [state.config.loss, state.config.dangling].iter().any(|it| *it != GateMode::Off);
+        let GateConfig { messages, loss, dangling: references, .. } = state.config;
+        let looks = [messages, loss, references].iter().any(|it| *it != GateMode::Off);
         if is_unused || !looks {
             state.forget(audience);
             return true;
@@ -265,6 +266,9 @@ impl Gate for LoadGate {
             }
         };
         reasons.extend(dangling);
+        if messages != GateMode::Off {
+            reasons.extend(clash::reasons([before, after]));
+        }
         if reasons.is_empty() {
             state.pass_without_loss(audience, &change, now);
             return true;
@@ -304,35 +308,41 @@ impl Gate for LoadGate {
 impl State {
     /// Decides on a loss. Returns true if it goes live.
     fn decide(&mut self, mut loss: Held, now: Duration) -> bool {
-        let known = self.held.get(&loss.audience);
-        let is_confirmed = self.confirmed.contains(&(loss.audience.clone(), loss.token));
-        let outcome = match known {
-            _ if loss.reasons.iter().all(|reason| !self.enforces(reason)) => Outcome::Warned,
-            _ if is_confirmed => Outcome::Confirmed,
-            Some(known) if known.token == loss.token => {
-                (loss.since, loss.at) = (known.since, known.at);
-                if !self.is_over(&loss, now) {
-                    return false;
-                }
-                Outcome::TimeIsOver
-            }
-            Some(known) if known.has_reasons_like(&loss) => Outcome::Waits,
-            _ => Outcome::HeldBack,
-        };
-        let is_live = !matches!(outcome, Outcome::HeldBack | Outcome::Waits);
+        let known = self.held.get(&loss.audience).cloned();
+        let Some(outcome) = self.outcome(&mut loss, known.as_ref(), now) else { return false };
         self.news.add(outcome, loss.clone());
-        if is_live {
+        if outcome.is_live() {
             // A loss that was meant is the state with which later ones are compared.
             self.forget(&loss.audience);
         } else {
             self.held.insert(loss.audience.clone(), loss);
         }
-        is_live
+        outcome.is_live()
+    }
+
+    /// The outcome for a loss, beside the one that is held so far; `None` if it is the same, and stays held.
+    fn outcome(&self, loss: &mut Held, known: Option<&Held>, now: Duration) -> Option<Outcome> {
+        let is_confirmed = self.confirmed.contains(&(loss.audience.clone(), loss.token));
+        match known {
+            _ if loss.reasons.iter().all(|reason| !self.enforces(reason)) => Some(Outcome::Warned),
+            _ if is_confirmed => Some(Outcome::Confirmed),
+            Some(known) if known.token == loss.token => {
+                (loss.since, loss.at) = (known.since, known.at);
+                self.is_over(loss, now).then_some(Outcome::TimeIsOver)
+            }
+            Some(known) if known.has_reasons_like(loss) => Some(Outcome::Waits),
+            _ => Some(Outcome::HeldBack),
+        }
     }
 
     /// Returns true if this reason holds something back, and is not only warned of.
     fn enforces(&self, reason: &Reason) -> bool {
-        let mode = if reason.is_loss() { self.config.loss } else { self.config.dangling };
+        let mode = match reason {
+            Reason::Dangling(_) => self.config.dangling,
+            // Broken rules of the messages, which only several of them together have.
+            Reason::Clash(_) | Reason::Unapplied(_) => self.config.messages,
+            _ => self.config.loss,
+        };
         mode == GateMode::Enforce
     }
 
@@ -359,6 +369,12 @@ impl State {
     fn is_over(&self, held: &Held, now: Duration) -> bool {
         let pass_after = self.config.pass_after.0;
         pass_after.is_some_and(|length| now.saturating_sub(held.since) >= length)
+    }
+}
+
+impl Outcome {
+    fn is_live(self) -> bool {
+        !matches!(self, Self::HeldBack | Self::Waits)
     }
 }
 

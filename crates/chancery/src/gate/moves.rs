@@ -98,24 +98,18 @@ impl LoadGate {
         let largest = Counts::default();
         let mut held =
             Held { audience, reasons, token, largest, since: now, at: SystemTime::now() };
-        let is_same = known.as_ref().filter(|known| known.token == token);
-        if let Some(known) = is_same {
-            (held.since, held.at) = (known.since, known.at);
-        }
-        let outcome = if mode == GateMode::Warn {
-            Outcome::Warned
-        } else if state.confirmed.contains(&(held.audience.clone(), token)) {
-            Outcome::Confirmed
-        } else if is_same.is_some() && state.is_over(&held, now) {
-            Outcome::TimeIsOver
-        } else {
-            Outcome::HeldBack
+        let outcome = match state.outcome(&mut held, known.as_ref(), now) {
+            // Another edit does not wait for rules, so only other reasons are news.
+            Some(Outcome::Waits) => {
+                let is_news = known.is_some_and(|known| known.reasons != held.reasons);
+                is_news.then_some(Outcome::HeldBack)
+            }
+            outcome => outcome,
         };
-        let passes = outcome != Outcome::HeldBack;
-        let was_told = known.is_some_and(|known| known.reasons == held.reasons);
-        if passes || !was_told {
+        if let Some(outcome) = outcome {
             state.news.add(outcome, held.clone());
         }
+        let passes = outcome.is_some_and(Outcome::is_live);
         state.moves = (!passes).then_some(held);
         passes
     }

@@ -23,7 +23,7 @@ use super::metrics::LoadMetrics;
 use super::reference_warnings::ReferenceWarnings;
 use super::rules::{self, WantedRules};
 use crate::admin::{Admin, LoadFindings};
-use crate::config::{ConfigChange, ConfigFile, ExternalNames};
+use crate::config::{ConfigChange, ConfigFile, ExternalNames, FILE};
 use crate::counts_by_file::{CountsByFile, MOST_TOLD};
 use crate::finding::Finding;
 use crate::gate::{Held, LoadGate, NotConfirmed, Selection, Token};
@@ -174,7 +174,7 @@ impl ChangeApplier {
                     gate::say_mode(&config.gate);
                     state.is_gate_changed = true;
                 }
-                self.audiences.extend(config.groups.lineage().clone(), crate::config::FILE);
+                self.audiences.extend(config.groups.lineage().clone(), FILE);
                 state.rules = Some(WantedRules::new(Grouping::new(&config)));
                 let are_in_force = self.apply_rules(state);
                 match (is_missing, are_in_force) {

@@ -50,7 +50,9 @@ pub(crate) use self::first::{exists, schema};
 pub(crate) use self::grouping::Grouping;
 use self::listeners::Listeners;
 use self::metrics::LoadMetrics;
-pub(crate) use self::reference_warnings::{DANGLING_REFERENCE, ReferenceWarnings, UNUSED_RESOURCE};
+pub(crate) use self::reference_warnings::{
+    DANGLING_REFERENCE, DUPLICATE_ADDRESS, ReferenceWarnings, UNAPPLIED, UNUSED_RESOURCE,
+};
 use self::reloads::Reloads;
 use self::signals::{OperatorSignal, Signals};
 use crate::admin::{

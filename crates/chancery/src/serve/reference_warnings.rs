@@ -1,5 +1,5 @@
-//! The warnings about references that lead nowhere for somebody, and about resources that nothing refers
-//! to, each with its place and what to do. Each is told as new once.
+//! The warnings about references that lead nowhere for somebody, about resources that nothing refers to,
+//! listeners with one address, and edits that are not applied, each with its place and what to do. Each is told as new once.
 //!
 //! Not here: which references these are (`chancery_catalog`).
 
@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chancery_catalog::{Audience, Catalog, External, Key, Layer, MissingTarget, Origin};
+use chancery_core::printable::Printable;
 use chancery_core::{ResourceName, TypeUrl};
+use chancery_proto::complete::Clash;
 use chancery_sources::Warning;
 
 use crate::config::ExternalNames;
@@ -16,6 +18,11 @@ use crate::config::ExternalNames;
 pub(crate) const DANGLING_REFERENCE: &str = "dangling-reference";
 /// The code of a warning about a resource that nothing refers to.
 pub(crate) const UNUSED_RESOURCE: &str = "unused-resource";
+/// The code of a warning about a listener with an address of another one.
+pub(crate) const DUPLICATE_ADDRESS: &str = "envoy/duplicate-address";
+
+/// The code of a warning about a patch or a removal that is not applied.
+pub(crate) const UNAPPLIED: &str = "layer/unapplied";
 
 /// The warnings about references, as of the last look.
 pub(crate) struct ReferenceWarnings {
@@ -67,11 +74,24 @@ impl ReferenceWarnings {
             let identity = (type_url.clone(), name.clone(), BTreeSet::new());
             (identity, self.of_unused(type_url, name))
         });
-        let now: Vec<_> = missing.chain(unused).collect();
+        let clashes = references.clashes.iter().map(|(clash, audiences)| {
+            let groups = audiences.iter().map(|audience| audience.group.clone()).collect();
+            let identity = (clash.type_url.clone(), clash.name.clone(), groups);
+            (identity, self.of_clash(clash, audiences))
+        });
+        let unapplied = references.unapplied.iter().map(|(edit, audiences)| {
+            let groups = audiences.iter().map(|audience| audience.group.clone()).collect();
+            let identity = (edit.key.type_url.clone(), edit.key.name.clone(), groups);
+            let resource = (edit.key.type_url.clone(), edit.key.name.clone());
+            let message = format!("{}{edit}; it stays as it is there", who(audiences));
+            (identity, warning(UNAPPLIED, resource, Some(edit.origin.clone()), message))
+        });
+        let now: Vec<_> = unapplied.chain(clashes).chain(missing).chain(unused).collect();
         let new = now.iter().filter(|(identity, _)| !self.told.contains(identity));
         let new = new.map(|(_, warning)| warning.clone()).collect();
         let (told, present): (BTreeSet<_>, Vec<_>) = now.into_iter().unzip();
         self.count = references.missing.len() + references.unused.len() + references.more_unused;
+        self.count += references.clashes.len() + references.unapplied.len();
         (self.told, self.present) = (told, present);
         new
     }
@@ -97,11 +117,22 @@ impl ReferenceWarnings {
             question => format!("{question} {}", capitalized(&remedy)),
         };
         let from = &target.reference;
-        let layers: Vec<_> =
-            target.audiences.first().map(|it| self.catalog.layers_of(it)).unwrap_or_default();
-        let origin = self.origin(&from.type_url, &from.name, layers.into_iter().rev());
+        let origin = self.origin_for(target.audiences.first(), &from.type_url, &from.name);
         let resource = (from.type_url.clone(), from.name.clone());
         warning(DANGLING_REFERENCE, resource, origin, format!("{who}{target}; {remedy}"))
+    }
+
+    fn of_clash(&self, clash: &Clash, audiences: &[Audience]) -> Warning {
+        let origin = |name| self.origin_for(audiences.first(), &clash.type_url, name);
+        let other =
+            origin(&clash.other).map(|other| format!(" ({})", Printable(&other.to_string())));
+        let message = format!(
+            "{}{clash}{}: Envoy refuses the one that comes second; give it another address",
+            who(audiences),
+            other.unwrap_or_default()
+        );
+        let resource = (clash.type_url.clone(), clash.name.clone());
+        warning(DUPLICATE_ADDRESS, resource, origin(&clash.name), message)
     }
 
     fn of_unused(&self, type_url: &TypeUrl, name: &ResourceName) -> Warning {
@@ -115,6 +146,17 @@ impl ReferenceWarnings {
             type_url.short()
         );
         warning(UNUSED_RESOURCE, (type_url.clone(), name.clone()), origin, message)
+    }
+
+    /// The origin of a resource as an audience sees it.
+    fn origin_for(
+        &self,
+        audience: Option<&Audience>,
+        type_url: &TypeUrl,
+        name: &ResourceName,
+    ) -> Option<Origin> {
+        let layers = audience.map(|it| self.catalog.lineage().layers(it)).unwrap_or_default();
+        self.origin(type_url, name, layers.into_iter().rev())
     }
 
     /// The origin of a resource in the first of these layers that has it.

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
+use chancery_proto::complete::Complete;
 use chancery_proto::document::{Checks, Format, RuleCheck, parse_checked};
 use chancery_proto::schema::Schema;
 use serde_json::{Value, json};
@@ -91,18 +92,28 @@ impl Case {
 
     /// The last words of Envoy about the configuration; `None` if it takes it.
     fn refused(&self, clients: &RealClients, dir: &Path) -> Option<String> {
-        let config = json!({
-            "node": {"id": "a", "cluster": "b"},
-            "static_resources": {"listeners": [self.listener], "clusters": [self.cluster]},
-        });
-        let file = dir.join("envoy.json");
-        fs::write(&file, config.to_string()).expect("the file is written");
-        let mut envoy = clients.envoy("1.40.0");
-        envoy.args(["--mode", "validate", "-l", "error", "-c"]).arg(&file);
-        let mut envoy = Process::start(dir, "envoy", &mut envoy);
-        let status = until("Envoy to look at a configuration", || envoy.ended());
-        (!status.success()).then(|| envoy.output())
+        refused(clients, dir, std::slice::from_ref(&self.listener), &self.cluster)
     }
+}
+
+/// The last words of Envoy about these listeners and a cluster; `None` if it takes them.
+fn refused(
+    clients: &RealClients,
+    dir: &Path,
+    listeners: &[Value],
+    cluster: &Value,
+) -> Option<String> {
+    let config = json!({
+        "node": {"id": "a", "cluster": "b"},
+        "static_resources": {"listeners": listeners, "clusters": [cluster]},
+    });
+    let file = dir.join("envoy.json");
+    fs::write(&file, config.to_string()).expect("the file is written");
+    let mut envoy = clients.envoy("1.40.0");
+    envoy.args(["--mode", "validate", "-l", "error", "-c"]).arg(&file);
+    let mut envoy = Process::start(dir, "envoy", &mut envoy);
+    let status = until("Envoy to look at a configuration", || envoy.ended());
+    (!status.success()).then(|| envoy.output())
 }
 
 #[test]
@@ -129,6 +140,78 @@ fn envoy_refuses_what_breaks_a_rule_and_takes_the_rest() {
         threads.into_iter().flat_map(|it| it.join().expect("no case panics")).collect()
     });
     assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+/// Changes of two listeners, which are the same otherwise, and the sentence of ours if they clash.
+fn pairs() -> Vec<(&'static str, Value, Value)> {
+    let at = |address: &str, port: u16| json!({"address": {"socket_address": {"address": address, "port_value": port}}});
+    let with = |mut one: Value, other: Value| {
+        change(&mut one, other);
+        one
+    };
+    let no_bind = json!({"bind_to_port": false});
+    let pipe = json!({"address": {"pipe": {"path": "/tmp/chancery-no-socket"}}});
+    let additional = json!({"additional_addresses": [at("127.0.0.1", 20001)]});
+    let udp = json!({"address": {"socket_address":
+        {"address": "127.0.0.1", "port_value": 20001, "protocol": "UDP"}}});
+    let udp = with(
+        udp,
+        json!({"udp_listener_config": {}, "filter_chains": [],
+        "listener_filters": [{"name": "proxy", "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.udp.udp_proxy.v3.UdpProxyConfig",
+            "stat_prefix": "u", "matcher": {"on_no_match": {"action": {"name": "route",
+                "typed_config": {"@type":
+                    "type.googleapis.com/envoy.extensions.filters.udp.udp_proxy.v3.Route",
+                    "cluster": "c"}}}}}}]}),
+    );
+    vec![
+        ("one address", at("127.0.0.1", 20001), at("127.0.0.1", 20001)),
+        ("two ports", at("127.0.0.1", 20001), at("127.0.0.1", 20002)),
+        ("any port", at("127.0.0.1", 0), at("127.0.0.1", 0)),
+        ("any address", at("0.0.0.0", 20001), at("127.0.0.1", 20001)),
+        ("one binds", at("127.0.0.1", 20001), with(at("127.0.0.1", 20001), no_bind.clone())),
+        (
+            "port 0, none binds",
+            with(at("127.0.0.1", 0), no_bind.clone()),
+            with(at("127.0.0.1", 0), no_bind),
+        ),
+        ("an additional address", at("127.0.0.1", 20001), with(at("127.0.0.1", 20002), additional)),
+        ("another text of it", at("::1", 20001), at("0:0:0:0:0:0:0:1", 20001)),
+        ("mapped", at("127.0.0.1", 20001), at("::ffff:127.0.0.1", 20001)),
+        ("one path", pipe.clone(), pipe),
+        ("two protocols", at("127.0.0.1", 20001), udp),
+    ]
+}
+
+#[test]
+fn envoy_refuses_a_listener_with_an_address_of_another_one() {
+    let Some(clients) = clients() else { return };
+    let (schema, dir) = (Schema::bundled(), tempfile::tempdir().expect("there is a directory"));
+    for (name, one, other) in pairs() {
+        let of = |change: Value| case(json!({"name": name, "listener": change}));
+        let (one, mut other) = (of(one), of(other));
+        other.listener["name"] = "other".into();
+        let mut complete = Complete::new();
+        for listener in [&one.listener, &other.listener] {
+            let mut typed = listener.clone();
+            typed["@type"] = "type.googleapis.com/envoy.config.listener.v3.Listener".into();
+            let parsed = parse_checked(
+                &schema,
+                Format::Json,
+                typed.to_string().as_bytes(),
+                Checks::default(),
+            );
+            let [resource] = &parsed.resources[..] else { panic!("{name}: {:?}", parsed.faults) };
+            complete.insert(&resource.type_url, std::sync::Arc::clone(&resource.resource));
+        }
+        let listeners = vec![one.listener.clone(), other.listener.clone()];
+        let refused = refused(&clients, dir.path(), &listeners, &one.cluster);
+        assert_eq!(
+            complete.clashes().count(),
+            usize::from(refused.is_some()),
+            "{name}: {refused:?}"
+        );
+    }
 }
 
 /// A sentence about a case in which Envoy and our checks differ otherwise than it says.

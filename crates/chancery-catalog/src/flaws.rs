@@ -1,0 +1,119 @@
+//! The flaws of a view, which are of all its resources together and not of one of them.
+//!
+//! Views share the lists with each other as long as they say the same, so that who follows them has
+//! nothing to compare. Not here: which flaws there are (`chancery_proto::complete`).
+
+use std::fmt;
+use std::sync::Arc;
+
+use chancery_proto::complete::{Clash, Complete, Dangling};
+use chancery_proto::patch::NotPatched;
+
+use crate::entry::{Key, Origin};
+
+/// The flaws of a view. Clones share the lists.
+#[derive(Clone)]
+pub(crate) struct Flaws {
+    /// The references that lead nowhere.
+    pub(crate) dangling: Arc<[Dangling]>,
+    /// The resources that a client does not take beside another one.
+    pub(crate) clashes: Arc<[Clash]>,
+    /// The edits of its layers that are not applied.
+    pub(crate) unapplied: Arc<[Unapplied]>,
+}
+
+/// A patch or a removal that is not applied: what the layers below have stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unapplied {
+    /// The type and name of the resource.
+    pub key: Key,
+    /// The place of the edit.
+    pub origin: Origin,
+    /// The reason.
+    pub why: WhyUnapplied,
+}
+
+/// The reason for which an edit is not applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WhyUnapplied {
+    /// No layer below has a resource of this name.
+    NothingBelow,
+    /// The patched resource could not be used.
+    NotPatched(NotPatched),
+}
+
+/// The flaws of a state, with the numbers that it has until they may be others.
+pub(crate) struct FlawsAt<'a> {
+    flaws: &'a Flaws,
+    revisions: [u64; 2],
+}
+
+impl Flaws {
+    /// The flaws of a state: the lists of `known`, from which the state was made, or of `before`, as far as
+    /// they say the same. A cluster that comes with its endpoints lacks them between two edits.
+    pub(crate) fn of(
+        whole: &Complete,
+        known: Option<FlawsAt<'_>>,
+        before: Option<&Self>,
+        own: Vec<Unapplied>,
+    ) -> Self {
+        let others = || known.iter().map(|known| known.flaws).chain(before);
+        let unchanged = |of: usize| {
+            let known = known.as_ref()?;
+            (known.revisions[of] == revisions(whole)[of]).then_some(known.flaws)
+        };
+        let same = |it: &&Self| whole.dangling().eq(it.dangling.iter().cloned());
+        let dangling = match unchanged(0).or_else(|| others().find(same)) {
+            Some(known) => Arc::clone(&known.dangling),
+            None => whole.dangling().collect(),
+        };
+        let same = |it: &&Self| whole.clashes().eq(it.clashes.iter().cloned());
+        let clashes = match unchanged(1).or_else(|| others().find(same)) {
+            Some(known) => Arc::clone(&known.clashes),
+            None => whole.clashes().collect(),
+        };
+        let below = known.iter().flat_map(|known| known.flaws.unapplied.iter().cloned());
+        let all: Vec<_> = below.chain(own).collect();
+        let unapplied = match others().find(|it| *it.unapplied == *all) {
+            Some(known) => Arc::clone(&known.unapplied),
+            None => all.into(),
+        };
+        Self { dangling, clashes, unapplied }
+    }
+
+    /// These flaws as those of a state that was not edited yet.
+    pub(crate) fn at(&self, whole: &Complete) -> FlawsAt<'_> {
+        FlawsAt { flaws: self, revisions: revisions(whole) }
+    }
+
+    /// Returns true if there are none.
+    pub(crate) fn are_none(&self) -> bool {
+        self.dangling.is_empty() && self.clashes.is_empty() && self.unapplied.is_empty()
+    }
+
+    /// Returns true if both are the same lists.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.dangling, &other.dangling)
+            && Arc::ptr_eq(&self.clashes, &other.clashes)
+            && Arc::ptr_eq(&self.unapplied, &other.unapplied)
+    }
+}
+
+/// `no layer below has cds `shop`, which this changes`.
+impl fmt::Display for Unapplied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, name) = (self.key.type_url.short(), &self.key.name);
+        match &self.why {
+            WhyUnapplied::NothingBelow => {
+                write!(f, "no layer below has {kind} `{name}`, which this changes")
+            }
+            WhyUnapplied::NotPatched(why) => {
+                write!(f, "{kind} `{name}` cannot be patched so: {why}")
+            }
+        }
+    }
+}
+
+fn revisions(whole: &Complete) -> [u64; 2] {
+    [whole.dangling_revision(), whole.clash_revision()]
+}

@@ -1,0 +1,376 @@
+//! Patches: what one layer changes in a resource of the layers below it.
+//!
+//! A patch is a message of the type of its resource, in which only those fields are given that differ, and a
+//! list of the fields that it sets to nothing. A message is merged field by field, a map key by key, and the
+//! content of an `Any` if both have the same type. Everything else takes the place of what was there: a
+//! number, a text, a list as a whole, and a message that JSON writes in a form of its own, as a duration or a
+//! `Struct`. Not here: the text of a patch (`document`), and the layers (`chancery-catalog`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use chancery_core::printable::{Printable, cut};
+use chancery_core::{Link, Resource, ResourceName, TypeUrl};
+use prost::Message;
+use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::document::{RuleCheck, Special};
+use crate::resource::{ResourceError, Wrapper, resource};
+use crate::rules::{Depth, Violation};
+use crate::schema::Schema;
+use crate::{any, canonical, facts, lint};
+
+/// A change of one resource of the layers below. Two are equal if they change the same.
+pub struct Patch {
+    schema: Schema,
+    type_url: TypeUrl,
+    name: ResourceName,
+    message: DynamicMessage,
+    cleared: Cleared,
+    rules: RuleCheck,
+}
+
+/// The fields that a patch sets to nothing, in a message and in those inside of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Cleared {
+    pub(crate) fields: BTreeSet<u32>,
+    pub(crate) inside: BTreeMap<Step, Cleared>,
+}
+
+/// A step into a message: a field, and a key if it is a map.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Step(pub(crate) u32, pub(crate) Option<MapKey>);
+
+/// The reason for which a patch cannot be applied. The resource below stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotPatched {
+    /// The result breaks a rule of its type: the path of a field, and a sentence.
+    Breaks(String),
+    /// The result is no resource.
+    NoResource(String),
+}
+
+impl Patch {
+    pub(crate) fn new(
+        schema: &Schema,
+        (type_url, name): (TypeUrl, ResourceName),
+        message: DynamicMessage,
+        cleared: Cleared,
+        rules: RuleCheck,
+    ) -> Self {
+        Self { schema: schema.clone(), type_url, name, message, cleared, rules }
+    }
+
+    /// The name of the resource that it changes.
+    pub fn name(&self) -> &ResourceName {
+        &self.name
+    }
+
+    /// A digest of what it changes.
+    pub fn digest(&self) -> u128 {
+        let mut hash = Xxh3::new();
+        hash.update(&canonical::encode(&self.message));
+        self.cleared.digest(&mut hash);
+        hash.digest128()
+    }
+
+    /// The references in it.
+    pub fn links(&self) -> Vec<Link> {
+        facts::facts(&self.type_url, &self.message).links
+    }
+
+    /// The resource with the change.
+    ///
+    /// # Errors
+    /// If the result breaks a rule, where rules are checked, or is no resource.
+    pub fn apply(&self, below: &Resource) -> Result<Arc<Resource>, NotPatched> {
+        let descriptor = self.message.descriptor();
+        let mut merged = DynamicMessage::decode(descriptor, below.body().clone())
+            .map_err(|error| NotPatched::NoResource(error.to_string()))?;
+        merge(&mut merged, &self.message, &self.cleared, 0);
+        self.check(&merged)?;
+        let wrapper = Wrapper {
+            name: Some(self.name.as_str().to_owned()),
+            ttl: below.ttl(),
+            aliases: below.aliases().iter().map(|alias| alias.as_str().to_owned()).collect(),
+        };
+        let made = resource(&self.type_url, &merged, wrapper);
+        made.map(Arc::new)
+            .map_err(|error: ResourceError| NotPatched::NoResource(error.with_causes()))
+    }
+
+    fn check(&self, merged: &DynamicMessage) -> Result<(), NotPatched> {
+        if self.rules != RuleCheck::Fault || lint::is_only_for_grpc(&self.type_url, merged) {
+            return Ok(());
+        }
+        let found = self.schema.rules().check_first(merged, Depth::Whole, 1);
+        match found.first.first() {
+            Some(Violation { path, message, .. }) => {
+                Err(NotPatched::Breaks(format!("`{path}` {message}")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Merges a patch into a message. `depth` counts the levels of `Any`.
+fn merge(target: &mut DynamicMessage, patch: &DynamicMessage, cleared: &Cleared, depth: usize) {
+    for field in &cleared.fields {
+        target.clear_field_by_number(*field);
+    }
+    for (field, new) in patch.fields() {
+        let step = |key| Step(field.number(), key);
+        let old = if target.has_field(&field) { Some(target.get_field(&field)) } else { None };
+        let merged = match (old.as_deref(), new) {
+            (Some(Value::Message(old)), Value::Message(new)) => {
+                Value::Message(merged(old, new, cleared.at(&step(None)), depth))
+            }
+            (Some(Value::Map(old)), Value::Map(new)) => {
+                let mut all = old.clone();
+                for (key, new) in new {
+                    let value = match (all.get(key), new) {
+                        (Some(Value::Message(old)), Value::Message(new)) => {
+                            let inside = cleared.at(&step(Some(key.clone())));
+                            Value::Message(merged(old, new, inside, depth))
+                        }
+                        _ => new.clone(),
+                    };
+                    all.insert(key.clone(), value);
+                }
+                Value::Map(all)
+            }
+            _ => new.clone(),
+        };
+        drop(old);
+        target.set_field(&field, merged);
+    }
+}
+
+/// A message with the changes of another one.
+fn merged(
+    old: &DynamicMessage,
+    new: &DynamicMessage,
+    cleared: &Cleared,
+    depth: usize,
+) -> DynamicMessage {
+    match Special::of(&new.descriptor()) {
+        None => {
+            let mut target = old.clone();
+            merge(&mut target, new, cleared, depth);
+            target
+        }
+        Some(Special::Any) => merged_any(old, new, cleared, depth).unwrap_or_else(|| new.clone()),
+        Some(_) => new.clone(),
+    }
+}
+
+/// An `Any` whose content has the changes of that of another one; `None` if they have different types.
+fn merged_any(
+    old: &DynamicMessage,
+    new: &DynamicMessage,
+    cleared: &Cleared,
+    depth: usize,
+) -> Option<DynamicMessage> {
+    if depth >= any::MAX_DEPTH || any::type_url(old)? != any::type_url(new)? {
+        return None;
+    }
+    let content = merged(&any::open(old)?, &any::open(new)?, cleared, depth + 1);
+    let mut packed = old.clone();
+    let value = Value::Bytes(content.encode_to_vec().into());
+    packed.try_set_field_by_number(any::VALUE, value).ok()?;
+    Some(packed)
+}
+
+impl Cleared {
+    fn at(&self, step: &Step) -> &Self {
+        static NOTHING: Cleared = Cleared { fields: BTreeSet::new(), inside: BTreeMap::new() };
+        self.inside.get(step).unwrap_or(&NOTHING)
+    }
+
+    /// Returns true if no field is set to nothing.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.fields.is_empty() && self.inside.is_empty()
+    }
+
+    fn digest(&self, hash: &mut Xxh3) {
+        // The numbers tell where each list ends.
+        hash.update(&(self.fields.len() as u64).to_le_bytes());
+        self.fields.iter().for_each(|field| hash.update(&field.to_le_bytes()));
+        hash.update(&(self.inside.len() as u64).to_le_bytes());
+        for (step, inside) in &self.inside {
+            hash.update(format!("{step:?}").as_bytes());
+            inside.digest(hash);
+        }
+    }
+}
+
+impl PartialEq for Patch {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |it: &Self| (it.type_url.clone(), it.name.clone(), it.rules);
+        key(self) == key(other) && self.cleared == other.cleared && self.message == other.message
+    }
+}
+
+/// The name alone: bodies are never printed.
+impl fmt::Debug for Patch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Patch").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for NotPatched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Breaks(why) | Self::NoResource(why)) = self;
+        write!(f, "{}", Printable(cut(why, LONGEST_REASON)))
+    }
+}
+
+impl std::error::Error for NotPatched {}
+
+/// The bytes of a reason that are shown.
+const LONGEST_REASON: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::document::{Checks, Format, Parsed, ResourceEdit, parse_checked};
+
+    fn parsed(text: &str) -> Parsed {
+        let checks = Checks { rules: RuleCheck::Fault };
+        parse_checked(&Schema::bundled(), Format::Yaml, text.as_bytes(), checks)
+    }
+
+    fn faults(text: &str) -> Vec<String> {
+        parsed(text).faults.iter().map(ToString::to_string).collect()
+    }
+
+    const CLUSTER: &str = "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n";
+
+    /// The cluster `c` with these fields, and what a patch with other fields makes of it, as JSON.
+    fn patched(fields: &str, patch: &str) -> Result<serde_json::Value, String> {
+        let below = parsed(&format!("{CLUSTER}name: c\n{fields}"));
+        assert_eq!((&below.faults[..], below.violations.len()), (&[][..], 0), "{fields}");
+        let lines: String = patch.lines().map(|line| format!("  {line}\n")).collect();
+        let text = format!("patch:\n- {CLUSTER}  name: c\n{lines}");
+        let edits = parsed(&text);
+        assert!(edits.faults.is_empty(), "{:?}", edits.faults);
+        let ResourceEdit::Patch(patch) = &edits.edits[0].edit else { panic!("no patch") };
+        let made = patch.apply(&below.resources[0].resource).map_err(|error| error.to_string())?;
+        let descriptor = Schema::bundled().message("envoy.config.cluster.v3.Cluster").unwrap();
+        let message = DynamicMessage::decode(descriptor, made.body().clone()).unwrap();
+        let options = prost_reflect::SerializeOptions::new().use_proto_field_name(true);
+        let serializer = serde_json::value::Serializer;
+        let mut json = message.serialize_with_options(serializer, &options).unwrap();
+        assert_eq!(json.as_object_mut().unwrap().remove("name"), Some(json!("c")));
+        Ok(json)
+    }
+
+    #[test]
+    fn fields_are_merged_and_everything_else_is_replaced() {
+        let cases = [
+            ("connect_timeout: 5s", "connect_timeout: 1s", json!({"connect_timeout": "1s"})),
+            (
+                "alt_stat_name: a",
+                "connect_timeout: 1s",
+                json!({"alt_stat_name": "a", "connect_timeout": "1s"}),
+            ),
+            (
+                "upstream_config: {name: a}\nignore_health_on_host_removal: true",
+                "ignore_health_on_host_removal: false",
+                json!({"upstream_config": {"name": "a"}}),
+            ),
+            (
+                "alt_stat_name: a\nconnect_timeout: 5s",
+                "alt_stat_name: null",
+                json!({"connect_timeout": "5s"}),
+            ),
+            (
+                "common_lb_config: {healthy_panic_threshold: {value: 5}}",
+                "common_lb_config: {close_connections_on_host_set_change: true}",
+                json!({"common_lb_config": {"healthy_panic_threshold": {"value": 5.0},
+                    "close_connections_on_host_set_change": true}}),
+            ),
+            (
+                "common_lb_config: {healthy_panic_threshold: {value: 5}}",
+                "common_lb_config: {healthy_panic_threshold: null}",
+                json!({"common_lb_config": {}}),
+            ),
+            (
+                "health_checks: []\ncircuit_breakers: {thresholds: [{max_requests: 1}, {max_retries: 2}]}",
+                "circuit_breakers: {thresholds: [{max_requests: 3}]}",
+                json!({"circuit_breakers": {"thresholds": [{"max_requests": 3}]}}),
+            ),
+            (
+                "circuit_breakers: {thresholds: [{max_requests: 1}]}",
+                "circuit_breakers: {thresholds: []}",
+                json!({"circuit_breakers": {}}),
+            ),
+            (
+                "lb_policy: RING_HASH\nring_hash_lb_config: {minimum_ring_size: 8}",
+                "lb_policy: MAGLEV\nmaglev_lb_config: {table_size: 5}",
+                json!({"lb_policy": "MAGLEV", "maglev_lb_config": {"table_size": "5"}}),
+            ),
+        ];
+        for (below, patch, expected) in cases {
+            assert_eq!(patched(below, patch), Ok(expected), "{patch}");
+        }
+    }
+
+    #[test]
+    fn maps_are_merged_by_key_and_an_any_with_one_of_its_type() {
+        let http = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
+        let options = |body: &str| {
+            format!("typed_extension_protocol_options: {{h: {{\"@type\": {http}, {body}}}}}")
+        };
+        let below = options("explicit_http_config: {http2_protocol_options: {}}");
+        let patch = options("common_http_protocol_options: {idle_timeout: 5s}");
+        let expected = json!({"typed_extension_protocol_options": {"h": {"@type": http,
+            "explicit_http_config": {"http2_protocol_options": {}},
+            "common_http_protocol_options": {"idle_timeout": "5s"}}}});
+        assert_eq!(patched(&below, &patch), Ok(expected));
+        let metadata = |key: &str| format!("metadata: {{filter_metadata: {{{key}}}}}");
+        let expected = json!({"metadata": {"filter_metadata": {"a": {"z": 1.0}, "b": {}}}});
+        assert_eq!(patched(&metadata("a: {x: 1}, b: {}"), &metadata("a: {z: 1}")), Ok(expected));
+    }
+
+    #[test]
+    fn what_breaks_a_rule_is_not_patched() {
+        let told = patched("connect_timeout: 5s", "connect_timeout: 0s").unwrap_err();
+        assert!(told.starts_with("`connect_timeout` must be"), "{told}");
+    }
+
+    #[test]
+    fn edits_are_told_apart_from_resources_and_from_each_other() {
+        let text = format!(
+            "{CLUSTER}name: a\n---\nremove: {{cds: [b], eds: [b, c]}}\npatch:\n- {CLUSTER}  name: d\n"
+        );
+        let Parsed { resources, edits, faults: none, .. } = parsed(&text);
+        assert_eq!((resources.len(), none), (1, vec![]));
+        let told: Vec<_> = edits
+            .iter()
+            .map(|it| format!("{} {} {}", it.type_url.short(), it.name, it.position.line))
+            .collect();
+        assert_eq!(told, ["cds b 4", "eds b 4", "eds c 4", "cds d 6"]);
+        for (text, expected) in [
+            ("remove: {cds: [a, a]}", "`a` is defined twice"),
+            ("remove: {cdx: [a]}", "`cdx` is no type of resources"),
+            ("remove: [a]", "expected a mapping from types, as `cds`, to names"),
+            ("remove: {cds: a}", "expected a list of names"),
+            ("remove: {cds: [\"\"]}", "expected a name"),
+            ("patch: {name: a}", "expected a list of patches"),
+            ("patch: [{name: a}]", "`@type` is missing"),
+            ("remove: {cds: [a]}\nresources: []", "`resources` stands beside"),
+        ] {
+            let told = faults(text);
+            assert!(told.len() == 1 && told[0].contains(expected), "{text}: {told:?}");
+        }
+        let nameless = faults(&format!("patch:\n- {CLUSTER}  connect_timeout: 1s\n"));
+        assert!(nameless[0].contains("empty `name`"), "{nameless:?}");
+        let twice = faults(&format!("{CLUSTER}name: a\n---\nremove: {{cds: [a]}}\n"));
+        assert!(twice[0].contains("it was first defined at"), "{twice:?}");
+    }
+}
