@@ -279,9 +279,9 @@ mod tests {
                 json!({"alt_stat_name": "a", "connect_timeout": "1s"}),
             ),
             (
-                "upstream_config: {name: a}\nignore_health_on_host_removal: true",
+                "alt_stat_name: a\nignore_health_on_host_removal: true",
                 "ignore_health_on_host_removal: false",
-                json!({"upstream_config": {"name": "a"}}),
+                json!({"alt_stat_name": "a"}),
             ),
             (
                 "alt_stat_name: a\nconnect_timeout: 5s",
