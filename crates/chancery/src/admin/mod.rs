@@ -29,7 +29,7 @@ pub(crate) use confirm::{Confirmation, Confirmations, HeldDocument};
 pub(crate) use hosts::AdminHosts;
 pub(crate) use load_status::{LoadFindings, LoadStatus};
 pub(crate) use metrics_page::MetricsPage;
-pub(crate) use nodes::NodesPage;
+pub(crate) use nodes::{NodeRow, NodesDocument, NodesPage};
 pub(crate) use readiness::{Readiness, ReadinessState};
 pub(crate) use serve::{MAX_CONNECTIONS, start};
 
