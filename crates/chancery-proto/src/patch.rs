@@ -6,6 +6,8 @@
 //! number, a text, a list as a whole, and a message that JSON writes in a form of its own, as a duration or a
 //! `Struct`. Not here: the text of a patch (`document`), and the layers (`chancery-catalog`).
 
+mod stored;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
