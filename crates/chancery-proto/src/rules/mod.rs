@@ -62,6 +62,7 @@ use std::fmt;
 use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage};
 
 pub use self::name::RuleName;
+pub(crate) use self::place::key_text;
 use self::plan::Plans;
 pub(crate) use self::violation::Step;
 pub use self::violation::Violation;

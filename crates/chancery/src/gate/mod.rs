@@ -274,7 +274,8 @@ impl Gate for LoadGate {
             return true;
         }
         let held = Held {
-            token: Token::of(audience, after.snapshot(), after.has_own_layer()),
+            token: Token::of(audience, after.snapshot(), after.has_own_layer())
+                .with_edits(after.unapplied().iter()),
             audience: audience.clone(),
             reasons,
             largest,

@@ -51,7 +51,8 @@ pub(crate) use self::grouping::Grouping;
 use self::listeners::Listeners;
 use self::metrics::LoadMetrics;
 pub(crate) use self::reference_warnings::{
-    DANGLING_REFERENCE, DUPLICATE_ADDRESS, ReferenceWarnings, UNAPPLIED, UNUSED_RESOURCE,
+    DANGLING_REFERENCE, DUPLICATE_ADDRESS, NOTHING_TO_REMOVE, ReferenceWarnings, UNAPPLIED,
+    UNUSED_RESOURCE, of_unapplied,
 };
 use self::reloads::Reloads;
 use self::signals::{OperatorSignal, Signals};
