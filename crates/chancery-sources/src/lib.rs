@@ -57,5 +57,5 @@ pub use directory::Directory;
 pub use fault::{Fault, FaultyResource, Scope, Warning};
 pub use follow::Following;
 pub use layer_name::InvalidLayerName;
-pub use options::{Options, Watch};
+pub use options::{LayerChecks, Options, Watch};
 pub use report::LoadReport;

@@ -84,7 +84,7 @@ impl<'n> DocumentReader<'_, 'n> {
         };
         let cleared = cleared(node, &message);
         let key = (type_url.clone(), name.clone());
-        let patch = Patch::new(self.schema, key, message, cleared, self.collector.rule_check());
+        let patch = Patch::new(self.schema, key, message, cleared, self.collector.checks());
         let edit = ResourceEdit::Patch(Arc::new(patch));
         self.collector
             .add_edit(ParsedEdit { type_url, name, edit, position: node.position() }, &place);
