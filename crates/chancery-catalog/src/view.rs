@@ -79,7 +79,7 @@ impl View {
             return Arc::new(view);
         }
         let is_small = parent.as_ref().is_some_and(|parent| parent.dwarfs(&own));
-        // What an edit leads to depends on the layers below it, one after the other.
+        // The outcome of an edit depends on the layers below it, one after the other.
         let has_edits = own.as_ref().is_some_and(|own| own.has_edits())
             || parent.as_ref().is_some_and(|parent| parent.has_edits());
         let followed =

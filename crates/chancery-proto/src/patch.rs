@@ -6,6 +6,8 @@
 //! number, a text, a list as a whole, and a message that JSON writes in a form of its own, as a duration or a
 //! `Struct`. Not here: the text of a patch (`document`), and the layers (`chancery-catalog`).
 
+mod stored;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -282,9 +284,9 @@ mod tests {
                 json!({"alt_stat_name": "a", "connect_timeout": "1s"}),
             ),
             (
-                "upstream_config: {name: a}\nignore_health_on_host_removal: true",
+                "alt_stat_name: a\nignore_health_on_host_removal: true",
                 "ignore_health_on_host_removal: false",
-                json!({"upstream_config": {"name": "a"}}),
+                json!({"alt_stat_name": "a"}),
             ),
             (
                 "alt_stat_name: a\nconnect_timeout: 5s",

@@ -317,6 +317,22 @@ fn examples(page: &str) -> Vec<(&str, Vec<&str>)> {
         .collect()
 }
 
+/// The files of an example: each begins with a line that has its name, and one without is `a.yaml`.
+fn files_of(example: &str) -> Vec<(&str, &str)> {
+    let name_of = |line: &str| line.strip_prefix("# ").is_some_and(|name| name.ends_with(".yaml"));
+    let mut starts: Vec<_> = example.match_indices("# ").map(|(at, _)| at).collect();
+    starts.retain(|at| {
+        let is_first = *at == 0 || example[..*at].ends_with('\n');
+        is_first && example[*at..].lines().next().is_some_and(name_of)
+    });
+    if starts.first() != Some(&0) {
+        return vec![("a.yaml", example)];
+    }
+    let ends = starts.iter().copied().skip(1).chain([example.len()]);
+    let texts = starts.iter().zip(ends).map(|(start, end)| &example[*start..end]);
+    texts.map(|text| (&text.lines().next().unwrap()[2..], text)).collect()
+}
+
 #[test]
 fn the_examples_of_the_page_are_what_they_say() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/checks.md");
@@ -326,13 +342,11 @@ fn the_examples_of_the_page_are_what_they_say() {
     for (code, blocks) in sections {
         let [wrong, right] = blocks[..] else { panic!("{code} has {} examples", blocks.len()) };
         for (text, is_wrong) in [(wrong, true), (right, false)] {
-            let name = text.lines().next().and_then(|line| line.strip_prefix("# "));
-            let name = name.filter(|name| name.ends_with(".yaml")).unwrap_or("a.yaml");
             let flags = text.lines().next().and_then(|line| line.strip_prefix("# --for "));
             let flags = flags.map(|client| format!("--for={client}"));
             let flags = [Some("-o=json"), flags.as_deref()];
             let flags: Vec<_> = flags.into_iter().flatten().collect();
-            let (_, told) = check(&[(name, text)], &flags);
+            let (_, told) = check(&files_of(text), &flags);
             let found = told.contains(&format!("\"code\":\"{code}\""));
             assert_eq!(found, is_wrong, "{code}: {told}{text}");
         }

@@ -1,4 +1,4 @@
-//! What a text says of resources of the layers below: patches, and names that are removed.
+//! The edits in a text, of resources of the layers below: patches, and names that are removed.
 //!
 //! ```yaml
 //! patch:

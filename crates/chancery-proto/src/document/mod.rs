@@ -99,7 +99,7 @@ pub struct ParsedResource {
     pub warnings: Vec<Warning>,
 }
 
-/// What a text says of one resource of the layers below.
+/// An edit of one resource of the layers below, as a text has it.
 #[derive(Clone, Debug)]
 pub struct ParsedEdit {
     /// The type of the resource.

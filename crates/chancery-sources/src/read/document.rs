@@ -54,7 +54,7 @@ pub(crate) struct Document {
     parts: Vec<DocumentPart>,
 }
 
-/// What a file says of a resource, and where that is written.
+/// A resource or an edit of one, as a file has it, and where that is written.
 #[derive(Clone)]
 pub(crate) struct LoadedResource {
     pub(crate) type_url: TypeUrl,

@@ -222,7 +222,7 @@ impl Default for Config {
         Self {
             listen: vec![ListenAddress::Tcp(([127, 0, 0, 1], 18000).into())],
             unix_mode: SocketMode::default(),
-            admin: AdminAddress::On(([127, 0, 0, 1], 18080).into()),
+            admin: AdminAddress::default(),
             admin_hosts: Vec::new(),
             tls: None,
             groups: GroupRules::default(),

@@ -56,7 +56,8 @@ pub(crate) use self::reference_warnings::{
 use self::reloads::Reloads;
 use self::signals::{OperatorSignal, Signals};
 use crate::admin::{
-    self, Admin, AdminHosts, Confirmations, LoadStatus, MetricsPage, Readiness, ReadinessState,
+    self, Admin, AdminHosts, Confirmations, LoadStatus, MetricsPage, NodesPage, Readiness,
+    ReadinessState,
 };
 use crate::config::{
     self, Config, ConfigFile, ExternalNames, FileContent, ListenAddress, ServeFlags,
@@ -158,6 +159,7 @@ async fn serve(
     ));
     applier.loaded(&report);
     admin.confirmations.apply_by(gate::confirmer(&applier));
+    admin.nodes.tell_of(audiences.clone());
     let server = Server::new(audiences.store(), audiences, server_config(&config))
         .with_metrics(server_metrics)
         .with_schema(schema);
@@ -257,7 +259,8 @@ fn admin(
     let loaded = LoadStatus::new(catalog);
     let confirmations = Confirmations::new(gate.clone());
     let metrics_page = MetricsPage::new(registry);
-    let admin = Admin { readiness, loaded, metrics: metrics_page, hosts, confirmations };
+    let nodes = NodesPage::default();
+    let admin = Admin { readiness, loaded, metrics: metrics_page, hosts, confirmations, nodes };
     (Arc::new(admin), server_metrics, metrics)
 }
 

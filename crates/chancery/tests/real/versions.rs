@@ -2,8 +2,6 @@
 //! about which of them it takes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -12,7 +10,6 @@ use crate::support::chancery::{Chancery, Directory};
 use crate::support::clients::{RealClients, clients};
 use crate::support::envoy::Envoy;
 use crate::support::ports::Port;
-use crate::support::process::Process;
 use crate::support::wait;
 
 /// A resource, and the code of what is found for Envoy 1.36.
@@ -154,12 +151,8 @@ fn cases() -> Vec<Case> {
 }
 
 /// The codes that `check` has for each resource, and its severity.
-fn found(test: &Path, directory: &str, client: &str) -> BTreeMap<String, (String, String)> {
-    let mut check = Command::new(env!("CARGO_BIN_EXE_chancery"));
-    check.args(["check", directory, "--for", client, "-o", "json"]);
-    let mut check = Process::start(test, "check", &mut check);
-    wait::until("the check to end", || check.ended());
-    let output = check.output();
+fn found(directory: &Directory, client: &str) -> BTreeMap<String, (String, String)> {
+    let output = directory.check(&["--for", client, "-o", "json"]);
     let findings = output.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let own = |it: Value| (text(&it["resource_name"]), (text(&it["code"]), text(&it["severity"])));
@@ -204,9 +197,8 @@ fn an_envoy_takes_what_has_no_error_for_its_version() {
     let directory = Directory::new(dir.path(), "config");
     let all: Vec<_> = cases.iter().map(|case| &case.resource).collect();
     directory.write("all.json", &json!(all).to_string());
-    let path = dir.path().join("config").display().to_string();
     for version in ["1.36.2", "1.40.0"] {
-        let found = found(dir.path(), &path, &format!("envoy={version}"));
+        let found = found(&directory, &format!("envoy={version}"));
         let taken = taken(&clients, version, &cases);
         for Case { name, found: expected, .. } in &cases {
             let known = found.get(*name);
