@@ -84,8 +84,8 @@ impl<'n> DocumentReader<'_, 'n> {
             Err(error) => return self.collector.wrong_edit(error.with_causes(), &place),
         };
         let (cleared, places) = (cleared(node, &message), field_places(node, &message));
-        let (key, rules) = ((type_url.clone(), name.clone()), self.collector.rule_check());
-        let patch = Patch::new(self.schema, key, message, cleared, places, rules);
+        let (key, checks) = ((type_url.clone(), name.clone()), self.collector.checks());
+        let patch = Patch::new(self.schema, key, message, cleared, places, checks);
         let edit = ResourceEdit::Patch(Arc::new(patch));
         self.collector
             .add_edit(ParsedEdit { type_url, name, edit, position: node.position() }, &place);

@@ -9,9 +9,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chancery_catalog::Author;
-use chancery_proto::document::Checks;
 use chancery_server::Audiences;
-use chancery_sources::{LoadReport, Scope, Warning};
+use chancery_sources::{LayerChecks, LoadReport, Scope, Warning};
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
@@ -34,7 +33,7 @@ pub(crate) struct ChangeApplier {
     admin: Arc<Admin>,
     metrics: LoadMetrics,
     /// The checks of the directory, for whoever follows it.
-    checks: watch::Sender<Checks>,
+    checks: watch::Sender<LayerChecks>,
     gate: LoadGate,
     state: Mutex<ApplierState>,
 }
@@ -65,7 +64,7 @@ impl ChangeApplier {
         audiences: Audiences<Grouping>,
         admin: Arc<Admin>,
         metrics: LoadMetrics,
-        checks: watch::Sender<Checks>,
+        checks: watch::Sender<LayerChecks>,
         file: ConfigFile,
         external: ExternalNames,
         gate: LoadGate,
@@ -190,8 +189,12 @@ impl ChangeApplier {
                          rules of its groups wait"
                     ),
                 }
-                let checks = config.gate.checks();
-                self.checks.send_if_modified(|now| std::mem::replace(now, checks) != checks);
+                let checks = config.checks();
+                self.checks.send_if_modified(|now| {
+                    let differ = *now != checks;
+                    *now = checks;
+                    differ
+                });
             }
             ConfigChange::Unusable(invalid) => {
                 let finding = invalid.finding();

@@ -33,10 +33,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use chancery_catalog::Catalog;
-use chancery_proto::document::{Checks, RuleCheck};
+use chancery_proto::document::RuleCheck;
 use chancery_proto::schema::Schema;
 use chancery_server::{Audiences, Server, Tls};
-use chancery_sources::Directory;
+use chancery_sources::{Directory, LayerChecks};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
@@ -113,7 +113,7 @@ struct Parts {
     admin: Arc<Admin>,
     applier: Arc<ChangeApplier>,
     /// The checks of the directory, as `chancery.yaml` has them now.
-    checks: watch::Receiver<Checks>,
+    checks: watch::Receiver<LayerChecks>,
     directory: Directory,
 }
 
@@ -134,7 +134,7 @@ async fn serve(
 
     // This failure is returned later: the faults of the directory help the operator more.
     let watched = listeners::bind_admin(config.admin).and_then(|bound| watch(bound, &admin));
-    if config.gate.checks().rules != RuleCheck::Off {
+    if config.gate.rules() != RuleCheck::Off {
         first::warn_of_rules(&schema);
     }
     let loaded = first::load(directory, config.allow_partial, &mut signals).await?;
@@ -147,7 +147,7 @@ async fn serve(
 
     let audiences = Audiences::new(directory.catalog(), Grouping::new(&config));
     gate.ask_for_users(gate::users(&audiences));
-    let (wanted, checks) = watch::channel(config.gate.checks());
+    let (wanted, checks) = watch::channel(config.checks());
     let external = ExternalNames::new(&config);
     let applier = Arc::new(ChangeApplier::new(
         audiences.clone(),
@@ -233,7 +233,7 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
                     stop.cancel();
                 }
             },
-            Ok(()) = checks.changed() => following.set_checks(*checks.borrow_and_update()),
+            Ok(()) = checks.changed() => following.set_checks(checks.borrow_and_update().clone()),
             ended = &mut served => break ended.context("cannot serve").map_err(Failure::from),
         }
     };

@@ -15,4 +15,5 @@ mod peers;
 mod quickstart;
 mod rate_limit;
 mod support;
+mod versions;
 mod zero_drop;
