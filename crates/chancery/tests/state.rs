@@ -213,6 +213,35 @@ fn a_loss_while_the_server_was_down_is_held_until_it_is_confirmed() {
 }
 
 #[test]
+fn a_file_with_the_token_confirms_once() {
+    let (dir, state) = (fleet(), State::new());
+    let mut server = state.start(&dir);
+    dir_write(&dir, "groups/edge/clusters.yaml", "[]\n");
+    dir_write(&dir, "clusters.yaml", &clusters("base", 5));
+    eventually(|| config(&server)["held_count"] == 3);
+    let file = state.dir().join("confirm");
+    fs::write(&file, "0123456789abcdef\n").unwrap();
+    server.log_has("the file `confirm` in the state directory has no token of what is held back");
+    eventually(|| !file.exists());
+    assert_eq!(config(&server)["held_count"], 3);
+    let held = config(&server)["held"].clone();
+    let of_group = |name: &str| {
+        let mut rows = held.as_array().unwrap().iter();
+        rows.find(|row| row["group"] == name).unwrap()["token"].as_str().unwrap().to_owned()
+    };
+    fs::write(&file, of_group("edge")).unwrap();
+    eventually(|| config(&server)["held_count"] == 2);
+    assert_eq!((clusters_of(&server, "edge"), clusters_of(&server, "back")), (5, 23));
+    server.log_has("the file `confirm` was taken, and is removed");
+    let listed = String::from_utf8(confirm(&server, &["--list"]).stdout).unwrap();
+    let (_, token) = listed.trim_end().rsplit_once(" --token ").unwrap();
+    fs::write(&file, token).unwrap();
+    eventually(|| config(&server)["held_count"] == 0);
+    assert!(!file.exists());
+    assert_eq!(clusters_of(&server, "back"), 8);
+}
+
+#[test]
 fn a_damaged_state_is_told_and_put_aside_and_serves_nothing_altered() {
     let (dir, state) = (fleet(), State::new());
     stop(state.start(&dir));

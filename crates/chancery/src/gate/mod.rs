@@ -180,6 +180,19 @@ impl LoadGate {
         state.held.values().chain(&state.moves).any(|held| state.is_over(held, now))
     }
 
+    /// The audiences from which this token is what is held back: all, those of a group, or none.
+    pub(crate) fn with_token(&self, token: &str) -> Option<Selection> {
+        let held = self.held();
+        let groups: BTreeSet<_> =
+            held.iter().filter_map(|held| held.audience.group.as_deref()).collect();
+        let of_groups = groups.into_iter().map(|group| Selection::Groups(vec![group.to_owned()]));
+        let mut all = std::iter::once(Selection::All).chain(of_groups);
+        all.find(|whom| {
+            let selected = held.iter().filter(|held| whom.has(&held.audience));
+            !held.is_empty() && Token::of_all(selected).to_string() == token
+        })
+    }
+
     /// Notes that these may pass, if what is held back from them has this token. Returns them. They
     /// pass when the catalog has them judged again, and until [`end_confirmation`](Self::end_confirmation).
     ///

@@ -30,7 +30,7 @@ use crate::config::{ConfigChange, ConfigFile, ExternalNames, FILE};
 use crate::counts_by_file::{CountsByFile, MOST_TOLD};
 use crate::finding::Finding;
 use crate::gate::{Held, LoadGate, NotConfirmed, Selection, Token};
-use crate::state::StateKeeper;
+use crate::state::{ConfirmFile, StateKeeper};
 
 /// Applies changes of the directory and of `chancery.yaml`, and logs them.
 pub(crate) struct ChangeApplier {
@@ -190,6 +190,38 @@ impl ChangeApplier {
             true => Ok(confirmed),
             false => Err(NotConfirmed::Changed(Token::of_all(&still_held))),
         }
+    }
+
+    /// Takes the file by which somebody confirms what is held back, if there is one.
+    pub(crate) fn check_confirm_file(&self) {
+        let keeper = self.lock().keeping.keeper();
+        let file = keeper.map_or(ConfirmFile::None, |keeper| keeper.confirm_file());
+        let why = match file {
+            ConfirmFile::None => None,
+            ConfirmFile::Unusable(why) => Some(why),
+            ConfirmFile::Token(token) => match self.gate.with_token(&token) {
+                None => Some("has no token of what is held back, and is removed".to_owned()),
+                Some(whom) => match self.confirm(&whom, &token) {
+                    Ok(passed) => {
+                        info!(
+                            audiences = passed.len(),
+                            "the file `confirm` was taken, and is removed"
+                        );
+                        None
+                    }
+                    Err(error) => Some(format!("confirms nothing, and is removed: {error}")),
+                },
+            },
+        };
+        let mut state = self.lock();
+        if let Some(why) =
+            why.as_ref().filter(|why| state.keeping.told_of_file.as_ref() != Some(*why))
+        {
+            warn!(
+                "the file `confirm` in the state directory {why}; `chancery confirm --list` shows the tokens"
+            );
+        }
+        state.keeping.told_of_file = why;
     }
 
     fn judge_if_changed(&self, state: &mut ApplierState) {

@@ -67,6 +67,8 @@ pub(super) struct Keeping {
     /// The audiences of nodes, as they were looked for last.
     used: BTreeSet<KeptAudience>,
     has_loaded: bool,
+    /// The reason that was told last for which the file `confirm` could not be used.
+    pub(super) told_of_file: Option<String>,
 }
 
 impl Keeping {
@@ -78,6 +80,7 @@ impl Keeping {
             used_before: used.clone(),
             used,
             has_loaded: false,
+            told_of_file: None,
         }
     }
 

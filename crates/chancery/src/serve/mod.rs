@@ -291,6 +291,7 @@ async fn watch_config(applier: Arc<ChangeApplier>, stop: CancellationToken) {
         let checking = tokio::task::spawn_blocking(move || {
             applier.check_config();
             applier.check_gate();
+            applier.check_confirm_file();
             if until_users == 0 {
                 applier.keep_users();
             }

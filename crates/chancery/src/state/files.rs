@@ -31,6 +31,11 @@ impl StateFiles {
         &self.top
     }
 
+    /// Returns true if this process has the lock.
+    pub(super) fn is_locked(&self) -> bool {
+        self.lock.is_some()
+    }
+
     /// Makes the directories, and takes the lock. Returns false if another process has it.
     pub(super) fn lock(&mut self) -> io::Result<bool> {
         if self.lock.is_some() {

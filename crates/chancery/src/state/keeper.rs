@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
@@ -16,6 +17,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use tracing::{info, warn};
 
+use super::confirm_file::{self, ConfirmFile};
 use super::head::{Head, KeptLayer, seconds, time};
 use super::past::{Opened, PastState};
 use crate::gate::{GateMemory, KeptAudience};
@@ -34,6 +36,8 @@ pub(crate) struct StateMetrics {
 pub(crate) struct StateKeeper {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    /// The state directory.
+    top: PathBuf,
     /// The layers that had faults before the start, and since when.
     faulty: Vec<KeptLayer>,
     /// The audiences of nodes before the start.
@@ -54,6 +58,8 @@ struct Place {
     wanted: Option<Wanted>,
     /// True while a state is written.
     is_writing: bool,
+    /// True if this process may write.
+    has_lock: bool,
     is_over: bool,
 }
 
@@ -77,17 +83,21 @@ impl StateKeeper {
         let used = head.map(|head| head.gate.used.clone()).unwrap_or_default();
         let restored = head.map(|head| time(head.written));
         let shared = Arc::new(Shared::default());
+        shared.lock().has_lock = opened.files.is_locked();
+        let top = opened.files.top().to_owned();
         let mut writer = Writer::new(opened, metrics);
         let of_thread = Arc::clone(&shared);
         let run = move || {
             while let Some(wanted) = of_thread.next() {
                 writer.keep(&wanted);
-                of_thread.lock().is_writing = false;
+                let mut place = of_thread.lock();
+                (place.is_writing, place.has_lock) = (false, writer.opened.files.is_locked());
+                drop(place);
                 of_thread.changed.notify_all();
             }
         };
         let thread = Some(thread::Builder::new().name("state".to_owned()).spawn(run)?);
-        Ok(Some(Self { shared, thread, faulty, used, restored }))
+        Ok(Some(Self { shared, thread, top, faulty, used, restored }))
     }
 
     /// The layers that had faults before the start, and since when.
@@ -103,6 +113,12 @@ impl StateKeeper {
     /// The time at which what was in force before the start was kept, if anything was.
     pub(crate) fn restored(&self) -> Option<SystemTime> {
         self.restored
+    }
+
+    /// Takes the file by which somebody confirms something, if there is one and it is for this process.
+    pub(crate) fn confirm_file(&self) -> ConfirmFile {
+        let has_lock = self.shared.lock().has_lock;
+        if has_lock { confirm_file::take(&self.top) } else { ConfirmFile::None }
     }
 
     /// Keeps a state, soon, unless a newer one comes before that.
