@@ -14,5 +14,6 @@ mod grpc;
 mod peers;
 mod quickstart;
 mod rate_limit;
+mod state;
 mod support;
 mod zero_drop;
