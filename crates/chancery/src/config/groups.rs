@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
+use std::sync::Arc;
 
 use chancery_catalog::{InvalidLineage, Lineage};
-use chancery_core::{Node, Value};
+use chancery_core::{Locality, Node, Value};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -152,6 +153,32 @@ impl NodeConditions {
     /// Returns true if there are no conditions, so that every node would match.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// A node that meets all conditions, with this id if they say nothing of it; `None` if some condition has
+    /// only patterns, or a range.
+    pub(crate) fn example(&self, id: &str) -> Option<Node> {
+        let text = |wanted: &Patterns, otherwise: &str| match wanted.is_empty() {
+            true => Some(otherwise.to_owned()),
+            false => wanted.exact().map(str::to_owned),
+        };
+        let metadata = self.metadata.iter().map(|(path, wanted)| {
+            // A key with dots in it is looked up first.
+            Some((path.clone(), Value::Text(wanted.exact()?.to_owned())))
+        });
+        let node = Node {
+            id: text(&self.id, id)?,
+            cluster: text(&self.cluster, "")?,
+            locality: Locality {
+                region: text(&self.region, "")?,
+                zone: text(&self.zone, "")?,
+                sub_zone: text(&self.sub_zone, "")?,
+            },
+            user_agent_name: text(&self.user_agent, "chancery")?,
+            metadata: Arc::new(metadata.collect::<Option<_>>()?),
+            ..Node::default()
+        };
+        self.hold(&node).then_some(node)
     }
 
     /// Returns true if `node` meets all conditions.
