@@ -192,12 +192,16 @@ fn a_server_that_cannot_be_asked_is_2() {
     let trouble = String::from_utf8(wrong.stderr).unwrap();
     assert_eq!(wrong.status.code(), Some(2), "{trouble}");
     assert!(trouble.contains("not that of the admin interface"), "{trouble}");
-    let refusing = directory(&[("a.yaml", &cluster("a", 1)), ("chancery.yaml", "unmatched: refuse\n")]);
+    let refusing =
+        directory(&[("a.yaml", &cluster("a", 1)), ("chancery.yaml", "unmatched: refuse\n")]);
     let server = Server::start(&refusing, &[]);
     let (code, told, trouble) = diff(&server, &dir, &["--group", "edge"]);
     assert_eq!((code, told.as_str()), (Some(2), ""), "{trouble}");
     let refused = "left out: group `edge`: ";
-    assert!(trouble.contains(refused) && trouble.contains("nothing that could be compared"), "{trouble}");
+    assert!(
+        trouble.contains(refused) && trouble.contains("nothing that could be compared"),
+        "{trouble}"
+    );
     let (code, told, _) = diff(&server, &dir, &["--git", "main"]);
     assert_eq!((code, told.as_str()), (Some(64), ""));
 }

@@ -253,7 +253,7 @@ mod tests {
         };
         node.locality.region = "eu-west".to_owned();
         let labels = [("team".to_owned(), text("pay")), ("a.b".to_owned(), Value::Bool(true))];
-        let metadata = std::sync::Arc::make_mut(&mut node.metadata);
+        let metadata = Arc::make_mut(&mut node.metadata);
         metadata.insert("labels".to_owned(), Value::Map(labels.into()));
         metadata.insert("roles".to_owned(), Value::List(vec![text("x"), text("y")]));
         metadata.insert("shard".to_owned(), Value::Number(7.0));

@@ -35,7 +35,9 @@ pub(super) struct Wanted {
 
 /// The references in resources that were read. Most audiences are given the same ones.
 #[derive(Default)]
-pub(super) struct ReadLinks(Mutex<BTreeMap<(Key, Version), Arc<Vec<Key>>>>);
+pub(super) struct ReadLinks(Mutex<BTreeMap<(Key, Version), SharedKeys>>);
+
+type SharedKeys = Arc<Vec<Key>>;
 
 /// All that a node is given, as far as it is told.
 #[derive(Default)]
@@ -99,7 +101,7 @@ impl Wanted {
     }
 
     /// The resources that a resource refers to.
-    fn named_in(&self, key: &Key, resource: &Resource) -> Arc<Vec<Key>> {
+    fn named_in(&self, key: &Key, resource: &Resource) -> SharedKeys {
         let place = (key.clone(), resource.version().clone());
         let read = || self.read.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = read().get(&place) {
@@ -107,7 +109,7 @@ impl Wanted {
         }
         let links = links(&self.schema, &key.type_url, resource.body()).into_iter();
         let found = links.map(|link| Key { type_url: link.type_url, name: link.name });
-        let found: Arc<Vec<_>> = Arc::new(found.collect());
+        let found: SharedKeys = Arc::new(found.collect());
         read().insert(place, Arc::clone(&found));
         found
     }
