@@ -16,6 +16,9 @@ use prometheus_client::registry::Registry;
 use crate::budget::{Budget, MemoryShortage};
 use crate::store::Store;
 
+/// The reason of a refusal because of a secret.
+pub(crate) const SECRET: &str = "secret";
+
 /// The metrics of a server. Clones count into the same series.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -25,6 +28,7 @@ pub struct Metrics {
     pub(crate) streams: Family<StreamLabels, Gauge>,
     pub(crate) streams_opened: Family<StreamLabels, Counter>,
     pub(crate) streams_refused: Counter,
+    clients_refused: Family<ReasonLabels, Counter>,
     pub(crate) cut_off: Family<ReasonLabels, Counter>,
     pub(crate) memory_held: Gauge,
     pub(crate) memory_limit: Gauge,
@@ -94,6 +98,7 @@ impl Default for Metrics {
             streams: Family::default(),
             streams_opened: Family::default(),
             streams_refused: Counter::default(),
+            clients_refused: Family::default(),
             cut_off: Family::default(),
             memory_held: Gauge::default(),
             memory_limit: Gauge::default(),
@@ -134,6 +139,8 @@ impl Metrics {
         to.register("streams_opened", "Discovery streams opened", self.streams_opened.clone());
         let refused = self.streams_refused.clone();
         to.register("streams_refused", "Streams and polls refused over the limit", refused);
+        let refused = self.clients_refused.clone();
+        to.register("clients_refused", "Refusals of clients, by reason", refused);
         let cut_off = self.cut_off.clone();
         to.register("cut_off", "Streams and connections ended to protect other clients", cut_off);
         to.register("polls", "Polls over REST answered", self.polls.clone());
@@ -189,6 +196,11 @@ impl Metrics {
     /// Counts a handshake that failed for this reason.
     pub(crate) fn handshake_failed(&self, reason: &'static str) {
         self.handshakes_failed.get_or_create(&ReasonLabels { reason }).inc();
+    }
+
+    /// Counts a stream, poll or request that was refused because of its client.
+    pub(crate) fn client_refused(&self, reason: &'static str) {
+        self.clients_refused.get_or_create(&ReasonLabels { reason }).inc();
     }
 
     /// Counts a stream or connection that was ended because its client took nothing.

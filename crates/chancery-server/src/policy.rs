@@ -122,6 +122,15 @@ where
 }
 
 impl Refusal {
+    /// The name of the reason, for metrics.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Unidentified(_) => "unidentified",
+            Self::Denied(_) => "denied",
+            Self::Unavailable(_) => "unavailable",
+        }
+    }
+
     /// The refusal of a client without a node by a policy that needs one (S-024).
     pub fn anonymous() -> Self {
         Self::Unidentified("the first request has no `node` with an `id`".to_owned())

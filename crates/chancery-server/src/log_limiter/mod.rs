@@ -48,6 +48,8 @@ pub(crate) enum PeerLine {
     Rejected,
     /// The server ended a stream because of its client.
     StreamRefused,
+    /// A secret that a client asks for is withheld.
+    SecretWithheld,
     /// A node on a stream claimed to be another one.
     IdentityIgnored,
     /// The first request of a type named nothing.
@@ -288,6 +290,7 @@ impl Display for PeerLine {
             Self::StreamChanged => "stream opened",
             Self::Rejected => "rejected",
             Self::StreamRefused => "stream closed",
+            Self::SecretWithheld => "secrets are withheld",
             Self::IdentityIgnored => "another identity",
             Self::Unnamed => "no resource named",
             Self::TooLarge => "large",

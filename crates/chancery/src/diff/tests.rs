@@ -1,4 +1,4 @@
-//! What audiences inherit from each other is what a comparison of each one alone finds.
+//! The changes that audiences inherit from each other are those that a comparison of each one alone finds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
