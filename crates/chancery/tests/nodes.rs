@@ -3,9 +3,9 @@
 
 mod daemon;
 
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
-use daemon::{Running, Server, chancery, cluster, directory, eventually, exchange};
+use daemon::{Running, Server, chancery, cluster, directory, eventually, exchange, finished};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -107,4 +107,58 @@ fn nodes_are_told_to_the_same_machine_and_not_to_web_pages() {
     }
     let line = "POST /api/v1/nodes";
     assert_eq!(exchange(&mut server.dial(server.admin), line, "").0, 405);
+}
+
+/// The exit code, the standard output and the standard error of `chancery get cds`.
+fn get(server: &Server, flags: &[&str]) -> (Option<i32>, String, String) {
+    let at = format!("127.0.0.1:{}", server.port);
+    let Output { status, stdout, stderr } =
+        finished(&mut chancery(&[&["get", "cds", "--server", &at], flags].concat()));
+    let [stdout, stderr] = [stdout, stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (status.code(), stdout, stderr)
+}
+
+#[test]
+fn a_node_that_is_connected_need_not_be_described() {
+    let dir = groups();
+    let server = Server::start(&dir, &[]);
+    let admin = format!("127.0.0.1:{}", server.admin);
+    let canary = ["--cluster", "edge", "--metadata", "stage=canary", "--metadata", "token=hush"];
+    let _canary = connected(&server, "edge-1", &canary);
+    eventually(|| nodes(&server, "")["count"] == 1);
+    let (code, told, trouble) = get(&server, &["--node", "edge-1", "--admin", &admin]);
+    assert_eq!(code, Some(0), "{trouble}");
+    assert!(told.contains("of-canary") && told.contains("of-edge"), "{told}");
+    let left_out = "the server does not tell these parts of the node: metadata.token (secret)";
+    assert!(trouble.contains(left_out), "{trouble}");
+    let over = ["--node", "edge-1", "--admin", &admin, "--metadata", "stage=none"];
+    let (_, told, _) = get(&server, &over);
+    assert!(!told.contains("of-canary") && told.contains("of-edge"), "{told}");
+    let (code, told, trouble) = get(&server, &["--node", "edge-2", "--admin", &admin]);
+    assert_eq!((code, told.as_str()), (Some(2), ""));
+    let unknown = format!("no node `edge-2` is connected to the server at `{admin}`");
+    assert!(trouble.contains(&unknown) && trouble.contains("hint: "), "{trouble}");
+    let (_, told, _) = get(&server, &["--node", "edge-1", "--admin", "off"]);
+    assert!(!told.contains("of-edge"), "{told}");
+    assert_eq!(get(&server, &["--node", "edge-1", "--admin", "127.0.0.1:1"]).0, Some(2));
+    assert_eq!(get(&server, &["--admin", &admin]).0, Some(64));
+}
+
+#[test]
+fn a_server_on_this_machine_is_asked_without_being_told_to() {
+    let dir = groups();
+    let server = Server::start(&dir, &[]);
+    let (at, admin) = (format!("127.0.0.1:{}", server.port), format!("127.0.0.1:{}", server.admin));
+    let _edge = connected(&server, "edge-1", &["--cluster", "edge"]);
+    eventually(|| nodes(&server, "")["count"] == 1);
+    for (node, is_known) in [("edge-1", true), ("edge-2", false)] {
+        let words = ["get", "cds", "--server", &at, "--node", node];
+        let output = finished(chancery(&words).env("CHANCERY_ADMIN", &admin));
+        let [told, trouble] =
+            [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        assert_eq!(told.contains("of-edge"), is_known, "{told}{trouble}");
+        let note = format!("node `edge-1` as {admin} knows it, of cluster `edge`");
+        assert_eq!(trouble.contains(&note), is_known, "{trouble}");
+        assert_eq!(output.status.code(), Some(0));
+    }
 }

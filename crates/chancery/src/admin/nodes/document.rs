@@ -69,3 +69,12 @@ pub(crate) enum WhyLeftOut {
     /// It is too large to be shown.
     Large,
 }
+
+impl std::fmt::Display for WhyLeftOut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Secret => "secret",
+            Self::Large => "large",
+        })
+    }
+}
