@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use chancery_core::server::load::{LeftOut, LoadCounts};
 use chancery_core::{Api, TypeUrl, Variant};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -44,6 +45,17 @@ pub struct Metrics {
     pub(crate) commit_to_ack: Family<TypeLabels, Histogram, fn() -> Histogram>,
     pub(crate) polls: Family<PollLabels, Counter>,
     pub(crate) resources: Family<ResourceLabels, Gauge>,
+    pub(crate) load_streams: Gauge,
+    pub(crate) load_reports: Counter,
+    load_series: Gauge,
+    load_calls: Family<OutcomeLabels, Counter>,
+    load_left_out: Family<ReasonLabels, Counter>,
+}
+
+/// The outcome of calls.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabels {
+    outcome: &'static str,
 }
 
 /// The labels of a stream: its variant and its service.
@@ -114,6 +126,11 @@ impl Default for Metrics {
             commit_to_ack: Family::new_with_constructor(seconds),
             polls: Family::default(),
             resources: Family::default(),
+            load_streams: Gauge::default(),
+            load_reports: Counter::default(),
+            load_series: Gauge::default(),
+            load_calls: Family::default(),
+            load_left_out: Family::default(),
         }
     }
 }
@@ -126,6 +143,7 @@ impl Metrics {
         it.register_streams(registry);
         it.register_budget(registry);
         it.register_exchanges(registry);
+        it.register_load(registry);
         it
     }
 
@@ -179,6 +197,45 @@ impl Metrics {
             "From a publication to the ACK of what it sent",
             commit,
         );
+    }
+
+    fn register_load(&self, to: &mut Registry) {
+        to.register("load_streams", "Streams of load reports open", self.load_streams.clone());
+        to.register("load_reports", "Load reports received", self.load_reports.clone());
+        let help = "Clusters and localities with load reports";
+        to.register("load_series", help, self.load_series.clone());
+        let help = "Calls that clients report, all clusters together";
+        to.register("load_calls", help, self.load_calls.clone());
+        let help = "Parts of load reports that were not taken";
+        to.register("load_left_out", help, self.load_left_out.clone());
+    }
+
+    /// Counts calls that a client reported.
+    pub(crate) fn count_calls(&self, counts: &LoadCounts) {
+        let LoadCounts { issued, succeeded, failed, dropped } = *counts;
+        let all = [
+            ("issued", issued),
+            ("succeeded", succeeded),
+            ("failed", failed),
+            ("dropped", dropped),
+        ];
+        for (outcome, count) in all {
+            self.load_calls.get_or_create(&OutcomeLabels { outcome }).inc_by(count);
+        }
+    }
+
+    /// Counts the parts of a load report that were not taken.
+    pub(crate) fn count_left_out(&self, left_out: &LeftOut) {
+        let LeftOut { names, numbers, rows, memory } = *left_out;
+        let all = [("names", names), ("numbers", numbers), ("rows", rows), ("memory", memory)];
+        for (reason, count) in all.into_iter().filter(|(_, count)| *count > 0) {
+            self.load_left_out.get_or_create(&ReasonLabels { reason }).inc_by(count);
+        }
+    }
+
+    /// Shows the number of series.
+    pub(crate) fn show_load(&self, (_, series): (usize, usize)) {
+        self.load_series.set(i64::try_from(series).unwrap_or(i64::MAX));
     }
 
     /// The counters of a type in one variant of the protocol.

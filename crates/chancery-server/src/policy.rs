@@ -7,6 +7,7 @@
 
 use std::net::SocketAddr;
 
+use chancery_core::server::load::LoadInterval;
 use chancery_core::{Node, TypeUrl};
 
 use crate::store::AudienceName;
@@ -24,6 +25,13 @@ pub trait Policy: Send + Sync + 'static {
     fn origin(&self, audience: &AudienceName, type_url: &TypeUrl, name: &str) -> Option<String> {
         _ = (audience, type_url, name);
         None
+    }
+
+    /// The time between two load reports of the clients of an audience; `None` if they are to report nothing.
+    /// Ten seconds by default. It is asked again while a stream of reports is open.
+    fn load_interval(&self, audience: &AudienceName) -> Option<LoadInterval> {
+        _ = audience;
+        Some(LoadInterval::default())
     }
 
     /// Returns true if the audience of a client may depend on its dynamic parameters. If not, the policy

@@ -64,6 +64,8 @@ pub(crate) enum PeerLine {
     Unanswerable,
     /// A connection could not be accepted.
     NotConnected,
+    /// Parts of a load report were left out.
+    LoadLeftOut,
     /// A handshake of TLS failed.
     HandshakeFailed,
 }
@@ -298,6 +300,7 @@ impl Display for PeerLine {
             Self::PollRefused => "a poll was refused",
             Self::Unanswerable => "no answer over REST",
             Self::NotConnected => "connection not accepted",
+            Self::LoadLeftOut => "parts of load reports left out",
             Self::HandshakeFailed => "no TLS with a client",
         })
     }
