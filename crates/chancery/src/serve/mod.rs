@@ -59,9 +59,8 @@ use crate::admin::{
     self, Admin, AdminHosts, Confirmations, LoadStatus, MetricsPage, NodesPage, Readiness,
     ReadinessState,
 };
-use crate::config::{
-    self, Config, ConfigFile, ExternalNames, FileContent, ListenAddress, ServeFlags,
-};
+use crate::check::codes::UNSUPPORTED_RULE;
+use crate::config::{self, Config, ConfigFile, FileContent, ListenAddress, ServeFlags};
 use crate::exit::Failure;
 use crate::gate::LoadGate;
 use crate::logging;
@@ -133,7 +132,7 @@ async fn serve(
 
     // This failure is returned later: the faults of the directory help the operator more.
     let watched = listeners::bind_admin(config.admin).and_then(|bound| watch(bound, &admin));
-    if config.gate.rules() != RuleCheck::Off {
+    if config.gate.rules() != RuleCheck::Off && !config.allow.allow(UNSUPPORTED_RULE) {
         first::warn_of_rules(&schema);
     }
     let loaded = first::load(directory, config.allow_partial, &mut signals).await?;
@@ -147,14 +146,13 @@ async fn serve(
     let audiences = Audiences::new(directory.catalog(), Grouping::new(&config));
     gate.ask_for_users(gate::users(&audiences));
     let (wanted, checks) = watch::channel(config.checks());
-    let external = ExternalNames::new(&config);
     let applier = Arc::new(ChangeApplier::new(
         audiences.clone(),
         Arc::clone(&admin),
         metrics,
         wanted,
         file,
-        external,
+        &config,
         gate,
     ));
     applier.loaded(&report);

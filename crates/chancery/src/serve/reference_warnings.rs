@@ -4,15 +4,16 @@
 //! Not here: which references these are (`chancery_catalog`).
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use chancery_catalog::{Audience, Catalog, External, Key, Layer, MissingTarget, Origin};
 use chancery_core::printable::Printable;
 use chancery_core::{ResourceName, TypeUrl};
 use chancery_proto::complete::Clash;
-use chancery_sources::Warning;
+use chancery_sources::{Allowance, Warning};
 
-use crate::config::ExternalNames;
+use crate::config::{AllowedCodes, ExternalNames};
 
 /// The code of a warning about a reference that leads nowhere.
 pub(crate) const DANGLING_REFERENCE: &str = "dangling-reference";
@@ -29,6 +30,7 @@ pub(crate) struct ReferenceWarnings {
     catalog: Catalog,
     names: ExternalNames,
     external: External,
+    allowed: AllowedCodes,
     present: Vec<Warning>,
     /// The number of all, with those that are not described.
     count: usize,
@@ -46,6 +48,7 @@ impl ReferenceWarnings {
             catalog,
             external: names.for_catalog(),
             names,
+            allowed: AllowedCodes::default(),
             present: Vec::new(),
             count: 0,
             told: BTreeSet::new(),
@@ -60,9 +63,14 @@ impl ReferenceWarnings {
         }
     }
 
+    /// Takes the codes of which nobody wants to hear.
+    pub(super) fn set_allowed(&mut self, allowed: &AllowedCodes) {
+        self.allowed = allowed.clone();
+    }
+
     /// Looks at the catalog. Returns the warnings that are new. The places are looked up each time, because
     /// an edit may move a resource and change nothing else.
-    pub(crate) fn look(&mut self) -> Vec<Warning> {
+    pub(crate) fn look(&mut self, comments: &[(Arc<Path>, Allowance)]) -> Vec<Warning> {
         let references = self.catalog.references(&self.external);
         let missing = references.missing.iter().take(MOST);
         let unused = references.unused.iter().take(MOST - missing.len());
@@ -86,12 +94,15 @@ impl ReferenceWarnings {
             let message = format!("{}{edit}; it stays as it is there", who(audiences));
             (identity, warning(UNAPPLIED, resource, Some(edit.origin.clone()), message))
         });
-        let now: Vec<_> = unapplied.chain(clashes).chain(missing).chain(unused).collect();
+        let all = unapplied.chain(clashes).chain(missing).chain(unused);
+        let (passed, now): (Vec<_>, Vec<_>) =
+            all.partition(|(_, it)| self.allowed.allow(it.code) || is_let_pass(comments, it));
         let new = now.iter().filter(|(identity, _)| !self.told.contains(identity));
         let new = new.map(|(_, warning)| warning.clone()).collect();
         let (told, present): (BTreeSet<_>, Vec<_>) = now.into_iter().unzip();
         self.count = references.missing.len() + references.unused.len() + references.more_unused;
         self.count += references.clashes.len() + references.unapplied.len();
+        self.count -= passed.len();
         (self.told, self.present) = (told, present);
         new
     }
@@ -169,6 +180,14 @@ impl ReferenceWarnings {
         let key = Key { type_url: type_url.clone(), name: name.clone() };
         layers.find_map(|layer| Some(self.catalog.content(&layer)?.get(&key)?.origin.clone()))
     }
+}
+
+/// Returns true if a comment at the place of a warning lets it pass.
+fn is_let_pass(comments: &[(Arc<Path>, Allowance)], warning: &Warning) -> bool {
+    comments.iter().any(|(file, comment)| {
+        let is_there = warning.line.is_some_and(|line| comment.lets_pass(line, warning.code));
+        is_there && warning.file.as_deref() == Some(file)
+    })
 }
 
 fn warning(
