@@ -49,7 +49,7 @@ impl Findings {
     pub(super) fn add_references(&mut self, config: &Config, catalog: Catalog) {
         let of_nodes: Vec<_> = catalog.edits_of_nothing().iter().map(of_unapplied).collect();
         let mut references = ReferenceWarnings::new(catalog, ExternalNames::new(config));
-        references.look();
+        references.look(&[]);
         let (described, count) = references.present();
         let enforces = config.gate.messages == GateMode::Enforce;
         let first = self.all.len();

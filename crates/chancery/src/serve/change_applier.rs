@@ -6,12 +6,13 @@
 //! whether `chancery.yaml` changed (`config::file`).
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chancery_catalog::Author;
 use chancery_server::Audiences;
-use chancery_sources::{LayerChecks, LoadReport, Scope, Warning};
+use chancery_sources::{Allowance, LayerChecks, LoadReport, Scope, Warning};
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
@@ -25,7 +26,8 @@ use super::metrics::LoadMetrics;
 use super::reference_warnings::ReferenceWarnings;
 use super::rules::{self, WantedRules};
 use crate::admin::{Admin, LoadFindings, ReadinessState};
-use crate::config::{ConfigChange, ConfigFile, ExternalNames, FILE};
+use crate::check::codes::GROUP_WITHOUT_FILES;
+use crate::config::{AllowedCodes, Config, ConfigChange, ConfigFile, ExternalNames, FILE};
 use crate::counts_by_file::{CountsByFile, MOST_TOLD};
 use crate::finding::Finding;
 use crate::gate::{Held, LoadGate, NotConfirmed, Selection, Token};
@@ -51,6 +53,10 @@ struct ApplierState {
     /// The first of the present warnings of the directory, and the number of them all.
     warnings: (Arc<Vec<Warning>>, usize),
     references: ReferenceWarnings,
+    /// The codes of warnings that nobody wants to hear of.
+    allowed: AllowedCodes,
+    /// The comments in files that let a warning pass.
+    comments: Arc<Vec<(Arc<Path>, Allowance)>>,
     config_fault: Option<Finding>,
     /// The rules of `chancery.yaml`, if they are not in force.
     rules: Option<WantedRules>,
@@ -72,15 +78,19 @@ impl ChangeApplier {
         metrics: LoadMetrics,
         checks: watch::Sender<LayerChecks>,
         file: ConfigFile,
-        external: ExternalNames,
+        config: &Config,
         gate: LoadGate,
     ) -> Self {
-        let references = ReferenceWarnings::new(audiences.catalog().clone(), external);
+        let external = ExternalNames::new(config);
+        let mut references = ReferenceWarnings::new(audiences.catalog().clone(), external);
+        references.set_allowed(&config.allow);
         let state = ApplierState {
             file,
             faults: BTreeSet::new(),
             more_faults: CountsByFile::default(),
             warnings: (Arc::default(), 0),
+            allowed: config.allow.clone(),
+            comments: Arc::default(),
             references,
             config_fault: None,
             rules: None,
@@ -137,11 +147,17 @@ impl ChangeApplier {
             self.audiences.follow(revision);
         }
         self.apply_rules(&mut state);
-        let of_references = state.references.look();
+        state.comments = Arc::clone(&report.allowances);
+        let of_references = state.references.look(&report.allowances);
         if is_first {
             // If nothing has changed, no commit judges what was held back before a start.
             self.judge_again("state");
         }
+        let mut wanted = None;
+        if !state.allowed.is_empty() {
+            state.allowed.leave_out(wanted.insert(report.clone()));
+        }
+        let report = wanted.as_ref().unwrap_or(report);
         let since = state.keeping.since(is_first);
         state.faulty.update(report, self.audiences.catalog(), since);
         self.log_report(&mut state, report, &of_references, is_first);
@@ -156,7 +172,8 @@ impl ChangeApplier {
         let whole = state.directory_fault.is_none();
         let Some(changed) = state.file.look(whole) else { return };
         self.configured(&mut state, changed);
-        log_warnings(&state.references.look());
+        let comments = Arc::clone(&state.comments);
+        log_warnings(&state.references.look(&comments));
         self.judge_if_changed(&mut state);
         self.record(&mut state);
     }
@@ -247,6 +264,8 @@ impl ChangeApplier {
                     warn!(keys = restart.join(", "), "a restart brings these keys into force");
                 }
                 state.references.set_external(ExternalNames::new(&config));
+                state.references.set_allowed(&config.allow);
+                state.allowed.clone_from(&config.allow);
                 if self.gate.configure(&config) {
                     gate::say_mode(&config.gate);
                     state.is_gate_changed = true;
@@ -349,7 +368,10 @@ impl ChangeApplier {
     /// Records the present faults and warnings, and what is held back, for the admin interface.
     fn record(&self, state: &mut ApplierState) {
         let (held, news) = (Arc::new(self.gate.held()), self.gate.take_news());
-        let without_files = without_files(&self.audiences);
+        let mut without_files = without_files(&self.audiences);
+        if state.allowed.allow(GROUP_WITHOUT_FILES) {
+            without_files.clear();
+        }
         let known = self.audiences.catalog().groups();
         for name in without_files.difference(&state.without_files) {
             warn!("{}", say_without_files(name, &known));

@@ -63,9 +63,8 @@ use crate::admin::{
     self, Admin, AdminHosts, Confirmations, LoadStatus, MetricsPage, NodesPage, Readiness,
     ReadinessState,
 };
-use crate::config::{
-    self, Config, ConfigFile, ExternalNames, FileContent, ListenAddress, ServeFlags,
-};
+use crate::check::codes::UNSUPPORTED_RULE;
+use crate::config::{self, Config, ConfigFile, FileContent, ListenAddress, ServeFlags};
 use crate::exit::Failure;
 use crate::gate::LoadGate;
 use crate::logging;
@@ -138,7 +137,7 @@ async fn serve(
 
     // This failure is returned later: the faults of the directory help the operator more.
     let watched = listeners::bind_admin(config.admin).and_then(|bound| watch(bound, &admin));
-    if config.gate.rules() != RuleCheck::Off {
+    if config.gate.rules() != RuleCheck::Off && !config.allow.allow(UNSUPPORTED_RULE) {
         first::warn_of_rules(&schema);
     }
     let loaded = first::load(directory, config.allow_partial, &mut signals).await?;
@@ -152,7 +151,6 @@ async fn serve(
     let audiences = Audiences::new(directory.catalog(), Grouping::new(&config));
     gate.ask_for_users(gate::users(&audiences));
     let (wanted, checks) = watch::channel(config.checks());
-    let external = ExternalNames::new(&config);
     let keeper = keeping::keeper(past, &metrics)?;
     let applier = ChangeApplier::new(
         audiences.clone(),
@@ -160,7 +158,7 @@ async fn serve(
         metrics,
         wanted,
         file,
-        external,
+        &config,
         gate,
     );
     let applier = Arc::new(applier.keeping(keeper));
