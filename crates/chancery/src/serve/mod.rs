@@ -47,7 +47,7 @@ use tracing::{info, warn};
 pub(crate) use self::audiences::{say_without_files, without_files};
 use self::change_applier::ChangeApplier;
 pub(crate) use self::first::{exists, schema};
-pub(crate) use self::grouping::Grouping;
+pub(crate) use self::grouping::{Decider, Grouping};
 use self::listeners::Listeners;
 use self::metrics::LoadMetrics;
 pub(crate) use self::reference_warnings::{
