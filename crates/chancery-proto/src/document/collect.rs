@@ -155,6 +155,27 @@ impl Collector {
         }
     }
 
+    /// The warnings about a patch. A message in a list is written whole, so it can be judged; all else may be
+    /// as it should together with what is below.
+    pub(super) fn edit_warnings(
+        &mut self,
+        schema: &Schema,
+        (type_url, name): (&TypeUrl, &ResourceName),
+        message: &DynamicMessage,
+        place: &Location<'_, '_>,
+    ) -> Vec<Warning> {
+        let mut warnings = lint::lint(type_url, message);
+        warnings.extend(lint::lint_traffic(type_url, message));
+        if self.checks.rules == RuleCheck::Warn {
+            let checked = CheckedResource { type_url, name, body: message, wrapped: false };
+            let rules = schema.rules();
+            warnings.extend(self.rules.check(rules, RuleCheck::Warn, &checked, place));
+        }
+        warnings.retain(|warning| warning.path.contains('['));
+        self.place(&mut warnings, false, place);
+        warnings
+    }
+
     /// Adds the fault of an edit.
     pub(super) fn wrong_edit(&mut self, message: String, place: &Location<'_, '_>) {
         self.fault(ResourceFault::new("", message), place);

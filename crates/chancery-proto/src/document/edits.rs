@@ -84,11 +84,15 @@ impl<'n> DocumentReader<'_, 'n> {
             Err(error) => return self.collector.wrong_edit(error.with_causes(), &place),
         };
         let (cleared, places) = (cleared(node, &message), field_places(node, &message));
+        let warnings =
+            self.collector.edit_warnings(self.schema, (&type_url, &name), &message, &place);
         let (key, rules) = ((type_url.clone(), name.clone()), self.collector.rule_check());
         let patch = Patch::new(self.schema, key, message, cleared, places, rules);
         let edit = ResourceEdit::Patch(Arc::new(patch));
-        self.collector
-            .add_edit(ParsedEdit { type_url, name, edit, position: node.position() }, &place);
+        self.collector.add_edit(
+            ParsedEdit { type_url, name, edit, position: node.position(), warnings },
+            &place,
+        );
     }
 
     fn removals(&mut self, node: &'n TreeNode<'_>) {
@@ -122,7 +126,9 @@ impl<'n> DocumentReader<'_, 'n> {
                     let place = Location { node: Some(node), dialect, path };
                     let (type_url, edit) = (type_url.clone(), ResourceEdit::Remove);
                     let position = node.position();
-                    self.collector.add_edit(ParsedEdit { type_url, name, edit, position }, &place);
+                    let warnings = Vec::new();
+                    let edit = ParsedEdit { type_url, name, edit, position, warnings };
+                    self.collector.add_edit(edit, &place);
                 }
                 _ => {
                     let expected = Mismatch::Expected("a name".to_owned());

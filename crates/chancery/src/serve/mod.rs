@@ -52,7 +52,7 @@ use self::listeners::Listeners;
 use self::metrics::LoadMetrics;
 pub(crate) use self::reference_warnings::{
     DANGLING_REFERENCE, DUPLICATE_ADDRESS, NOTHING_TO_REMOVE, ReferenceWarnings, UNAPPLIED,
-    UNUSED_RESOURCE, of_unapplied,
+    UNUSED_RESOURCE,
 };
 use self::reloads::Reloads;
 use self::signals::{OperatorSignal, Signals};
