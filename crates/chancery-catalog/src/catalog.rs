@@ -30,6 +30,7 @@ use crate::gate::{Gate, Seen};
 use crate::history::History;
 use crate::layer::Layer;
 use crate::lineage::Lineage;
+use crate::memory::Memory;
 use crate::parents::{Parents, make_over};
 use crate::references::{Lacking, ReferenceState, References};
 use crate::revision::{ContentHash, Reassigned, Revision};
@@ -175,6 +176,41 @@ impl Catalog {
         Some(self.take_over(state, Some(&before), &nothing, &proposed, time, author.into()))
     }
 
+    /// The states that audiences see, for whoever keeps them over a restart.
+    pub fn memory(&self) -> Memory {
+        Memory { states: self.lock().history.states().to_vec() }
+    }
+
+    /// Begins with states that another catalog had: its audiences see them, and what is committed later is
+    /// judged beside them. Returns false if something was committed already; then nothing changes.
+    ///
+    /// The source of the layers has to know them ([`Memory::layers`]): only it can say that one is gone.
+    pub fn restore(&self, memory: &Memory) -> bool {
+        let mut in_force = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.lock().history.newest().is_some() || memory.is_empty() {
+            return false;
+        }
+        for state in memory.states.iter().rev() {
+            let mut state = CatalogState::clone(state);
+            state.root = self.root(&state);
+            self.lock().push(&Arc::new(state));
+        }
+        *in_force = memory.lineage();
+        let mut inner = self.lock();
+        let Some(newest) = inner.history.newest().cloned() else { return false };
+        inner.revision = Some(Arc::new(Revision {
+            number: inner.number,
+            content: ContentHash(newest.digest.wrapping_add(newest.lineage.digest())),
+            time: SystemTime::now(),
+            author: Author::new("state"),
+            layers: newest.layers().collect(),
+            edits: Vec::new(),
+            changed: Vec::new(),
+            reassigned: Reassigned::Everybody,
+        }));
+        true
+    }
+
     /// The last revision, if anything was committed.
     pub fn revision(&self) -> Option<Arc<Revision>> {
         self.lock().revision.clone()
@@ -256,6 +292,11 @@ impl Catalog {
             Some(LayerState::Absent | LayerState::Held) | None => 0,
         };
         layers.into_iter().map(count).sum()
+    }
+
+    /// All layers, held back or not.
+    pub fn layers(&self) -> Vec<Layer> {
+        self.lock().history.newest().map(|it| it.layers().collect()).unwrap_or_default()
     }
 
     /// The layers that are held back.

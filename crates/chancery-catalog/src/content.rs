@@ -5,6 +5,7 @@
 //! the edits.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use chancery_core::Version;
 use imbl::OrdMap;
@@ -48,6 +49,15 @@ impl LayerContent {
     /// All entries, by type and name.
     pub fn iter(&self) -> impl Iterator<Item = (&Key, &Entry)> {
         self.entries.iter()
+    }
+
+    /// The entries from a key on, or all.
+    pub(crate) fn from<'a>(
+        &'a self,
+        first: Option<&'a Key>,
+    ) -> impl Iterator<Item = (&'a Key, &'a Entry)> {
+        let first = first.map_or(Bound::Unbounded, Bound::Included);
+        self.entries.range::<(Bound<&Key>, Bound<&Key>), Key>((first, Bound::Unbounded))
     }
 
     /// The number of resources that stand at their origin.

@@ -32,6 +32,11 @@ impl History {
         self.reassigned_since(&before)
     }
 
+    /// The states, the newest first.
+    pub(crate) fn states(&self) -> &[Arc<CatalogState>] {
+        &self.0
+    }
+
     /// The newest state, if there is one.
     pub(crate) fn newest(&self) -> Option<&Arc<CatalogState>> {
         self.0.first()

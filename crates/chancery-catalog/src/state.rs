@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use imbl::ordmap::DiffItem;
@@ -143,6 +144,22 @@ impl CatalogState {
         let groups = self.groups.keys().map(|name| Layer::Group(Arc::clone(name)));
         let nodes = self.nodes.keys().map(|id| Layer::Node(Arc::clone(id)));
         std::iter::once(Layer::Base).chain(groups).chain(nodes)
+    }
+
+    /// The layers from one on.
+    pub(crate) fn layers_from<'a>(&'a self, first: &'a Layer) -> impl Iterator<Item = Layer> + 'a {
+        let (base, groups, nodes) = match first {
+            Layer::Base => (true, Some(Bound::Unbounded), Bound::Unbounded),
+            Layer::Group(name) => (false, Some(Bound::Included(&**name)), Bound::Unbounded),
+            Layer::Node(id) => (false, None, Bound::Included(&**id)),
+        };
+        let names = |overlays: &'a Overlays, from| {
+            overlays.range::<(Bound<&str>, Bound<&str>), str>((from, Bound::Unbounded))
+        };
+        let groups = groups.into_iter().flat_map(move |from| names(&self.groups, from));
+        let groups = groups.map(|(name, _)| Layer::Group(Arc::clone(name)));
+        let nodes = names(&self.nodes, nodes).map(|(id, _)| Layer::Node(Arc::clone(id)));
+        base.then_some(Layer::Base).into_iter().chain(groups).chain(nodes)
     }
 
     /// Returns true if nothing holds the audience back.

@@ -121,7 +121,7 @@ fn parsed(text: String) -> Arc<Parsed> {
     let mut known = KNOWN.lock().unwrap();
     let known = known.get_or_insert_default().entry(text);
     let parsed = known.or_insert_with_key(|text| {
-        let checks = Checks { rules: RuleCheck::Fault };
+        let checks = Checks { rules: RuleCheck::Fault, ..Checks::default() };
         let parsed = parse_checked(&Schema::bundled(), Format::Yaml, text.as_bytes(), checks);
         assert!(parsed.faults.is_empty() && parsed.violations.is_empty(), "{text}: {parsed:?}");
         Arc::new(parsed)

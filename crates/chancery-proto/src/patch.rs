@@ -6,6 +6,8 @@
 //! number, a text, a list as a whole, and a message that JSON writes in a form of its own, as a duration or a
 //! `Struct`. Not here: the text of a patch (`document`), and the layers (`chancery-catalog`).
 
+mod stored;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +18,7 @@ use prost::Message;
 use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::document::{RuleCheck, Special};
+use crate::document::{Checks, RuleCheck, Special};
 use crate::resource::{ResourceError, Wrapper, resource};
 use crate::rules::{Depth, Violation};
 use crate::schema::Schema;
@@ -31,7 +33,7 @@ pub struct Patch {
     message: DynamicMessage,
     cleared: Cleared,
     places: FieldPlaces,
-    rules: RuleCheck,
+    checks: Checks,
     last: Mutex<Option<Applied>>,
 }
 
@@ -91,10 +93,10 @@ impl Patch {
         message: DynamicMessage,
         cleared: Cleared,
         places: FieldPlaces,
-        rules: RuleCheck,
+        checks: Checks,
     ) -> Self {
         let (schema, last) = (schema.clone(), Mutex::default());
-        Self { schema, type_url, name, message, cleared, places, rules, last }
+        Self { schema, type_url, name, message, cleared, places, checks, last }
     }
 
     /// The name of the resource that it changes.
@@ -147,10 +149,13 @@ impl Patch {
     }
 
     fn check(&self, merged: &DynamicMessage) -> Result<(), NotPatched> {
-        if self.rules != RuleCheck::Fault || lint::is_only_for_grpc(&self.type_url, merged) {
+        let Checks { rules, clients } = self.checks;
+        let is_for_envoy = clients.has_envoy() && !lint::is_only_for_grpc(&self.type_url, merged);
+        if rules != RuleCheck::Fault || !is_for_envoy {
             return Ok(());
         }
-        let found = self.schema.rules().check_first(merged, Depth::Whole, 1);
+        let mut found = self.schema.rules().check_first(merged, Depth::Whole, 1);
+        found.add(self.schema.rules().check_first_versions(merged, clients, 1));
         match found.first.first() {
             Some(Violation { path, message, .. }) => Err(NotPatched::Breaks {
                 path: path.clone(),
@@ -266,7 +271,7 @@ impl Cleared {
 
 impl PartialEq for Patch {
     fn eq(&self, other: &Self) -> bool {
-        let key = |it: &Self| (it.type_url.clone(), it.name.clone(), it.rules);
+        let key = |it: &Self| (it.type_url.clone(), it.name.clone(), it.checks);
         key(self) == key(other)
             && self.cleared == other.cleared
             && self.message == other.message
@@ -308,10 +313,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::document::{Checks, Format, Parsed, ParsedEdit, ResourceEdit, parse_checked};
+    use crate::document::{Format, Parsed, ParsedEdit, ResourceEdit, parse_checked};
 
     fn parsed(text: &str) -> Parsed {
-        let checks = Checks { rules: RuleCheck::Fault };
+        let checks = Checks { rules: RuleCheck::Fault, ..Checks::default() };
         parse_checked(&Schema::bundled(), Format::Yaml, text.as_bytes(), checks)
     }
 

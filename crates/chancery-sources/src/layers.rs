@@ -61,6 +61,11 @@ impl DirectoryLayers {
         }
     }
 
+    /// Takes note that the catalog has these layers, before anything was read.
+    pub(crate) fn begin_with(&mut self, layers: BTreeSet<Layer>) {
+        self.known = layers;
+    }
+
     /// Takes over the documents of all layers.
     pub(crate) fn read_all(&mut self, reading: &Reading, catalog: &Catalog) -> LayerReadings {
         self.faults.clear();

@@ -4,6 +4,7 @@
 //! `chancery.yaml`, signals and exit codes. No other crate depends on it.
 
 mod admin;
+mod admin_client;
 mod ask;
 mod bench;
 mod check;
@@ -22,6 +23,7 @@ mod line_diff;
 mod logging;
 mod misuse;
 mod serve;
+mod state;
 mod stdout;
 mod watch;
 

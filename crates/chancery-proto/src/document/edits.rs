@@ -104,8 +104,8 @@ impl<'n> DocumentReader<'_, 'n> {
         let (cleared, places) = (cleared(node, &message), field_places(node, &message));
         let warnings =
             self.collector.edit_warnings(self.schema, (&type_url, &name), &message, &place);
-        let (key, rules) = ((type_url.clone(), name.clone()), self.collector.rule_check());
-        let patch = Patch::new(self.schema, key, message, cleared, places, rules);
+        let (key, checks) = ((type_url.clone(), name.clone()), self.collector.checks());
+        let patch = Patch::new(self.schema, key, message, cleared, places, checks);
         let edit = ResourceEdit::Patch(Arc::new(patch));
         self.collector.add_edit(
             ParsedEdit { type_url, name, edit, position: node.position(), warnings },

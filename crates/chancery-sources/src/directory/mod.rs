@@ -18,14 +18,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use chancery_catalog::{Catalog, ChangeSet, Layer};
-use chancery_proto::document::Checks;
 use chancery_proto::schema::Schema;
 
 use crate::change_log::{ChangeLog, ChangedPlaces};
 use crate::fault::{Fault, Scope, Warning, Wrong};
 use crate::fault_list::FaultList;
 use crate::layers::DirectoryLayers;
-use crate::options::Options;
+use crate::options::{LayerChecks, Options};
+use crate::past::{Past, ReadEntries};
 use crate::read::cache::{Cache, UnsureFiles};
 use crate::read::document::Document;
 use crate::read::moving::{Moment, Unsettled};
@@ -65,6 +65,8 @@ pub struct Directory {
     retried_last: Option<Arc<Path>>,
     /// The time of the last warning that the directory does not come to rest.
     warned_of_moving: Option<Instant>,
+    /// Puts into the catalog what was in force before the first load.
+    past: Option<Past>,
 }
 
 impl Directory {
@@ -87,6 +89,7 @@ impl Directory {
             unsettled: Unsettled::default(),
             retried_last: None,
             warned_of_moving: None,
+            past: None,
         }
     }
 
@@ -95,6 +98,17 @@ impl Directory {
     #[must_use]
     pub fn with_catalog(self, catalog: Catalog) -> Self {
         Self { catalog, ..self }
+    }
+
+    /// Has the first load call a function that puts into the catalog what was in force before the program
+    /// was started, and returns the layers of that. The function gets the entries as they were read, and
+    /// nothing is committed so far. Layers that have no files any more are removed by that load.
+    #[must_use]
+    pub fn beginning_with(
+        self,
+        past: impl FnOnce(&ReadEntries<'_>) -> BTreeSet<Layer> + Send + 'static,
+    ) -> Self {
+        Self { past: Some(Box::new(past)), ..self }
     }
 
     /// The catalog that loads are committed to.
@@ -270,7 +284,7 @@ impl Directory {
     }
 
     /// Has the next load make these checks. It parses all files again: none is known by them.
-    pub(crate) fn set_checks(&mut self, checks: Checks) {
+    pub(crate) fn set_checks(&mut self, checks: LayerChecks) {
         if self.options.checks != checks {
             self.options.checks = checks;
             self.cache = Cache::default();
@@ -418,6 +432,9 @@ impl Directory {
     /// Commits a whole reading.
     fn take(&mut self, reading: Reading) -> LoadReport {
         self.unsure_files = UnsureFiles::Read;
+        if let Some(past) = self.past.take() {
+            self.layers.begin_with(past(&ReadEntries::of(&reading)));
+        }
         let layers = self.layers.read_all(&reading, &self.catalog);
         let faults = self.faults(&reading.listing);
         let mut report = LoadReport { files: reading.listing.files.len(), ..LoadReport::default() };

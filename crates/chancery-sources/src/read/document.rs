@@ -200,7 +200,8 @@ impl Parsing<'_> {
 
     /// Parses a whole text. A parser that panics is a fault of this file and concerns no other.
     fn parse_caught(self, bytes: &[u8]) -> Result<Document, Wrong> {
-        let Self { found, options: &Options { v2, checks, .. }, schema, .. } = self;
+        let Self { found, options: &Options { v2, ref checks, .. }, schema, .. } = self;
+        let checks = checks.of(&found.layer);
         let parse =
             AssertUnwindSafe(|| document::parse_checked(schema, found.format, bytes, checks));
         let parsed = catch_unwind(parse).map_err(|_| Wrong::Panicked)?;
@@ -408,7 +409,8 @@ mod tests {
         ) {
             let (found, schema) = (found(), Schema::bundled());
             let rules = if v2 { RuleCheck::Warn } else { RuleCheck::Fault };
-            let options = Options { v2, checks: Checks { rules }, ..Options::new(".") };
+            let checks = Checks { rules, ..Checks::default() }.into();
+            let options = Options { v2, checks, ..Options::new(".") };
             let parsing =
                 Parsing { found: &found, quotes: &|| true, options: &options, schema: &schema };
             let mut before = None;

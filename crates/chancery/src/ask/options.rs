@@ -4,7 +4,6 @@
 //! (`get::options`, `watch::options`), and the query and the bootstrap that the flags lead to
 //! (`query`, `bootstrap`).
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,7 +11,8 @@ use chancery_client::bootstrap::{Locality, Node, Value};
 use chancery_client::options::Variant;
 use clap::{ArgAction, Args, ValueEnum};
 
-use crate::config::{LogLevel, Span};
+use crate::admin_client::value_of;
+use crate::config::{AdminAddress, LogLevel, Span};
 
 /// The query, the servers it goes to, the node that asks, and the protocol.
 #[derive(Args, Clone, Debug)]
@@ -84,6 +84,13 @@ pub(super) struct NodeArgs {
     #[arg(long, value_name = "ID", help_heading = "Node")]
     pub(super) node: Option<String>,
 
+    /// Address of the admin interface of the server, IP:PORT, which knows the cluster, the locality, the
+    /// metadata and the client of the node that --node names, if it is connected; what other flags say is
+    /// put over that; `off` asks for nothing [default: CHANCERY_ADMIN or 127.0.0.1:18080, if --server
+    /// is on this machine, and then nothing has to be known]
+    #[arg(long, value_name = "ADDR", requires = "node", help_heading = "Node")]
+    pub(super) admin: Option<AdminAddress>,
+
     #[command(flatten)]
     pub(super) details: NodeDetails,
 }
@@ -93,7 +100,7 @@ pub(super) struct NodeArgs {
 pub(crate) struct NodeDetails {
     /// Cluster of the node
     #[arg(long, value_name = "NAME", help_heading = "Node")]
-    cluster: Option<String>,
+    pub(super) cluster: Option<String>,
 
     /// Metadata of the node; a value that is JSON is sent as JSON, any other as a string; may be given
     /// several times
@@ -203,23 +210,7 @@ fn pair(text: &str) -> Result<(String, Value), String> {
     {
         return Err(format!("the value of `{key}` begins like JSON and is none: {error}"));
     }
-    Ok((key.to_owned(), json.map_or_else(|_| Value::Text(value.to_owned()), of_json)))
-}
-
-fn of_json(json: serde_json::Value) -> Value {
-    use serde_json::Value as Json;
-    match json {
-        Json::Null => Value::Null,
-        Json::Bool(is) => Value::Bool(is),
-        // The numbers of metadata are doubles.
-        Json::Number(number) => Value::Number(number.as_f64().unwrap_or_default()),
-        Json::String(text) => Value::Text(text),
-        Json::Array(values) => Value::List(values.into_iter().map(of_json).collect()),
-        Json::Object(fields) => {
-            let fields = fields.into_iter().map(|(key, value)| (key, of_json(value)));
-            Value::Map(fields.collect::<BTreeMap<_, _>>())
-        }
-    }
+    Ok((key.to_owned(), json.map_or_else(|_| Value::Text(value.to_owned()), value_of)))
 }
 
 fn locality(text: &str) -> Result<Locality, String> {

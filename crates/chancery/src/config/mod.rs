@@ -6,6 +6,7 @@
 //! the log says so. Not here: the resources, which `chancery-sources` reads.
 
 mod address;
+mod clients;
 mod external;
 mod file;
 mod flags;
@@ -28,6 +29,7 @@ use chancery_sources::Options;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use self::clients::DeclaredClients;
 use self::pattern::Patterns;
 
 pub(crate) use address::{AdminAddress, ListenAddress};
@@ -76,6 +78,10 @@ pub(crate) struct Config {
     /// reference to one is not warned of. Default: none. A change takes effect without a restart.
     #[serde(skip_serializing_if = "Patterns::is_empty")]
     pub(crate) external: Patterns,
+    /// The clients of all groups that say nothing else: `envoy`, `envoy=1.36`, `grpc`. Default: `envoy`, of
+    /// any version. A change takes effect without a restart.
+    #[serde(skip_serializing_if = "DeclaredClients::is_empty")]
+    pub(crate) clients: DeclaredClients,
     /// Files and directories that are not read, by name or by path below the directory.
     /// Default: none.
     pub(crate) ignore: Vec<PathBuf>,
@@ -83,9 +89,12 @@ pub(crate) struct Config {
     pub(crate) descriptor_sets: Vec<PathBuf>,
     /// True if the v2 services and types are served too. Default: false.
     pub(crate) enable_v2: bool,
-    /// True if the server starts although some files have faults, and serves every node that does
-    /// not use them. Default: false.
+    /// False if the server does not start while any file has a fault. Default: true; it starts and serves
+    /// every node that does not use such files, and the others by `state`.
     pub(crate) allow_partial: bool,
+    /// The directory in which the last good state is kept over a restart. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<PathBuf>,
     /// The way in which changes of files are noticed: `events`, or `sweeps` alone for network
     /// filesystems, which report local changes only. Default: `events`.
     pub(crate) watch: ChangeDetection,
@@ -201,7 +210,7 @@ impl Config {
         let mut options = Options::new(dir);
         options.ignore.clone_from(&self.ignore);
         options.v2 = self.enable_v2;
-        options.checks = self.gate.checks();
+        options.checks = self.checks();
         options.watch = match self.watch {
             ChangeDetection::Events => chancery_sources::Watch::Events,
             ChangeDetection::Sweeps => chancery_sources::Watch::Sweeps,
@@ -216,17 +225,19 @@ impl Default for Config {
         Self {
             listen: vec![ListenAddress::Tcp(([127, 0, 0, 1], 18000).into())],
             unix_mode: SocketMode::default(),
-            admin: AdminAddress::On(([127, 0, 0, 1], 18080).into()),
+            admin: AdminAddress::default(),
             admin_hosts: Vec::new(),
             tls: None,
             groups: GroupRules::default(),
             unmatched: Decision::Base,
             anonymous: Decision::Base,
             external: Patterns::default(),
+            clients: DeclaredClients::default(),
             ignore: Vec::new(),
             descriptor_sets: Vec::new(),
             enable_v2: false,
-            allow_partial: false,
+            allow_partial: true,
+            state: None,
             watch: ChangeDetection::default(),
             secrets_anywhere: false,
             control_plane: None,

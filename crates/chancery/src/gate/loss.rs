@@ -7,6 +7,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use chancery_core::printable::Printable;
+use serde::{Deserialize, Serialize};
 
 use super::moves::name_nodes;
 
@@ -44,7 +45,7 @@ impl Display for Measure {
 }
 
 /// The number of each that an audience has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct Counts([u64; Measure::ALL.len()]);
 
 impl Counts {

@@ -16,10 +16,12 @@ mod audiences;
 mod change_applier;
 mod derived_limits;
 mod descriptors;
+mod faulty;
 mod first;
 mod gate;
 mod grouping;
 mod held;
+mod keeping;
 mod listeners;
 mod metrics;
 mod reference_warnings;
@@ -33,10 +35,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use chancery_catalog::Catalog;
-use chancery_proto::document::{Checks, RuleCheck};
+use chancery_proto::document::RuleCheck;
 use chancery_proto::schema::Schema;
 use chancery_server::{Audiences, Server, Tls};
-use chancery_sources::Directory;
+use chancery_sources::{Directory, LayerChecks};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
@@ -46,6 +48,7 @@ use tracing::{info, warn};
 
 pub(crate) use self::audiences::{say_without_files, without_files};
 use self::change_applier::ChangeApplier;
+pub(crate) use self::faulty::FaultyRow;
 pub(crate) use self::first::{exists, schema};
 pub(crate) use self::grouping::{Decider, Grouping};
 use self::listeners::Listeners;
@@ -57,7 +60,8 @@ pub(crate) use self::reference_warnings::{
 use self::reloads::Reloads;
 use self::signals::{OperatorSignal, Signals};
 use crate::admin::{
-    self, Admin, AdminHosts, Confirmations, LoadStatus, MetricsPage, Readiness, ReadinessState,
+    self, Admin, AdminHosts, Confirmations, LoadStatus, MetricsPage, NodesPage, Readiness,
+    ReadinessState,
 };
 use crate::config::{
     self, Config, ConfigFile, ExternalNames, FileContent, ListenAddress, ServeFlags,
@@ -112,7 +116,7 @@ struct Parts {
     admin: Arc<Admin>,
     applier: Arc<ChangeApplier>,
     /// The checks of the directory, as `chancery.yaml` has them now.
-    checks: watch::Receiver<Checks>,
+    checks: watch::Receiver<LayerChecks>,
     directory: Directory,
 }
 
@@ -129,11 +133,12 @@ async fn serve(
     let directory = Directory::new(config.source(&flags.dir), schema.clone());
     let directory = directory.with_catalog(Catalog::gated(gate.clone()));
     directory.catalog().extend(config.groups.lineage().clone(), config::FILE);
+    let (directory, past) = keeping::begin(directory, flags, &config, &gate, &schema)?;
     let (admin, server_metrics, metrics) = admin(directory.catalog(), &gate, &config, dropped);
 
     // This failure is returned later: the faults of the directory help the operator more.
     let watched = listeners::bind_admin(config.admin).and_then(|bound| watch(bound, &admin));
-    if config.gate.checks().rules != RuleCheck::Off {
+    if config.gate.rules() != RuleCheck::Off {
         first::warn_of_rules(&schema);
     }
     let loaded = first::load(directory, config.allow_partial, &mut signals).await?;
@@ -146,9 +151,10 @@ async fn serve(
 
     let audiences = Audiences::new(directory.catalog(), Grouping::new(&config));
     gate.ask_for_users(gate::users(&audiences));
-    let (wanted, checks) = watch::channel(config.gate.checks());
+    let (wanted, checks) = watch::channel(config.checks());
     let external = ExternalNames::new(&config);
-    let applier = Arc::new(ChangeApplier::new(
+    let keeper = keeping::keeper(past, &metrics)?;
+    let applier = ChangeApplier::new(
         audiences.clone(),
         Arc::clone(&admin),
         metrics,
@@ -156,9 +162,11 @@ async fn serve(
         file,
         external,
         gate,
-    ));
+    );
+    let applier = Arc::new(applier.keeping(keeper));
     applier.loaded(&report);
     admin.confirmations.apply_by(gate::confirmer(&applier));
+    admin.nodes.tell_of(audiences.clone());
     let server = Server::new(audiences.store(), audiences, server_config(&config))
         .with_metrics(server_metrics)
         .with_schema(schema);
@@ -202,7 +210,7 @@ const MANY_CONNECTIONS: usize = 10_000;
 async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
     let Parts { server, listeners, admin, applier, mut checks, directory } = parts;
     let Listeners { all, tls } = listeners;
-    let notified = Arc::clone(&applier);
+    let (notified, keeping) = (Arc::clone(&applier), Arc::clone(&applier));
     let following = directory.follow(move |report| notified.loaded(report));
     let following = following.context("cannot follow the directory")?;
     let stop = CancellationToken::new();
@@ -231,7 +239,7 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
                     stop.cancel();
                 }
             },
-            Ok(()) = checks.changed() => following.set_checks(*checks.borrow_and_update()),
+            Ok(()) = checks.changed() => following.set_checks(checks.borrow_and_update().clone()),
             ended = &mut served => break ended.context("cannot serve").map_err(Failure::from),
         }
     };
@@ -239,6 +247,7 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
     if !following.stop_within(STOP_WAIT) {
         warn!("the directory does not answer; a read of it is given up");
     }
+    keeping.settle(STOP_WAIT);
     info!("stopped");
     ended
 }
@@ -258,7 +267,8 @@ fn admin(
     let loaded = LoadStatus::new(catalog);
     let confirmations = Confirmations::new(gate.clone());
     let metrics_page = MetricsPage::new(registry);
-    let admin = Admin { readiness, loaded, metrics: metrics_page, hosts, confirmations };
+    let nodes = NodesPage::default();
+    let admin = Admin { readiness, loaded, metrics: metrics_page, hosts, confirmations, nodes };
     (Arc::new(admin), server_metrics, metrics)
 }
 
@@ -277,12 +287,18 @@ fn watch(listener: Option<TcpListener>, admin: &Arc<Admin>) -> Result<Cancellati
 async fn watch_config(applier: Arc<ChangeApplier>, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut until_users = TICKS_BETWEEN_USERS;
     while stop.run_until_cancelled(ticks.tick()).await.is_some() {
         let applier = Arc::clone(&applier);
+        until_users = until_users.checked_sub(1).unwrap_or(TICKS_BETWEEN_USERS);
         // Reading blocks, for long if the file is on another machine.
         let checking = tokio::task::spawn_blocking(move || {
             applier.check_config();
             applier.check_gate();
+            applier.check_confirm_file();
+            if until_users == 0 {
+                applier.keep_users();
+            }
         });
         checking.await.ok();
     }
@@ -305,3 +321,6 @@ const STOP_WAIT: Duration = Duration::from_secs(2);
 /// The interval of these checks. A change has to outlast some of them, so a change of
 /// `chancery.yaml` alone takes effect after 0.6 s.
 const EVERY: Duration = Duration::from_millis(200);
+
+/// The number of these checks after which it is noted which groups have nodes.
+const TICKS_BETWEEN_USERS: u32 = 50;

@@ -15,5 +15,7 @@ mod layers;
 mod peers;
 mod quickstart;
 mod rate_limit;
+mod state;
 mod support;
+mod versions;
 mod zero_drop;
