@@ -14,10 +14,11 @@ use std::path::Path;
 
 use chancery_catalog::{Entry, EntryContent, Key, Layer, Origin};
 use chancery_core::printable::{MAX_NAME_BYTES, cut};
-use chancery_core::{Resource, TypeUrl};
+use chancery_core::{Resource, ResourceName, TypeUrl};
 use chancery_proto::document::{
     self, BrokenRule, Format, MAX_FAULTS, Parsed, Piece, Position, Renderer, ResourceEdit,
 };
+use chancery_proto::lint;
 use chancery_proto::resource::to_v2;
 use chancery_proto::schema::Schema;
 use xxhash_rust::xxh3::xxh3_128;
@@ -243,17 +244,8 @@ impl Parsing<'_> {
         }));
         document.allowances = allowances.all;
         for parsed in resources {
-            let kind = parsed.type_url.short();
-            let name = cut(parsed.resource.name().as_str(), MAX_NAME_BYTES);
-            let warnings = parsed.warnings.iter().map(|warning| Warning {
-                file: Some(found.path.to_path_buf()),
-                line: Some(warning.position.unwrap_or(parsed.position).line),
-                column: Some(warning.position.unwrap_or(parsed.position).column),
-                message: format!("{kind} `{name}`: {warning}"),
-                code: warning.code,
-                resource: Some((parsed.type_url.clone(), parsed.resource.name().clone())),
-            });
-            document.warnings.extend(warnings);
+            let key = (&parsed.type_url, parsed.resource.name());
+            document.warnings.extend(self.warnings(key, parsed.position, &parsed.warnings));
             let old = v2.then(|| to_v2(schema, &parsed.type_url, &parsed.resource));
             document.resources.push(LoadedResource {
                 type_url: parsed.type_url,
@@ -261,6 +253,10 @@ impl Parsing<'_> {
                 position: parsed.position,
                 v2: old.flatten().map(|(type_url, resource)| (type_url, Arc::new(resource))),
             });
+        }
+        for edit in &edits {
+            let key = (&edit.type_url, &edit.name);
+            document.warnings.extend(self.warnings(key, edit.position, &edit.warnings));
         }
         document.resources.extend(edits.into_iter().map(|edit| LoadedResource {
             type_url: edit.type_url,
@@ -272,6 +268,24 @@ impl Parsing<'_> {
             v2: None,
         }));
         Ok(document)
+    }
+
+    /// The warnings about a resource that begins at this position.
+    fn warnings(
+        self,
+        (type_url, name): (&TypeUrl, &ResourceName),
+        start: Position,
+        warnings: &[lint::Warning],
+    ) -> impl Iterator<Item = Warning> {
+        let shown = cut(name.as_str(), MAX_NAME_BYTES);
+        warnings.iter().map(move |warning| Warning {
+            file: Some(self.found.path.to_path_buf()),
+            line: Some(warning.position.unwrap_or(start).line),
+            column: Some(warning.position.unwrap_or(start).column),
+            message: format!("{} `{shown}`: {warning}", type_url.short()),
+            code: warning.code,
+            resource: Some((type_url.clone(), name.clone())),
+        })
     }
 
     /// The fault of a text with edits where there can be none.

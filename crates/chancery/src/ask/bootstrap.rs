@@ -94,13 +94,7 @@ fn introduce(node: &mut Node, given: &NodeArgs) {
     } else if node.id.is_empty() {
         node.id = NOBODY.to_owned();
     }
-    if let Some(cluster) = &given.cluster {
-        node.cluster.clone_from(cluster);
-    }
-    if let Some(locality) = &given.locality {
-        node.locality = locality.clone();
-    }
-    std::sync::Arc::make_mut(&mut node.metadata).extend(given.metadata.iter().cloned());
+    given.details.introduce(node);
 }
 
 /// Reads a target.

@@ -48,7 +48,7 @@ pub(super) fn take_over(
 /// The one node with this id, and with the cluster of the flags if there is one.
 fn known(admin: &AdminClient, id: &str, given: &NodeArgs) -> Result<ConnectedNode, Failure> {
     let mut found = admin.nodes(Some(id))?;
-    if let Some(cluster) = &given.cluster {
+    if let Some(cluster) = &given.details.cluster {
         found.retain(|it| it.node.cluster == *cluster);
     }
     // One that moves is in two audiences for a moment.

@@ -29,7 +29,7 @@ use chancery_proto::show::Viewer;
 
 pub(crate) use self::answer::{Answer, Trouble, answers};
 pub(crate) use self::known_node::{is_on_this_machine, usual_admin};
-pub(crate) use self::options::{QueryArgs, ServerArgs, TlsArgs};
+pub(crate) use self::options::{NodeDetails, QueryArgs, ServerArgs, TlsArgs};
 pub(crate) use self::query::Query;
 pub(crate) use self::render::{Renderer, Row, plain};
 use crate::exit::Failure;

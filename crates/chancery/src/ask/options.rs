@@ -5,8 +5,9 @@
 //! (`query`, `bootstrap`).
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use chancery_client::bootstrap::{Locality, Value};
+use chancery_client::bootstrap::{Locality, Node, Value};
 use chancery_client::options::Variant;
 use clap::{ArgAction, Args, ValueEnum};
 
@@ -97,6 +98,13 @@ pub(super) struct NodeArgs {
     #[arg(long, value_name = "ADDR", requires = "node", help_heading = "Node")]
     pub(super) admin: Option<AdminAddress>,
 
+    #[command(flatten)]
+    pub(super) details: NodeDetails,
+}
+
+/// The words of a node about itself, but for its id.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct NodeDetails {
     /// Cluster of the node
     #[arg(long, value_name = "NAME", help_heading = "Node")]
     pub(super) cluster: Option<String>,
@@ -104,12 +112,12 @@ pub(super) struct NodeArgs {
     /// Metadata of the node; a value that is JSON is sent as JSON, any other as a string; may be given
     /// several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair, help_heading = "Node")]
-    pub(super) metadata: Vec<(String, Value)>,
+    metadata: Vec<(String, Value)>,
 
     /// Locality of the node
     #[arg(long, value_name = "REGION[/ZONE[/SUBZONE]]", value_parser = locality)]
     #[arg(help_heading = "Node")]
-    pub(super) locality: Option<Locality>,
+    locality: Option<Locality>,
 }
 
 /// The protocol.
@@ -167,6 +175,19 @@ impl From<VariantArg> for Variant {
             VariantArg::Sotw => Self::Sotw,
             VariantArg::Delta => Self::Delta,
         }
+    }
+}
+
+impl NodeDetails {
+    /// Puts them over those of a node.
+    pub(crate) fn introduce(&self, node: &mut Node) {
+        if let Some(cluster) = &self.cluster {
+            node.cluster.clone_from(cluster);
+        }
+        if let Some(locality) = &self.locality {
+            node.locality = locality.clone();
+        }
+        Arc::make_mut(&mut node.metadata).extend(self.metadata.iter().cloned());
     }
 }
 

@@ -1,4 +1,4 @@
-//! The changes that audiences inherit from each other are those that a comparison of each one alone finds.
+//! A comparison that lets audiences inherit from each other finds as much as one of each alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 

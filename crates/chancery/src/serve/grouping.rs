@@ -14,6 +14,17 @@ pub(crate) struct Grouping {
     anonymous: Decision,
 }
 
+/// The thing that decides on the group of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decider<'a> {
+    /// A rule, by its place in the list, from 0, and its group.
+    Rule { at: usize, name: &'a str },
+    /// The cluster of the node, which a directory of groups is called like.
+    Cluster(&'a str),
+    /// The decision on nodes that no rule matches.
+    Unmatched,
+}
+
 impl Grouping {
     /// The rules of a configuration.
     pub(crate) fn new(config: &Config) -> Self {
@@ -24,28 +35,41 @@ impl Grouping {
         }
     }
 
-    /// The group of a node, `None` if it belongs to no group. The first rule that matches decides.
-    /// If none does, the group with the name of the node's cluster is taken, if it is known
-    /// and no rule names it. Otherwise the decision on unmatched nodes holds.
+    /// The group of a node, `None` if it belongs to no group.
     pub(crate) fn of_node(
         &self,
         node: &Node,
         is_known: impl Fn(&str) -> bool,
     ) -> Result<Option<String>, Refusal> {
-        if let Some(rule) = self.rules.iter().find(|rule| rule.conditions.hold(node)) {
-            return Ok(Some(rule.name.as_str().to_owned()));
+        match self.decides(node, is_known) {
+            Decider::Rule { name, .. } | Decider::Cluster(name) => Ok(Some(name.to_owned())),
+            Decider::Unmatched => decided(&self.unmatched, || {
+                Refusal::Denied(format!(
+                    "no group of this server is for node `{}`: a rule for it in `groups` of its \
+                     chancery.yaml, or another `unmatched`, would let it in",
+                    node.id
+                ))
+            }),
+        }
+    }
+
+    /// The one thing that decides on the group of a node: the first rule that matches. If none does, the group
+    /// with the name of the node's cluster is taken, if it is known and no rule names it. Otherwise the
+    /// decision on unmatched nodes holds.
+    pub(crate) fn decides<'a>(
+        &'a self,
+        node: &'a Node,
+        is_known: impl Fn(&str) -> bool,
+    ) -> Decider<'a> {
+        let mut rules = self.rules.iter().enumerate();
+        if let Some((at, rule)) = rules.find(|(_, rule)| rule.conditions.hold(node)) {
+            return Decider::Rule { at, name: rule.name.as_str() };
         }
         let cluster = node.cluster.as_str();
-        if is_known(cluster) && !self.is_about(cluster) {
-            return Ok(Some(cluster.to_owned()));
+        match is_known(cluster) && !self.is_about(cluster) {
+            true => Decider::Cluster(cluster),
+            false => Decider::Unmatched,
         }
-        decided(&self.unmatched, || {
-            Refusal::Denied(format!(
-                "no group of this server is for node `{}`: a rule for it in `groups` of its chancery.yaml, or \
-                 another `unmatched`, would let it in",
-                node.id
-            ))
-        })
     }
 
     /// The group of a client that states no node id (S-024).

@@ -50,12 +50,12 @@ pub(crate) use self::audiences::{say_without_files, without_files};
 use self::change_applier::ChangeApplier;
 pub(crate) use self::faulty::FaultyRow;
 pub(crate) use self::first::{exists, schema};
-pub(crate) use self::grouping::Grouping;
+pub(crate) use self::grouping::{Decider, Grouping};
 use self::listeners::Listeners;
 use self::metrics::LoadMetrics;
 pub(crate) use self::reference_warnings::{
     DANGLING_REFERENCE, DUPLICATE_ADDRESS, NOTHING_TO_REMOVE, ReferenceWarnings, UNAPPLIED,
-    UNUSED_RESOURCE, of_unapplied,
+    UNUSED_RESOURCE,
 };
 use self::reloads::Reloads;
 use self::signals::{OperatorSignal, Signals};

@@ -42,8 +42,8 @@ pub(crate) struct ReferenceWarnings {
     told: BTreeSet<Identity>,
 }
 
-/// The resource that a warning is about, and the groups for which it is missing: what makes a warning
-/// another one. The lines, the number of references and the advice may change.
+/// The resource that a warning is about, and the groups for which it is missing, or the file and the sentence of
+/// an edit: what makes a warning another one. The lines, the number of references and the advice may change.
 type Identity = (TypeUrl, ResourceName, BTreeSet<Option<Arc<str>>>);
 
 impl ReferenceWarnings {
@@ -92,10 +92,21 @@ impl ReferenceWarnings {
             let identity = (clash.type_url.clone(), clash.name.clone(), groups);
             (identity, self.of_clash(clash, audiences))
         });
-        let unapplied = references.unapplied.iter().map(|unapplied| {
-            let groups = unapplied.audiences.iter().map(|audience| audience.group.clone());
-            let key = &unapplied.edit.key;
-            let identity = (key.type_url.clone(), key.name.clone(), groups.collect());
+        // Of nodes that nobody has seen, only some edits are known to have no effect.
+        let mut of_nodes = self.catalog.edits_of_nothing();
+        let is_known = |it: &UnappliedEdit| {
+            references.unapplied.iter().any(|known| known.edit.origin == it.edit.origin)
+        };
+        of_nodes.retain(|it| !is_known(it));
+        let unapplied = references.unapplied.iter().chain(of_nodes.iter().take(MOST));
+        let unapplied = unapplied.map(|unapplied| {
+            let (key, edit) = (&unapplied.edit.key, &unapplied.edit);
+            let file = match &edit.origin {
+                Origin::File { path, .. } => path.display().to_string(),
+                elsewhere => elsewhere.to_string(),
+            };
+            let what = [file, edit.to_string()].map(|text| Some(text.into()));
+            let identity = (key.type_url.clone(), key.name.clone(), what.into());
             (identity, of_unapplied(unapplied))
         });
         let all = unapplied.chain(clashes).chain(missing).chain(unused);
@@ -105,7 +116,7 @@ impl ReferenceWarnings {
         let new = new.map(|(_, warning)| warning.clone()).collect();
         let (told, present): (BTreeSet<_>, Vec<_>) = now.into_iter().unzip();
         self.count = references.missing.len() + references.unused.len() + references.more_unused;
-        self.count += references.clashes.len() + references.unapplied.len();
+        self.count += references.clashes.len() + references.unapplied.len() + of_nodes.len();
         self.count -= passed.len();
         (self.told, self.present) = (told, present);
         new
@@ -201,7 +212,7 @@ impl ReferenceWarnings {
 }
 
 /// The warning about an edit that is not applied.
-pub(crate) fn of_unapplied(unapplied: &UnappliedEdit) -> Warning {
+fn of_unapplied(unapplied: &UnappliedEdit) -> Warning {
     let UnappliedEdit { edit, audiences, near } = unapplied;
     let remedy = match (&edit.why, near) {
         (WhyUnapplied::NotPatched(_), _) => "; it stays as it is below",
