@@ -61,6 +61,7 @@ struct State {
     held: BTreeMap<Audience, Held>,
     /// Those that were held back before a restart, until they are judged again.
     held_before: BTreeMap<Audience, HeldBefore>,
+    moves_before: Option<HeldBefore>,
     /// The audiences of nodes before a restart, for as long as nobody says which there are now.
     used_before: BTreeSet<Audience>,
     /// The moves of nodes that are held back: of all of them, or none.
@@ -135,6 +136,7 @@ impl LoadGate {
             windows: BTreeMap::new(),
             held: BTreeMap::new(),
             held_before: BTreeMap::new(),
+            moves_before: None,
             used_before: BTreeSet::new(),
             moves: None,
             confirmed: BTreeSet::new(),

@@ -26,7 +26,7 @@ use super::metrics::LoadMetrics;
 use super::reference_warnings::ReferenceWarnings;
 use super::rules::{self, WantedRules};
 use crate::admin::{Admin, LoadFindings, ReadinessState};
-use crate::config::{ConfigChange, ConfigFile, ExternalNames, FILE};
+use crate::config::{ConfigChange, ConfigFile, ExternalNames, FILE, InvalidConfig};
 use crate::counts_by_file::{CountsByFile, MOST_TOLD};
 use crate::finding::Finding;
 use crate::gate::{Held, LoadGate, NotConfirmed, Selection, Token};
@@ -95,14 +95,30 @@ impl ChangeApplier {
     }
 
     /// The same applier, which has the present state kept after each change.
-    pub(super) fn keeping(self, keeper: Option<StateKeeper>) -> Self {
-        {
-            let mut state = self.lock();
-            let known = keeper.as_ref().map_or(&[][..], StateKeeper::faulty_before);
-            state.faulty = FaultyLayers::before(known);
-            state.keeping = Keeping::new(keeper);
-        }
+    ///
+    /// `waiting` are rules that waited before the start, and `fault` is that of `chancery.yaml`, if an older text
+    /// is in force.
+    pub(super) fn keeping(
+        self,
+        keeper: Option<StateKeeper>,
+        waiting: Option<WantedRules>,
+        fault: Option<&InvalidConfig>,
+    ) -> Self {
+        let mut state = self.lock();
+        let known = keeper.as_ref().map_or(&[][..], |keeper| &keeper.before().faulty);
+        state.faulty = FaultyLayers::before(known);
+        state.keeping = Keeping::new(keeper);
+        state.rules = waiting;
+        state.config_fault = fault.map(InvalidConfig::finding);
+        drop(state);
+        self.metrics.config(fault.is_some());
         self
+    }
+
+    /// Keeps the present state, if there is a state directory.
+    fn keep(&self, state: &ApplierState) {
+        let ApplierState { file, rules, faulty, keeping, .. } = state;
+        keeping.keep(&self.audiences, &self.gate, faulty, (file.good(), rules.as_ref()));
     }
 
     /// Waits until the present state is kept, and not longer than a bound.
@@ -118,7 +134,7 @@ impl ChangeApplier {
         let mut state = self.lock();
         if self.admin.readiness.state() == ReadinessState::Ready {
             state.keeping.look_for_users(&self.audiences);
-            state.keeping.keep(&self.audiences, &self.gate, &state.faulty);
+            self.keep(&state);
         }
     }
 
@@ -369,7 +385,7 @@ impl ChangeApplier {
             held: Arc::clone(&held),
             faulty: state.faulty.rows(),
         });
-        state.keeping.keep(&self.audiences, &self.gate, &state.faulty);
+        self.keep(state);
         // Whoever reads of it in the log finds it in `/config` and `/metrics`.
         held::tell(&news, &held, &self.metrics);
     }

@@ -127,12 +127,19 @@ impl Past {
         let (piece, known) = (|id| files.piece(id), |layer: &_, key: &_| read.get(layer, key));
         let reader = Reader { schema: &self.schema, piece: &piece, known: &known };
         let kept = Memory::read(root, &reader).map_err(|error| error.to_string())?;
-        self.gate.remember(&head.gate);
+        self.gate.remember(&head.daemon.gate);
         if self.catalog.restore(&kept.memory()) {
             self.catalog.extend(self.lineage.clone(), crate::config::FILE);
         }
         Ok(Some((head, kept)))
     }
+}
+
+/// The text of `chancery.yaml` that could be used last, and the time at which it was kept.
+pub(crate) fn config_before(state: &Path, served: &Path) -> Option<(String, u64)> {
+    let bytes = StateFiles::new(state).head().ok()??;
+    let head = Head::read(&bytes, &std::path::absolute(served).ok()?).ok()?;
+    Some((head.daemon.config?, head.written))
 }
 
 /// Returns true if one directory lies in another, or is the same, wherever symlinks lead.
