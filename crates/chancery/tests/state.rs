@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
+use std::sync::mpsc::Receiver;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -213,6 +214,36 @@ fn a_loss_while_the_server_was_down_is_held_until_it_is_confirmed() {
     assert_eq!(clusters_of(&Server::start(&dir, &[]), ""), 9);
 }
 
+/// A client of a group, by this node id, and its output.
+fn client(server: &Server, node: &str, group: &str) -> (Running, Receiver<String>) {
+    let address = format!("127.0.0.1:{}", server.port);
+    let words =
+        ["watch", "cds", "--server", &address, "--node", node, "--cluster", group, "-o", "json"];
+    let mut client = Running::start(chancery(&words).stderr(Stdio::null()));
+    let seen = lines(client.stdout.take().unwrap(), usize::MAX);
+    assert!(next_line(&seen).is_some());
+    (client, seen)
+}
+
+#[test]
+fn a_group_and_a_node_that_were_connected_lose_nothing_while_the_server_is_down() {
+    let (dir, state) = (fleet(), State::new());
+    dir_write(&dir, "nodes/own/clusters.yaml", &clusters("own", 30));
+    let server = state.start(&dir);
+    let clients = [client(&server, "n", "back"), client(&server, "own", "")];
+    dir_write(&dir, "clusters.yaml", &clusters("base", 21));
+    crash(server, &state, |head| head["gate"]["used"].as_array().unwrap().len() >= 3);
+    drop(clients);
+    fs::remove_dir_all(dir.path().join("groups/back")).unwrap();
+    dir_write(&dir, "nodes/own/clusters.yaml", "[]\n");
+    let mut server = state.start(&dir);
+    server.log_has("held back from group `back`: the directory of group `back` is gone");
+    server.log_has("held back from node `own`: 21 of 51 clusters left");
+    assert_eq!(clusters_of(&server, "back"), 24);
+    let own = server.clusters("own");
+    assert_eq!(own.matches("\"own").count(), 30, "{own}");
+}
+
 #[test]
 fn rules_that_wait_go_on_waiting() {
     const EDGE: &str = "groups: [{name: edge, match: {id: n}}]\n";
@@ -220,11 +251,7 @@ fn rules_that_wait_go_on_waiting() {
     let (dir, state) = (fleet(), State::new());
     dir_write(&dir, "chancery.yaml", EDGE);
     let mut server = state.start(&dir);
-    let address = format!("127.0.0.1:{}", server.port);
-    let words = ["watch", "cds", "--server", &address, "--node", "n", "-o", "json"];
-    let mut client = Running::start(chancery(&words).stderr(Stdio::null()));
-    let seen = lines(client.stdout.take().unwrap(), usize::MAX);
-    assert!(next_line(&seen).is_some());
+    let (mut client, _seen) = client(&server, "n", "");
     dir_write(&dir, "chancery.yaml", BACK);
     server.log_has("23 of 35 clusters left");
     eventually(|| config(&server)["held_count"] == 1);

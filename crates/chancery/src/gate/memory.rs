@@ -79,6 +79,13 @@ impl From<&KeptAudience> for Audience {
     }
 }
 
+impl GateMemory {
+    /// The nodes with files of their own that had open streams.
+    pub(crate) fn used_nodes(&self) -> impl Iterator<Item = Audience> {
+        self.used.iter().filter(|used| used.node.is_some()).map(Audience::from)
+    }
+}
+
 impl LoadGate {
     /// All that it would have to know after a restart. `used` are the audiences of open streams.
     pub(crate) fn memory(&self, used: BTreeSet<KeptAudience>) -> GateMemory {

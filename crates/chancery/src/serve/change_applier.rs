@@ -116,7 +116,11 @@ impl ChangeApplier {
     }
 
     /// Keeps the present state, if there is a state directory.
-    fn keep(&self, state: &ApplierState) {
+    fn keep(&self, state: &mut ApplierState) {
+        // A server that stops has fewer and fewer nodes.
+        if self.admin.readiness.state() == ReadinessState::Ready {
+            state.keeping.look_for_users(&self.audiences);
+        }
         let ApplierState { file, rules, faulty, keeping, .. } = state;
         keeping.keep(&self.audiences, &self.gate, faulty, (file.good(), rules.as_ref()));
     }
@@ -131,10 +135,8 @@ impl ChangeApplier {
 
     /// Takes note which groups have nodes, for a start at which nobody is connected.
     pub(crate) fn keep_users(&self) {
-        let mut state = self.lock();
         if self.admin.readiness.state() == ReadinessState::Ready {
-            state.keeping.look_for_users(&self.audiences);
-            self.keep(&state);
+            self.keep(&mut self.lock());
         }
     }
 

@@ -130,6 +130,10 @@ impl Past {
         self.gate.remember(&head.daemon.gate);
         if self.catalog.restore(&kept.memory()) {
             self.catalog.extend(self.lineage.clone(), crate::config::FILE);
+            // Nodes with files of their own are judged while somebody asks for them, and nobody is back so far.
+            for node in head.daemon.gate.used_nodes() {
+                self.catalog.seen_by(&node);
+            }
         }
         Ok(Some((head, kept)))
     }
