@@ -298,6 +298,24 @@ fn a_slip_in_chancery_yaml_stops_no_start() {
 }
 
 #[test]
+fn the_gate_only_warns_for_a_time_after_the_first_start() {
+    let (dir, state) = (fleet(), State::new());
+    dir_write(&dir, "chancery.yaml", "gate: {warn-for: 168h}\n");
+    let mut server = state.start(&dir);
+    server.log_has("the gate only warns until 2");
+    dir_write(&dir, "clusters.yaml", &clusters("base", 2));
+    server.log_has("goes live for group `edge`: 17 of 35 clusters left");
+    eventually(|| clusters_of(&server, "edge") == 17);
+    stop(server);
+    // The first start was longer ago than that.
+    dir_write(&dir, "chancery.yaml", "gate: {warn-for: 1ms}\n");
+    dir_write(&dir, "groups/edge/clusters.yaml", "[]\n");
+    let mut server = state.start(&dir);
+    server.log_has("held back from group `edge`: 2 of 17 clusters left");
+    assert!(!server.log().contains("only warns"), "{}", server.log());
+}
+
+#[test]
 fn a_file_with_the_token_confirms_once() {
     let (dir, state) = (fleet(), State::new());
     let mut server = state.start(&dir);

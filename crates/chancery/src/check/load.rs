@@ -41,7 +41,7 @@ impl LoadedDirectory {
             Err(unreadable) => return Err(NotLoaded::Failed(unreadable.into())),
         };
         let schema = schema(&config.descriptor_sets)?;
-        let mut source = config.source(dir);
+        let mut source = config.source(dir, config.gate.checks(false));
         // Nothing is served, so whatever else is wrong with the layer is told too.
         source.hold_violations = false;
         let mut directory = Directory::new(source, schema.clone());

@@ -23,6 +23,7 @@ mod version;
 
 use std::path::{Path, PathBuf};
 
+use chancery_proto::document::Checks;
 use chancery_server::AvailableMemory;
 use chancery_sources::Options;
 use clap::ValueEnum;
@@ -200,11 +201,11 @@ impl Config {
     }
 
     /// The settings of the directory source.
-    pub(crate) fn source(&self, dir: &Path) -> Options {
+    pub(crate) fn source(&self, dir: &Path, checks: Checks) -> Options {
         let mut options = Options::new(dir);
         options.ignore.clone_from(&self.ignore);
         options.v2 = self.enable_v2;
-        options.checks = self.gate.checks();
+        options.checks = checks;
         options.watch = match self.watch {
             ChangeDetection::Events => chancery_sources::Watch::Events,
             ChangeDetection::Sweeps => chancery_sources::Watch::Sweeps,

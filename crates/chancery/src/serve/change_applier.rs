@@ -61,6 +61,8 @@ struct ApplierState {
     directory_fault: Option<String>,
     /// True if the settings of the gate have changed since it judged.
     is_gate_changed: bool,
+    /// True until the time of `gate.warn-for` is over.
+    only_warns: bool,
     faulty: FaultyLayers,
     keeping: Keeping,
 }
@@ -88,6 +90,7 @@ impl ChangeApplier {
             without_files: BTreeSet::new(),
             directory_fault: None,
             is_gate_changed: false,
+            only_warns: gate.warns_for().is_some(),
             faulty: FaultyLayers::default(),
             keeping: Keeping::new(None),
         };
@@ -180,8 +183,22 @@ impl ChangeApplier {
         self.record(&mut state);
     }
 
-    /// Checks if something was held back for as long as the settings say.
+    /// Has the directory checked as the settings say now.
+    fn send_checks(&self) {
+        let checks = self.gate.checks();
+        self.checks.send_if_modified(|now| std::mem::replace(now, checks) != checks);
+    }
+
+    /// Checks if the time is over in which the gate only warns, and if something was held back for as long as
+    /// the settings say.
     pub(crate) fn check_gate(&self) {
+        if self.gate.warns_for().is_none() {
+            let mut state = self.lock();
+            if std::mem::take(&mut state.only_warns) {
+                info!("the time of `gate.warn-for` is over: the gate enforces from now on");
+                self.send_checks();
+            }
+        }
         if self.gate.is_due() {
             let mut state = self.lock();
             self.judge_again(GATE);
@@ -267,7 +284,8 @@ impl ChangeApplier {
                 }
                 state.references.set_external(ExternalNames::new(&config));
                 if self.gate.configure(&config) {
-                    gate::say_mode(&config.gate);
+                    gate::say_mode(&config.gate, self.gate.warns_for());
+                    state.only_warns = self.gate.warns_for().is_some();
                     state.is_gate_changed = true;
                 }
                 self.audiences.extend(config.groups.lineage().clone(), FILE);
@@ -286,8 +304,7 @@ impl ChangeApplier {
                          rules of its groups wait"
                     ),
                 }
-                let checks = config.gate.checks();
-                self.checks.send_if_modified(|now| std::mem::replace(now, checks) != checks);
+                self.send_checks();
             }
             ConfigChange::Unusable(invalid) => {
                 let finding = invalid.finding();

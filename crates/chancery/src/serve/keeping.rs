@@ -60,6 +60,15 @@ pub(super) fn say_fault(fault: &InvalidConfig) {
     );
 }
 
+/// Tells the gate when the first start was, if a state directory says so.
+pub(super) fn find_first_start(flags: &ServeFlags, config: &Config, gate: &LoadGate) {
+    if let Some(begun) =
+        config.state.as_ref().and_then(|state| state::first_start(state, &flags.dir))
+    {
+        gate.begun_at(begun);
+    }
+}
+
 /// Has the first load begin with what was in force, if there is a state directory.
 pub(super) fn begin(
     directory: Directory,

@@ -126,8 +126,9 @@ async fn serve(
     fault.iter().for_each(keeping::say_fault);
     let mut signals = Signals::new().context("cannot listen to signals")?;
     let gate = LoadGate::new(&config, schema.clone());
-    gate::say_mode(&config.gate);
-    let directory = Directory::new(config.source(&flags.dir), schema.clone());
+    keeping::find_first_start(flags, &config, &gate);
+    gate::say_mode(&config.gate, gate.warns_for());
+    let directory = Directory::new(config.source(&flags.dir, gate.checks()), schema.clone());
     let directory = directory.with_catalog(Catalog::gated(gate.clone()));
     directory.catalog().extend(config.groups.lineage().clone(), config::FILE);
     let (directory, past) = keeping::begin(directory, flags, &config, &gate, &schema)?;
@@ -135,7 +136,7 @@ async fn serve(
 
     // This failure is returned later: the faults of the directory help the operator more.
     let watched = listeners::bind_admin(config.admin).and_then(|bound| watch(bound, &admin));
-    if config.gate.checks().rules != RuleCheck::Off {
+    if gate.checks().rules != RuleCheck::Off {
         first::warn_of_rules(&schema);
     }
     let loaded = first::load(directory, config.allow_partial, &mut signals).await?;
@@ -152,7 +153,7 @@ async fn serve(
     let rules = waiting.as_ref().map_or(wanted_rules, |(in_force, _)| in_force.clone());
     let audiences = Audiences::new(directory.catalog(), rules);
     gate.ask_for_users(gate::users(&audiences));
-    let (wanted, checks) = watch::channel(config.gate.checks());
+    let (wanted, checks) = watch::channel(gate.checks());
     let external = ExternalNames::new(&config);
     let applier = ChangeApplier::new(
         audiences.clone(),

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use chancery_catalog::{Catalog, Kept, Layer, Lineage, Memory, Reader};
 use chancery_core::printable::Printable;
@@ -13,7 +14,7 @@ use chancery_sources::{Directory, ReadEntries};
 use tracing::{info, warn};
 
 use super::files::StateFiles;
-use super::head::{Head, utc};
+use super::head::{Head, time, utc};
 use crate::gate::LoadGate;
 
 /// The surroundings of a start.
@@ -141,9 +142,18 @@ impl Past {
 
 /// The text of `chancery.yaml` that could be used last, and the time at which it was kept.
 pub(crate) fn config_before(state: &Path, served: &Path) -> Option<(String, u64)> {
-    let bytes = StateFiles::new(state).head().ok()??;
-    let head = Head::read(&bytes, &std::path::absolute(served).ok()?).ok()?;
+    let head = head(state, served)?;
     Some((head.daemon.config?, head.written))
+}
+
+/// The time at which a state was kept for the first time.
+pub(crate) fn first_start(state: &Path, served: &Path) -> Option<SystemTime> {
+    head(state, served).map(|head| time(head.begun))
+}
+
+fn head(state: &Path, served: &Path) -> Option<Head> {
+    let bytes = StateFiles::new(state).head().ok()??;
+    Head::read(&bytes, &std::path::absolute(served).ok()?).ok()
 }
 
 /// Returns true if one directory lies in another, or is the same, wherever symlinks lead.
