@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::steps::{Steps, cargo, run};
 use crate::supervise::{self, BOUNDS};
-use crate::{counts, deny, fetch, growth, tidy};
+use crate::{client_table, counts, deny, fetch, growth, tidy};
 
 /// The variable that makes missing real clients a failure, and not a reason to skip a test.
 const CI: &str = "CHANCERY_CI";
@@ -40,6 +40,7 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
         run(cargo(root, &words).env("RUSTDOCFLAGS", "-D warnings"))
     })?;
     steps.run("deny", || deny::deny(root))?;
+    steps.run("client-table", || client_table::compare(root))?;
     steps.run("counts", || counts::counts(root))?;
     steps.run("growth", || growth::growth(root))?;
     steps.run("build", || {

@@ -64,6 +64,18 @@ pub(crate) fn fetch(root: &Path) -> Result<()> {
     parts.part("tonic-xds-client", &parts.sources(SOURCES, &tonic)?, |target| place.tonic(target))
 }
 
+/// The path of an Envoy: one of the test matrix, or a part of another directory.
+pub(crate) fn envoy(root: &Path, parts: &PartsDirectory, version: &str) -> Result<PathBuf> {
+    let name = format!("envoy-{version}");
+    let fetched = root.join("target/real").join(&name).join("envoy");
+    if fetched.exists() {
+        return Ok(fetched);
+    }
+    let place = PartsBuilder { root: root.to_path_buf(), real: parts.dir()? };
+    parts.part(&name, version, |dir| place.envoy(dir, version))?;
+    Ok(parts.dir()?.join(name).join("envoy"))
+}
+
 /// Fails with the list of everything that this machine lacks.
 fn require(root: &Path) -> Result<()> {
     let tools: [(&str, &[&str]); 7] = [

@@ -1,8 +1,9 @@
 //! `cargo xtask`: builds, checks and tests of this repository, as one program.
 //!
 //! ```text
-//!   ci ----> fetch, fmt, tidy, clippy, doc, deny, counts, growth, build, loom, fuzz, test (steps.rs times each)
+//!   ci ----> fetch, fmt, tidy, clippy, doc, deny, client-table, counts, growth, build, loom, fuzz, test (steps.rs times each)
 //!   conformance > docs/conformance.md, from docs/rules and the tests that cite them
+//!   client-table > what each version of Envoy knows, made of published descriptors and Envoys; ci compares
 //!   api ---> docs/api: the public interface of each library, a record that tidy compares
 //!   counts > instructions of the hot paths, compared with xtask/data/counts.txt
 //!   growth > instructions of each kind of message in three sizes: no faster than n log n
@@ -23,6 +24,7 @@ mod api;
 mod attack;
 mod bench;
 mod ci;
+mod client_table;
 mod counts;
 mod deny;
 mod fetch;
@@ -50,6 +52,7 @@ cargo xtask VERB
   tidy           check walls, sizes, module docs, interfaces, rules and their tests
   conformance    write docs/conformance.md from docs/rules and the tests that cite them
   api            write the public interface of each library crate into docs/api
+  client-table   write the table of what each version of Envoy knows
   deny           check versions, licences and sources of all dependencies by deny.toml
   test [FILTER]  run the tests whose name contains FILTER, real clients included
   counts         count the instructions of the hot paths and compare with the record
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         ["api"] => api::write(&root()),
         ["ci"] => ci::ci(&root()),
         ["fetch"] => fetch::fetch(&root()),
+        ["client-table"] => client_table::write(&root()),
         ["attack", words @ ..] => attack::attack(&root(), words),
         ["bench", "--help" | "-h"] => {
             println!("{}", bench::HELP);

@@ -17,10 +17,10 @@ pub struct Key {
     pub name: ResourceName,
 }
 
-/// What a layer says of a resource.
+/// The word of a layer about a resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// What it says.
+    /// The resource, or its difference from the one below.
     pub content: EntryContent,
     /// The place it comes from.
     pub origin: Origin,
@@ -28,7 +28,7 @@ pub struct Entry {
     pub form: Form,
 }
 
-/// What a layer says of a resource: all of it, or how it differs from that of the layers below.
+/// A resource as a layer has it: all of it, or how it differs from that of the layers below.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EntryContent {
     /// The resource, in place of any of that name below.

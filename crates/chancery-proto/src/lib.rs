@@ -14,6 +14,7 @@
 //! | Which snapshot can be published, and which of its references lead nowhere? | [`complete`]: [`Complete`] |
 //! | How does a layer change a resource of the layers below it? | [`patch`]: [`patch::Patch`] |
 //! | Which rules of Envoy's API does a message break? | [`rules`]: [`Schema::rules`] |
+//! | For which clients is a resource, and which versions of Envoy are known? | [`clients`]: [`clients::Clients`] |
 //! | What would gRPC clients refuse in a resource? | [`lint`] |
 //! | How does a server read requests and write responses? | [`wire`] for gRPC, [`json`] for REST |
 //! | How does a client write requests? | [`wire::encode_request`], [`json::request_to_json`] |
@@ -72,6 +73,7 @@ mod request_size;
 mod samples;
 mod walk;
 
+pub mod clients;
 pub mod complete;
 pub mod document;
 pub mod frames;

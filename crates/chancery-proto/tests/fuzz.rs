@@ -7,6 +7,7 @@
 use bytes::Bytes;
 use chancery_core::{DeltaRequest, Request, ResourceName, SotwRequest};
 use chancery_proto::Schema;
+use chancery_proto::clients::Clients;
 use chancery_proto::document::{Checks, Format, RuleCheck, parse, parse_checked, pieces, render};
 use chancery_proto::frames::{Messages, framed};
 use chancery_proto::json::request_from_json;
@@ -136,7 +137,7 @@ fn documents(target: &str, format: Format, corpus: &[&str]) {
 const SECRET: &str = "do-not-tell-this";
 
 /// Texts are read with all checks.
-const CHECKS: Checks = Checks { rules: RuleCheck::Fault };
+const CHECKS: Checks = Checks { rules: RuleCheck::Fault, clients: Clients::ENVOY };
 
 #[test]
 fn yaml() {

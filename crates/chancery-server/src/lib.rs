@@ -75,7 +75,7 @@ mod work_line;
 mod work_threads;
 
 // The public interface.
-pub use audiences::{Assign, Audiences};
+pub use audiences::{Assign, Audiences, OpenStream};
 pub use budget::{
     AvailableMemory, InvalidNetwork, MemoryBound, Network, PeerLimits, shared_address,
 };

@@ -28,12 +28,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use chancery_proto::document::Checks;
-
 use crate::change_log::ChangeLog;
 use crate::directory::{Directory, PATIENCE};
 use crate::fault::{Fault, Warning};
-use crate::options::Watch;
+use crate::options::{LayerChecks, Watch};
 use crate::pace::{Pace, pause};
 use crate::read::cache::UnsureFiles;
 use crate::report::LoadReport;
@@ -128,7 +126,7 @@ impl Following {
     }
 
     /// Has the directory read again with other checks ([`Options::checks`](crate::Options::checks)).
-    pub fn set_checks(&self, checks: Checks) {
+    pub fn set_checks(&self, checks: LayerChecks) {
         *self.checks.lock().unwrap_or_else(PoisonError::into_inner) = Some(checks);
         self.changes.record_anywhere();
         self.wakeup.notify();
@@ -183,7 +181,7 @@ impl Drop for Following {
 }
 
 /// The checks that somebody wants from the next load on.
-type WantedChecks = Arc<Mutex<Option<Checks>>>;
+type WantedChecks = Arc<Mutex<Option<LayerChecks>>>;
 
 struct Follower<F> {
     directory: Directory,

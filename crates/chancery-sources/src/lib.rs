@@ -58,6 +58,6 @@ pub use directory::Directory;
 pub use fault::{Fault, FaultyResource, Scope, Warning};
 pub use follow::Following;
 pub use layer_name::InvalidLayerName;
-pub use options::{Options, Watch};
+pub use options::{LayerChecks, Options, Watch};
 pub use past::ReadEntries;
 pub use report::LoadReport;

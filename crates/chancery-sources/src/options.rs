@@ -1,8 +1,11 @@
 //! The settings of reading a directory: limits and waits, each with a name and a default.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use chancery_catalog::Layer;
 use chancery_proto::document::Checks;
 
 /// The settings of reading and following a directory.
@@ -16,7 +19,7 @@ pub struct Options {
     /// True to offer resources under their v2 types too (S-010). Default: false.
     pub v2: bool,
     /// The checks of resources that can be used all the same. Default: none.
-    pub checks: Checks,
+    pub checks: LayerChecks,
     /// True if a rule that is a fault by these checks holds back its layer like any other fault.
     /// Otherwise [`LoadReport::violations`](crate::LoadReport::violations) lists it. Default: true.
     pub hold_violations: bool,
@@ -55,6 +58,34 @@ pub enum Watch {
     Sweeps,
 }
 
+/// The checks of each layer: the clients that get one may be others than those that get another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LayerChecks {
+    /// The checks of base, and of the overlays of nodes, whose groups nobody knows.
+    pub shared: Checks,
+    /// Those of groups.
+    pub groups: BTreeMap<Arc<str>, Checks>,
+    /// Those of all other groups.
+    pub other_groups: Checks,
+}
+
+impl LayerChecks {
+    /// The checks of a layer.
+    pub fn of(&self, layer: &Layer) -> Checks {
+        match layer {
+            Layer::Base | Layer::Node(_) => self.shared,
+            Layer::Group(name) => *self.groups.get(name).unwrap_or(&self.other_groups),
+        }
+    }
+}
+
+/// The same checks for all layers.
+impl From<Checks> for LayerChecks {
+    fn from(checks: Checks) -> Self {
+        Self { shared: checks, other_groups: checks, groups: BTreeMap::new() }
+    }
+}
+
 impl Options {
     /// The time without changes after which a directory or a file is quiet.
     pub(crate) fn quiet(&self) -> Duration {
@@ -73,7 +104,7 @@ impl Options {
             directory: directory.into(),
             ignore: Vec::new(),
             v2: false,
-            checks: Checks::default(),
+            checks: LayerChecks::default(),
             hold_violations: true,
             max_file_bytes: 64 * 1024 * 1024,
             max_files: 100_000,

@@ -38,7 +38,8 @@ fn breaking_a_rule() -> String {
 }
 
 fn load_with(tree: &Tree, rules: RuleCheck, hold_violations: bool) -> LoadReport {
-    let options = Options { checks: Checks { rules }, hold_violations, ..tree.options() };
+    let checks = Checks { rules, ..Checks::default() }.into();
+    let options = Options { checks, hold_violations, ..tree.options() };
     Directory::new(options, Schema::bundled()).load()
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use chancery_catalog::Layer;
 use chancery_proto::document::{Checks, RuleCheck};
-use chancery_sources::{Options, Scope, Watch};
+use chancery_sources::{LayerChecks, Options, Scope, Watch};
 
 use crate::support::{Followed, Tree, broken, cluster, documents, named, version, write};
 
@@ -57,7 +57,7 @@ fn a_warning_whose_cause_is_gone_is_reported_though_nothing_else_changed() {
 fn other_checks_are_in_force_without_a_change_of_a_file() {
     // S-063
     let tree = Tree::with(&[("a.yaml", &cluster("a", 1))]);
-    let checks = |rules| Checks { rules };
+    let checks = |rules| LayerChecks::from(Checks { rules, ..Checks::default() });
     let options = Options { checks: checks(RuleCheck::Fault), ..tree.options() };
     let followed = Followed::new(options);
     followed.until_named(&["a"]);

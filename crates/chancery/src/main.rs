@@ -4,6 +4,7 @@
 //! `chancery.yaml`, signals and exit codes. No other crate depends on it.
 
 mod admin;
+mod admin_client;
 mod ask;
 mod bench;
 mod check;

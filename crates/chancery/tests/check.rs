@@ -152,11 +152,67 @@ fn programs_get_one_object_for_each_finding() {
 fn a_warning_has_its_place_and_its_resource_too() {
     let endpoints = "\"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n\
                      cluster_name: a\nendpoints:\n- locality: {}\n";
-    let (code, told) = check(&[("a.yaml", endpoints)], &["-o", "json"]);
+    let (code, told) = check(&[("a.yaml", endpoints)], &["-o", "json", "--for", "grpc"]);
     assert_eq!(code, Some(0), "{told}");
     let parts = ["\"code\":\"grpc\"", "\"line\":4,\"column\":3", "\"resource_name\":\"a\""];
     let found = told.lines().any(|line| parts.iter().all(|part| line.contains(part)));
     assert!(found, "{told}");
+}
+
+/// A cluster with a field that came with Envoy 1.40.
+const NEW: &str = "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: a\n\
+                   stats_matcher: {reject_all: true}\n";
+
+#[test]
+fn what_a_version_of_envoy_does_not_know_is_told_with_its_place() {
+    let told = |flags: &[&str]| check(&[("a.yaml", NEW)], flags);
+    assert_eq!(told(&[]).1, "0 errors, 0 warnings (1 file, 1 resource)\n");
+    assert_eq!(told(&["--for", "envoy=1.40"]).1, "0 errors, 0 warnings (1 file, 1 resource)\n");
+    let (code, text) = told(&["--for", "envoy=1.36,envoy=1.39.1", "--for", "envoy=1.40"]);
+    assert_eq!(code, Some(0), "{text}");
+    let line = "warning[envoy-version/field]: cds `a`: stats_matcher: is not known to Envoy 1.36 and \
+                1.39 (but to 1.40 and later), and so ignored\n --> DIR/a.yaml:3:1\n";
+    assert!(text.starts_with(line), "{text}");
+    let (code, text) = told(&["--for", "envoy=1.34"]);
+    assert_eq!(code, Some(64), "{text}");
+    let known =
+        "nothing is known of Envoy `1.34`; known are 1.32, 1.35, 1.36, 1.37, 1.38, 1.39, 1.40";
+    assert!(text.contains(known), "{text}");
+    assert_eq!(told(&["--for", "istio"]).0, Some(64));
+}
+
+#[test]
+fn the_clients_of_a_group_decide_what_is_wrong_with_its_files() {
+    let groups = "clients: envoy=1.40\ngroups:\n- {name: old, match: {id: a}, clients: envoy=1.36}\n\
+                  - {name: grpc, match: {id: b}, clients: grpc}\n";
+    let grpc = "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: b\n\
+                connect_timeout: 0s\neds_cluster_config: {eds_config: {path: a}}\ntype: EDS\n";
+    let files = [
+        ("chancery.yaml", groups),
+        ("groups/old/a.yaml", NEW),
+        ("groups/new/a.yaml", NEW),
+        ("groups/grpc/a.yaml", grpc),
+        ("groups/new/b.yaml", grpc),
+    ];
+    let (code, told) = check(&files, &["-o", "json"]);
+    assert_eq!(code, Some(1), "{told}");
+    let of = |file: &str| -> Vec<String> {
+        let lines =
+            told.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let lines = lines.filter(|it| it["file"].as_str().unwrap_or_default().ends_with(file));
+        let text = |it: &serde_json::Value| it.as_str().unwrap().to_owned();
+        let told = lines.map(|it| format!("{} {}", text(&it["severity"]), text(&it["code"])));
+        told.filter(|it| !it.ends_with("dangling-reference")).collect()
+    };
+    assert_eq!(of("groups/old/a.yaml"), ["warning envoy-version/field"]);
+    assert_eq!(of("groups/new/a.yaml"), [""; 0]);
+    assert!(of("groups/grpc/a.yaml").contains(&"warning rule/duration-gt".to_owned()), "{told}");
+    assert!(of("groups/grpc/a.yaml").contains(&"warning grpc".to_owned()), "{told}");
+    assert!(of("groups/new/b.yaml").contains(&"error rule/duration-gt".to_owned()), "{told}");
+    assert!(!of("groups/new/b.yaml").contains(&"warning grpc".to_owned()), "{told}");
+    // The clients of the flags are those of all groups.
+    let (_, told) = check(&files, &["--for", "envoy=1.40", "-o", "json"]);
+    assert!(!told.contains("envoy-version") && !told.contains("\"grpc\""), "{told}");
 }
 
 #[test]
@@ -261,6 +317,22 @@ fn examples(page: &str) -> Vec<(&str, Vec<&str>)> {
         .collect()
 }
 
+/// The files of an example: each begins with a line that has its name, and one without is `a.yaml`.
+fn files_of(example: &str) -> Vec<(&str, &str)> {
+    let name_of = |line: &str| line.strip_prefix("# ").is_some_and(|name| name.ends_with(".yaml"));
+    let mut starts: Vec<_> = example.match_indices("# ").map(|(at, _)| at).collect();
+    starts.retain(|at| {
+        let is_first = *at == 0 || example[..*at].ends_with('\n');
+        is_first && example[*at..].lines().next().is_some_and(name_of)
+    });
+    if starts.first() != Some(&0) {
+        return vec![("a.yaml", example)];
+    }
+    let ends = starts.iter().copied().skip(1).chain([example.len()]);
+    let texts = starts.iter().zip(ends).map(|(start, end)| &example[*start..end]);
+    texts.map(|text| (&text.lines().next().unwrap()[2..], text)).collect()
+}
+
 #[test]
 fn the_examples_of_the_page_are_what_they_say() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/checks.md");
@@ -270,9 +342,11 @@ fn the_examples_of_the_page_are_what_they_say() {
     for (code, blocks) in sections {
         let [wrong, right] = blocks[..] else { panic!("{code} has {} examples", blocks.len()) };
         for (text, is_wrong) in [(wrong, true), (right, false)] {
-            let name = text.lines().next().and_then(|line| line.strip_prefix("# "));
-            let name = name.filter(|name| name.ends_with(".yaml")).unwrap_or("a.yaml");
-            let (_, told) = check(&[(name, text)], &["-o", "json"]);
+            let flags = text.lines().next().and_then(|line| line.strip_prefix("# --for "));
+            let flags = flags.map(|client| format!("--for={client}"));
+            let flags = [Some("-o=json"), flags.as_deref()];
+            let flags: Vec<_> = flags.into_iter().flatten().collect();
+            let (_, told) = check(&files_of(text), &flags);
             let found = told.contains(&format!("\"code\":\"{code}\""));
             assert_eq!(found, is_wrong, "{code}: {told}{text}");
         }

@@ -30,6 +30,35 @@ fn what_envoy_would_reject_is_held_back_until_the_gate_lets_it_pass() {
 }
 
 #[test]
+fn what_declared_clients_would_reject_is_held_back() {
+    // S-063
+    let policy = "type.googleapis.com/envoy.extensions.load_balancing_policies";
+    let policies = |name: &str| {
+        format!(
+            "{}load_balancing_policy: {{policies: [{{typed_extension_config: {{name: a, typed_config: \
+             {{\"@type\": {policy}.{name}}}}}}}]}}\n",
+            cluster("a", 1)
+        )
+    };
+    let dir = directory(&[("groups/g/a.yaml", &policies("round_robin.v3.RoundRobin"))]);
+    let rules =
+        |client: &str| format!("groups: [{{name: g, match: {{id: me}}, clients: {client}}}]\n");
+    dir_write(&dir, "chancery.yaml", &rules("envoy=1.36"));
+    let mut server = Server::start(&dir, &[]);
+    let new = policies("dynamic_modules.v3.DynamicModulesLoadBalancerConfig");
+    let new =
+        new.replace("Config}", "Config, dynamic_module_config: {name: m}, lb_policy_name: l}");
+    dir_write(&dir, "groups/g/a.yaml", &new);
+    let line = "load_balancing_policy.policies: none of the policies is known to Envoy 1.36, so the \
+                cluster is rejected";
+    assert!(server.log_has(line), "{}", server.log());
+    assert!(!server.clusters("me").contains("dynamic_modules"));
+    dir_write(&dir, "chancery.yaml", &rules("envoy=1.40"));
+    eventually(|| server.clusters("me").contains("dynamic_modules"));
+    eventually(|| server.admin("/ready").1 == "ready\n");
+}
+
+#[test]
 fn what_envoy_would_reject_counts_as_a_fault_at_a_start_unless_told_otherwise() {
     // S-063
     let dir = directory(&[("a.yaml", &cluster("a", 1)), ("groups/g/b.yaml", &cluster("b", 0))]);

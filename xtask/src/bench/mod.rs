@@ -19,6 +19,7 @@ mod directory;
 mod document;
 mod driver;
 mod figures;
+mod fleet;
 mod goals;
 mod lab;
 mod machine;

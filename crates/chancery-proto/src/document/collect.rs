@@ -118,7 +118,9 @@ impl Collector {
             let field = naming_field(&type_url, inner.is_some(), &wrapper);
             let resource =
                 resource(&type_url, body, wrapper).map_err(|error| wrong(&error, field))?;
-            let mut warnings = lint::lint(&type_url, body);
+            let clients = self.checks.clients;
+            let is_for_grpc = clients.has_grpc() || lint::is_only_for_grpc(&type_url, body);
+            let mut warnings = if is_for_grpc { lint::lint(&type_url, body) } else { Vec::new() };
             warnings.extend(lint::lint_host(&type_url, resource.name(), body));
             warnings.extend(lint::lint_traffic(&type_url, body));
             warnings.extend(lint::lint_secret(&type_url, &resource, body));
@@ -137,8 +139,8 @@ impl Collector {
                             body: inner.as_ref().unwrap_or(message),
                             wrapped: inner.is_some(),
                         };
-                        let (rules, check) = (schema.rules(), self.checks.rules);
-                        warnings.extend(self.rules.check(rules, check, &checked, place));
+                        let (rules, checks) = (schema.rules(), self.checks);
+                        warnings.extend(self.rules.check(rules, checks, &checked, place));
                     }
                     let resource = Arc::new(resource);
                     let parsed = ParsedResource { type_url, resource, position, warnings };
@@ -160,9 +162,9 @@ impl Collector {
         self.fault(ResourceFault::new("", message), place);
     }
 
-    /// The check of the rules of messages.
-    pub(super) fn rule_check(&self) -> RuleCheck {
-        self.checks.rules
+    /// The checks of resources.
+    pub(super) fn checks(&self) -> Checks {
+        self.checks
     }
 
     /// Looks up the places of the first warnings of the text. A lookup walks over lists and maps, and

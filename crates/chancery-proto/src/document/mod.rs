@@ -21,6 +21,7 @@ mod collect;
 mod dialect;
 mod edits;
 mod message;
+mod patch_places;
 mod pieces;
 mod places;
 mod reader;
@@ -44,6 +45,7 @@ use self::dialect::Dialect;
 pub use self::pieces::{Piece, pieces};
 pub use self::render::{Renderer, render};
 pub(crate) use self::special::{Special, duration};
+use crate::clients::Clients;
 use crate::lint::Warning;
 use crate::patch::Patch;
 use crate::rules::RuleName;
@@ -98,7 +100,7 @@ pub struct ParsedResource {
     pub warnings: Vec<Warning>,
 }
 
-/// What a text says of one resource of the layers below.
+/// An edit of one resource of the layers below, as a text has it.
 #[derive(Clone, Debug)]
 pub struct ParsedEdit {
     /// The type of the resource.
@@ -138,6 +140,8 @@ pub struct BrokenRule {
 pub struct Checks {
     /// The check of the rules of the messages ([`crate::rules`]). Default: none.
     pub rules: RuleCheck,
+    /// The clients that the resources are for. Default: Envoys of no known version.
+    pub clients: Clients,
 }
 
 /// The check of the rules of messages.
@@ -150,8 +154,9 @@ pub enum RuleCheck {
     Warn,
     /// A broken rule is a fault ([`Parsed::violations`]). It is a warning where those for whom the
     /// resource is accept it all the same: Envoy, with a warning of its own, or gRPC, which does not
-    /// know these rules. Only gRPC can use a listener with an `api_listener` or with the name of a
-    /// gRPC server, and a cluster with a certificate provider.
+    /// know these rules. A resource is for gRPC alone if nobody else is among the clients, and only gRPC
+    /// can use a listener with an `api_listener` or with the name of a gRPC server, and a cluster with a
+    /// certificate provider.
     Fault,
 }
 

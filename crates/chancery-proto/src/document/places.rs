@@ -188,12 +188,17 @@ fn scalar_text<'n>(node: &'n TreeNode<'_>) -> Option<&'n str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Format, MAX_FAULTS, parse};
+    use super::super::{Checks, Format, MAX_FAULTS, parse_checked};
     use crate::Schema;
 
     /// The places and paths of all warnings.
+    fn grpc() -> Checks {
+        let clients = "grpc".parse().unwrap();
+        Checks { clients, ..Checks::default() }
+    }
+
     fn warned(format: Format, text: &str) -> Vec<String> {
-        let parsed = parse(&Schema::bundled(), format, text.as_bytes());
+        let parsed = parse_checked(&Schema::bundled(), format, text.as_bytes(), grpc());
         assert_eq!(parsed.faults, []);
         let all = parsed.resources.iter().flat_map(|found| &found.warnings);
         all.map(|it| format!("{} {}", it.position.unwrap(), it.path)).collect()
@@ -208,7 +213,7 @@ mod tests {
             )
         };
         let text: String = (0..150).map(cluster).collect();
-        let parsed = parse(&Schema::bundled(), Format::Yaml, text.as_bytes());
+        let parsed = parse_checked(&Schema::bundled(), Format::Yaml, text.as_bytes(), grpc());
         let warnings = parsed.resources.iter().flat_map(|found| &found.warnings);
         let placed = warnings.clone().filter(|warning| warning.position.is_some()).count();
         assert_eq!((warnings.count(), placed), (150, MAX_FAULTS));

@@ -8,7 +8,7 @@ use chancery_core::{ResourceName, TypeUrl};
 use prost_reflect::DynamicMessage;
 
 use super::collect::Location;
-use super::{BrokenRule, Fault, MAX_FAULTS, RuleCheck, Warning, places};
+use super::{BrokenRule, Checks, Fault, MAX_FAULTS, RuleCheck, Warning, places};
 use crate::lint;
 use crate::rules::{Depth, MAX_VIOLATIONS, RuleName, Rules, Violation, Violations};
 use crate::syntax::TreeNode;
@@ -41,11 +41,12 @@ impl RuleFaults {
     pub(super) fn check(
         &mut self,
         rules: &Rules,
-        check: RuleCheck,
+        checks: Checks,
         resource: &CheckedResource<'_>,
         place: &Location<'_, '_>,
     ) -> Vec<Warning> {
         let CheckedResource { type_url, name, body, wrapped } = *resource;
+        let Checks { rules: check, clients } = checks;
         let room = match check {
             RuleCheck::Off => return Vec::new(),
             RuleCheck::Warn => MAX_VIOLATIONS,
@@ -53,8 +54,9 @@ impl RuleFaults {
             RuleCheck::Fault => (MAX_FAULTS - self.first.len()).max(1),
         };
         let mut found = rules.check_first(body, Depth::Whole, room);
-        let is_fault = check == RuleCheck::Fault && !found.is_empty();
-        if is_fault && !lint::is_only_for_grpc(type_url, body) {
+        found.add(rules.check_first_versions(body, clients, room));
+        let is_for_envoy = clients.has_envoy() && !lint::is_only_for_grpc(type_url, body);
+        if check == RuleCheck::Fault && is_for_envoy && !found.is_empty() {
             self.more += std::mem::take(&mut found.more);
             for violation in std::mem::take(&mut found.first) {
                 if self.first.len() >= MAX_FAULTS {
@@ -141,11 +143,12 @@ fn says_that_it_is_missing(rule: RuleName) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Checks, Format, Parsed, Renderer, parse, parse_checked};
+    use super::super::{Format, Parsed, Renderer, parse, parse_checked};
     use super::*;
+    use crate::clients::Clients;
     use crate::schema::Schema;
 
-    const CHECKS: Checks = Checks { rules: RuleCheck::Fault };
+    const CHECKS: Checks = Checks { rules: RuleCheck::Fault, clients: Clients::ENVOY };
 
     fn checked(format: Format, text: &str) -> Parsed {
         let parsed = parse_checked(&Schema::bundled(), format, text.as_bytes(), CHECKS);
@@ -309,7 +312,7 @@ resources {
         let cluster = "\"@type\": t/envoy.config.cluster.v3.Cluster\nname: a\n";
         let text = format!("{cluster}connect_timeout: 0s\nhttp_protocol_options: {{}}\n");
         let warned = |rules| {
-            let checks = Checks { rules };
+            let checks = Checks { rules, ..CHECKS };
             let parsed = parse_checked(&Schema::bundled(), Format::Yaml, text.as_bytes(), checks);
             let lines = parsed.resources[0]
                 .warnings
@@ -343,7 +346,7 @@ resources {
             "\"@type\": t/envoy.config.endpoint.v3.ClusterLoadAssignment\ncluster_name: a\n\
              endpoints: [{endpoints}]\n"
         );
-        let checks = Checks { rules: RuleCheck::Warn };
+        let checks = Checks { rules: RuleCheck::Warn, ..CHECKS };
         let parsed = parse_checked(&Schema::bundled(), Format::Yaml, text.as_bytes(), checks);
         let rules = parsed.resources[0].warnings.iter().filter(|it| it.code == "rule/number-lte");
         let rules: Vec<_> = rules.map(ToString::to_string).collect();

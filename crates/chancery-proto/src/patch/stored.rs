@@ -7,19 +7,21 @@ use bytes::Bytes;
 use chancery_core::{ResourceName, TypeUrl};
 use prost_reflect::{DynamicMessage, MapKey};
 
-use super::{Cleared, Patch, Step};
+use super::{Cleared, FieldPlaces, Patch, Step};
 use crate::canonical;
-use crate::document::RuleCheck;
+use crate::clients::Clients;
+use crate::document::{Checks, RuleCheck};
 use crate::schema::Schema;
 
 impl Patch {
     /// The patch as bytes, without its type and its name.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![match self.rules {
+        let mut bytes = vec![match self.checks.rules {
             RuleCheck::Fault => 0,
             RuleCheck::Warn => 1,
             RuleCheck::Off => 2,
         }];
+        write_text(&self.checks.clients.to_string(), &mut bytes);
         write_cleared(&self.cleared, &mut bytes);
         bytes.extend(canonical::encode(&self.message));
         bytes
@@ -39,10 +41,20 @@ impl Patch {
             2 => RuleCheck::Off,
             _ => return None,
         };
+        // Clients that this version does not know are nobody that it could check for.
+        let clients = read_text(&mut rest)?.split(", ").filter_map(|it| it.parse().ok());
+        let clients = clients.reduce(Clients::and).unwrap_or_default();
         let cleared = read_cleared(&mut rest, 0)?;
         let descriptor = schema.message(type_url.message_name())?;
         let message = DynamicMessage::decode(descriptor, Bytes::copy_from_slice(rest)).ok()?;
-        Some(Self::new(schema, (type_url.clone(), name.clone()), message, cleared, rules))
+        Some(Self::new(
+            schema,
+            (type_url.clone(), name.clone()),
+            message,
+            cleared,
+            FieldPlaces::default(),
+            Checks { rules, clients },
+        ))
     }
 }
 
@@ -61,8 +73,7 @@ fn write_cleared(cleared: &Cleared, to: &mut Vec<u8>) {
             Some(MapKey::U64(key)) => write_number(5, &key.to_le_bytes(), to),
             Some(MapKey::String(key)) => {
                 to.push(6);
-                write_length(key.len(), to);
-                to.extend(key.as_bytes());
+                write_text(key, to);
             }
         }
         write_cleared(inside, to);
@@ -72,6 +83,18 @@ fn write_cleared(cleared: &Cleared, to: &mut Vec<u8>) {
 fn write_number(kind: u8, bytes: &[u8], to: &mut Vec<u8>) {
     to.push(kind);
     to.extend(bytes);
+}
+
+fn write_text(text: &str, to: &mut Vec<u8>) {
+    write_length(text.len(), to);
+    to.extend(text.as_bytes());
+}
+
+fn read_text<'a>(from: &mut &'a [u8]) -> Option<&'a str> {
+    let length = usize::try_from(u32::from_le_bytes(take(from)?)).ok()?;
+    let (text, rest) = from.split_at_checked(length)?;
+    *from = rest;
+    str::from_utf8(text).ok()
 }
 
 /// Writes the length of a part of a file, which is far smaller than this can say.
@@ -98,12 +121,7 @@ fn read_cleared(from: &mut &[u8], depth: usize) -> Option<Cleared> {
             3 => Some(MapKey::I64(i64::from_le_bytes(take(from)?))),
             4 => Some(MapKey::U32(u32::from_le_bytes(take(from)?))),
             5 => Some(MapKey::U64(u64::from_le_bytes(take(from)?))),
-            6 => {
-                let length = usize::try_from(u32::from_le_bytes(take(from)?)).ok()?;
-                let (text, rest) = from.split_at_checked(length)?;
-                *from = rest;
-                Some(MapKey::String(str::from_utf8(text).ok()?.to_owned()))
-            }
+            6 => Some(MapKey::String(read_text(from)?.to_owned())),
             _ => return None,
         };
         cleared.inside.insert(Step(field, key), read_cleared(from, depth + 1)?);
@@ -125,7 +143,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::document::{Checks, Format, ResourceEdit, parse_checked};
+    use crate::document::{Format, ResourceEdit, parse_checked};
 
     fn patches() -> Vec<(TypeUrl, Arc<Patch>)> {
         let text = "patch:\n\
@@ -135,7 +153,8 @@ mod tests {
                     - \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n  \
                       name: d\n  typed_extension_protocol_options:\n    \
                       k: {\"@type\": t/envoy.config.core.v3.HttpProtocolOptions, idle_timeout: null}\n";
-        let checks = Checks { rules: RuleCheck::Warn };
+        let clients = Clients::ENVOY.and("envoy=1.36".parse().unwrap());
+        let checks = Checks { rules: RuleCheck::Warn, clients };
         let parsed = parse_checked(&Schema::bundled(), Format::Yaml, text.as_bytes(), checks);
         assert!(parsed.faults.is_empty(), "{:?}", parsed.faults);
         let patches = parsed.edits.into_iter().map(|edit| match edit.edit {
@@ -156,7 +175,7 @@ mod tests {
             // An empty `Any` is the same as one that was never set.
             let again = read(&bytes).unwrap();
             assert_eq!((again.digest(), &again.cleared), (patch.digest(), &patch.cleared));
-            assert_eq!((again.name(), again.rules), (patch.name(), patch.rules));
+            assert_eq!((again.name(), again.checks), (patch.name(), patch.checks));
             for end in 0..bytes.len() {
                 drop(read(&bytes[..end]));
             }

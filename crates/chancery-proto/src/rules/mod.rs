@@ -14,6 +14,9 @@
 //! of a known type, in one walk whose cost is that of the message. It never shows a text or the value
 //! of a sensitive field.
 //!
+//! If versions of Envoy are named for which a resource is, what they do not know is found in the same way, and
+//! has names of rules too (`versions`).
+//!
 //! Deprecated fields and values are told as well: as violations where Envoy refuses them by default, and
 //! as warnings where it does not.
 //!
@@ -51,6 +54,7 @@ mod place;
 mod plan;
 mod text;
 mod unique;
+mod versions;
 mod violation;
 mod walk;
 
@@ -62,10 +66,13 @@ use std::fmt;
 use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage};
 
 pub use self::name::RuleName;
+pub(crate) use self::place::key_text;
 use self::plan::Plans;
+use self::versions::VersionWalk;
 pub(crate) use self::violation::Step;
 pub use self::violation::Violation;
 use self::walk::RuleWalk;
+use crate::clients::Clients;
 use crate::syntax::MAX_FAULTS;
 
 /// The rules of all messages of a [`Schema`](crate::Schema).
@@ -133,6 +140,21 @@ impl Rules {
         }
     }
 
+    /// Finds everything in a message that versions of Envoy do not know which are among the clients.
+    pub fn check_versions(&self, message: &DynamicMessage, clients: Clients) -> Violations {
+        self.check_first_versions(message, clients, MAX_VIOLATIONS)
+    }
+
+    /// The same, with so many violations described. The others are counted.
+    pub(crate) fn check_first_versions(
+        &self,
+        message: &DynamicMessage,
+        clients: Clients,
+        most: usize,
+    ) -> Violations {
+        VersionWalk::check(&self.plans, message, clients, most)
+    }
+
     /// The rules that are not enforced. There are none in the bundled descriptors.
     pub fn unsupported(&self) -> Vec<UnsupportedRule> {
         let all = self.plans.unsupported.iter();
@@ -157,6 +179,14 @@ impl Violations {
     /// The number of all violations, without the warnings.
     pub fn count(&self) -> usize {
         self.first.len() + self.more
+    }
+
+    /// Adds those of another check of the same message.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.first.extend(other.first);
+        self.more += other.more;
+        self.warnings.extend(other.warnings);
+        self.more_warnings += other.more_warnings;
     }
 
     /// Returns true if there are none. There may be warnings.

@@ -129,12 +129,19 @@ names! {
     TLS_CERTIFICATE = "envoy.tls_certificate", "envoy/tls-certificate";
     TLS_AUTHORITY = "envoy.tls_authority", "envoy/tls-authority";
     PEM = "envoy.pem", "envoy/pem";
+    VERSION_FIELD = "envoy-version.field", "envoy-version/field";
+    VERSION_ONEOF = "envoy-version.oneof", "envoy-version/oneof";
+    VERSION_VALUE = "envoy-version.value", "envoy-version/value";
+    VERSION_TYPE = "envoy-version.type", "envoy-version/type";
+    VERSION_EXTENSION = "envoy-version.extension", "envoy-version/extension";
+    VERSION_CONTRIB = "envoy-version.contrib", "envoy-version/contrib";
 }
 
 impl RuleName {
     /// Returns true if Envoy accepts what breaks the rule, with a warning.
     pub fn is_warning(self) -> bool {
-        matches!(self, Self::FIELD_DEPRECATED | Self::ENUM_DEPRECATED)
+        [Self::FIELD_DEPRECATED, Self::ENUM_DEPRECATED, Self::VERSION_FIELD, Self::VERSION_CONTRIB]
+            .contains(&self)
     }
 
     /// The name.
@@ -204,9 +211,9 @@ mod tests {
         for rule in RuleName::ALL {
             let name = rule.as_str();
             // Those that Envoy has in its code are a class of their own.
-            let code = match name.strip_prefix("envoy.") {
-                Some(name) => format!("envoy/{name}"),
-                None => format!("rule/{name}"),
+            let code = match name.split_once('.') {
+                Some((class @ ("envoy" | "envoy-version"), name)) => format!("{class}/{name}"),
+                _ => format!("rule/{name}"),
             };
             assert_eq!(rule.code(), code.replace(['.', '_'], "-"));
         }

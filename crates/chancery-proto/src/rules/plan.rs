@@ -365,7 +365,7 @@ const UNREAD: [&str; 2] = [
 ];
 
 /// The lists of alternatives, of which Envoy takes the first that it knows.
-const TAKES_FIRST: [&str; 1] = ["envoy.config.cluster.v3.LoadBalancingPolicy.policies"];
+pub(super) const TAKES_FIRST: [&str; 1] = ["envoy.config.cluster.v3.LoadBalancingPolicy.policies"];
 
 /// The rules of a field. Most fields have no options at all, and decoding them is what costs.
 fn options_of(field: &FieldDescriptor, rules: &ExtensionDescriptor) -> Option<DynamicMessage> {

@@ -59,12 +59,15 @@ pub(super) fn snake(name: &str) -> String {
 /// a `DataSource`, or a private key.
 pub(crate) fn is_sensitive_json(name: &str, value: &Json) -> bool {
     match value {
-        Json::String(text) => {
-            !text.is_empty() && names_secret(name) || has_private_key(text.as_bytes())
-        }
+        Json::String(text) => is_secret_text(name, text),
         Json::Object(_) => names_secret(name) && has_inline(value),
         _ => false,
     }
+}
+
+/// Returns true for a text under the name of a secret, as `password`, and for one with a private key.
+pub fn is_secret_text(name: &str, text: &str) -> bool {
+    !text.is_empty() && names_secret(name) || has_private_key(text.as_bytes())
 }
 
 /// Returns true for the JSON form of a `DataSource` that has its value in it.

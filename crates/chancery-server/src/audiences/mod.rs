@@ -14,6 +14,7 @@
 
 mod assign;
 mod name;
+mod open_stream;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,6 +27,7 @@ use chancery_core::{Node, TypeUrl};
 
 pub use self::assign::Assign;
 use self::name::{audience_of, name_of, text_of};
+pub use self::open_stream::OpenStream;
 use crate::store::Supply;
 use crate::{AudienceName, Client, Policy, Refusal, Store};
 
@@ -117,6 +119,15 @@ impl<A: Assign> Audiences<A> {
     /// while it is answered.
     pub fn nodes(&self) -> Vec<Arc<Node>> {
         self.0.store.nodes()
+    }
+
+    /// The streams that are open at the moment, in no order. A poll over REST is one of them while it is
+    /// answered.
+    pub fn streams(&self) -> Vec<OpenStream> {
+        let callers = self.0.store.callers().into_iter();
+        callers
+            .filter_map(|(name, caller)| Some(OpenStream::new(audience_of(&name)?, caller)))
+            .collect()
     }
 
     /// Has groups extend others, and follows that. Returns what it changed; `None` if it is nothing.

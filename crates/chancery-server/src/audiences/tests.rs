@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::Peer;
-use crate::store::{AudienceState, Watch};
+use crate::store::{AudienceState, Caller, Watch};
 
 type ByCluster = fn(&Client<'_>, &OverlayNames) -> Result<Option<String>, Refusal>;
 
@@ -63,7 +63,7 @@ impl Setup {
     /// A watch, as a stream of this node has it.
     fn watch(&self, id: &str, cluster: &str) -> Watch {
         let store = self.audiences.store();
-        let asking = store.asking(Some(&Arc::new(node(id, cluster))));
+        let asking = store.asking(Caller::of_test(Some(Arc::new(node(id, cluster)))));
         store.watch(self.audience(id, cluster).unwrap(), &asking)
     }
 
@@ -360,6 +360,24 @@ impl OpenStream {
             }
         }
     }
+}
+
+#[test]
+fn open_streams_are_listed_until_they_end() {
+    let setup = Setup::new();
+    setup.put(&group("g"), "b", 0);
+    let (of_g, other) = (setup.watch("n", "g"), setup.watch("n", ""));
+    let listed = || {
+        let streams = setup.audiences.streams().into_iter();
+        let told = streams.map(|it| (it.audience.to_string(), it.node.unwrap().id.clone()));
+        told.collect::<std::collections::BTreeSet<_>>()
+    };
+    let base = ("nodes without an overlay".to_owned(), "n".to_owned());
+    assert_eq!(listed(), [base.clone(), ("group `g`".to_owned(), "n".to_owned())].into());
+    drop(of_g);
+    assert_eq!(listed(), [base].into());
+    drop(other);
+    assert_eq!(listed().len(), 0);
 }
 
 #[test]

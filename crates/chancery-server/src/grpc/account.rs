@@ -18,7 +18,7 @@ use crate::log_limiter::{LineOrigin, PeerLine, message, name};
 use crate::metrics::{Metrics, StreamLabels, TypeCounters, TypeLabels, observe};
 use crate::policy::{Client, Peer};
 use crate::server_state::{ServerState, StreamPermit};
-use crate::store::AudienceName;
+use crate::store::{AudienceName, Caller};
 
 /// One stream, as logs, metrics and observers see it.
 pub(crate) struct Account {
@@ -84,9 +84,10 @@ impl Account {
         account
     }
 
-    /// The node of the client, if it has said who it is.
-    pub(crate) fn node(&self) -> Option<&Arc<Node>> {
-        self.node.as_ref()
+    /// The client, as the store knows it.
+    pub(crate) fn caller(&self) -> Caller {
+        let (node, peer) = (self.node.clone(), Arc::clone(&self.peer));
+        Caller { node, peer, since: self.started, is_poll: false }
     }
 
     /// Notes the node of the client.

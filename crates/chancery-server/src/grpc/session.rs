@@ -279,7 +279,7 @@ impl StreamSession {
     /// Asks the policy, and follows the audience it names.
     fn choose_audience(&mut self) -> Result<(), Status> {
         let client = self.account.client();
-        let asking = self.shared().store.asking(self.account.node());
+        let asking = self.shared().store.asking(self.account.caller());
         let audience = self.shared().policy.audience(&client).map_err(|refusal| {
             self.account.client_fault(&refusal);
             Status::from(refusal)

@@ -24,7 +24,7 @@ use crate::policy::{Client, Refusal};
 use crate::request_body::RequestBody;
 use crate::server_state::{ServerState, StreamPermit};
 use crate::slice::WorkSize;
-use crate::store::Watch;
+use crate::store::{Caller, Watch};
 use crate::turns::Line;
 
 mod body;
@@ -156,8 +156,10 @@ impl RestPoll<'_> {
     /// Follows the audience of the client. A reassignment while the policy is asked makes its answer
     /// outdated.
     fn watch(&self, client: &Client<'_>, node: Option<&Arc<Node>>) -> Result<Watch, ErrorResponse> {
+        let peer = Arc::clone(&self.context.peer);
+        let caller = Caller { node: node.cloned(), peer, since: Instant::now(), is_poll: true };
         loop {
-            let asking = self.shared.store.asking(node);
+            let asking = self.shared.store.asking(caller.clone());
             let audience = self.shared.policy.audience(client).map_err(refused)?;
             let watch = self.shared.store.watch(audience, &asking);
             if !watch.is_reassigned() {

@@ -27,9 +27,11 @@ use chancery_core::{Node, Snapshot};
 use tokio::time::Instant;
 
 use super::Store;
+use super::caller::Caller;
 use super::demand::{Demand, DemandCounts};
 use super::name::AudienceName;
 use super::superseded::SupersededSizes;
+use crate::policy::Peer;
 
 /// The state of an audience, as a watch sees it when it looks.
 #[derive(Clone, Debug, Default)]
@@ -82,6 +84,9 @@ struct WatcherHandle {
     reassigned: AtomicBool,
     /// Its node, as the stream knows it.
     node: Mutex<Option<Arc<Node>>>,
+    peer: Arc<Peer>,
+    since: Instant,
+    is_poll: bool,
 }
 
 /// A question for an audience that is under way. It is made before the policy is asked, so that a
@@ -89,8 +94,8 @@ struct WatcherHandle {
 pub(crate) struct Asking {
     /// The number of reassignments before it.
     pub(super) epoch: u64,
-    /// The node that asks.
-    pub(super) node: Option<Arc<Node>>,
+    /// The client that asks.
+    pub(super) caller: Caller,
 }
 
 /// One watcher of one audience.
@@ -138,6 +143,12 @@ impl WatchedAudience {
     pub(super) fn nodes(&self) -> Vec<Arc<Node>> {
         let watchers = lock(&self.watchers);
         watchers.handles.values().filter_map(|handle| lock(&handle.node).clone()).collect()
+    }
+
+    /// Those who watch it.
+    pub(super) fn callers(&self) -> Vec<Caller> {
+        let watchers = lock(&self.watchers);
+        watchers.handles.values().map(|handle| handle.caller()).collect()
     }
 
     /// Returns true if nobody watches it and nothing was published.
@@ -242,6 +253,13 @@ impl WatchedAudience {
     }
 }
 
+impl WatcherHandle {
+    fn caller(&self) -> Caller {
+        let (node, peer) = (lock(&self.node).clone(), Arc::clone(&self.peer));
+        Caller { node, peer, since: self.since, is_poll: self.is_poll }
+    }
+}
+
 impl Watch {
     /// Call it with the store's lock held, so that the audience is not forgotten meanwhile.
     pub(super) fn new(
@@ -255,7 +273,10 @@ impl Watch {
             demand: Mutex::default(),
             looked: AtomicU64::new(audience.age(Instant::now())),
             reassigned: AtomicBool::new(false),
-            node: Mutex::new(asking.node.clone()),
+            node: Mutex::new(asking.caller.node.clone()),
+            peer: Arc::clone(&asking.caller.peer),
+            since: asking.caller.since,
+            is_poll: asking.caller.is_poll,
         });
         let mut watchers = lock(&audience.watchers);
         watchers.last += 1;
@@ -431,7 +452,7 @@ mod tests {
         let store = Store::new();
         store.publish("g", snapshot("1"));
         let count = Arc::new(Count::default());
-        let watch = store.watch("g".into(), &store.asking(None));
+        let watch = store.watch("g".into(), &store.asking(Caller::of_test(None)));
         (store, watch, Waker::from(Arc::clone(&count)), count)
     }
 

@@ -12,6 +12,7 @@
 //! first, and no lock is held over both.
 
 mod audience;
+mod caller;
 mod demand;
 mod name;
 mod superseded;
@@ -27,6 +28,7 @@ use tokio::time::Instant;
 
 use self::audience::{Asking, WatchedAudience};
 pub(crate) use self::audience::{AudienceState, Watch};
+pub(crate) use self::caller::Caller;
 pub use self::demand::{Demand, TypeDemand};
 pub use self::name::AudienceName;
 
@@ -189,9 +191,21 @@ impl Store {
         self.next_epoch().iter().for_each(|audience| audience.reassign(Some(&nodes)));
     }
 
-    /// A node is about to ask the policy for its audience.
-    pub(crate) fn asking(&self, node: Option<&Arc<Node>>) -> Asking {
-        Asking { epoch: self.lock().epoch, node: node.cloned() }
+    /// Those who watch something, with the audience of each.
+    pub(crate) fn callers(&self) -> Vec<(AudienceName, Caller)> {
+        let audiences = self.lock();
+        let known = audiences.audiences.iter();
+        let known: Vec<_> = known.map(|(name, known)| (name.clone(), Arc::clone(known))).collect();
+        drop(audiences);
+        let of_one = |(name, known): (AudienceName, Arc<WatchedAudience>)| {
+            known.callers().into_iter().map(move |caller| (name.clone(), caller))
+        };
+        known.into_iter().flat_map(of_one).collect()
+    }
+
+    /// A client is about to ask the policy for its audience.
+    pub(crate) fn asking(&self, caller: Caller) -> Asking {
+        Asking { epoch: self.lock().epoch, caller }
     }
 
     /// Follows the audience that the policy answered with, from its present state on.

@@ -9,7 +9,7 @@ use chancery_core::server::{DemandEdit, NamesEdit};
 use super::*;
 
 fn watch(store: &Arc<Store>, audience: &str) -> Watch {
-    store.watch(audience.into(), &store.asking(None))
+    store.watch(audience.into(), &store.asking(Caller::of_test(None)))
 }
 
 /// The news of a watch, if there is any.
@@ -69,7 +69,8 @@ fn reassigning_reaches_everybody() {
 fn reassigning_one_audience_or_node_leaves_the_others_alone() {
     let store = Store::new();
     let mut watches = [("g", "a"), ("g", "b"), ("h", "a")].map(|(audience, id)| {
-        let mut watch = store.watch(audience.into(), &store.asking(Some(&Arc::new(node(id)))));
+        let mut watch =
+            store.watch(audience.into(), &store.asking(Caller::of_test(Some(Arc::new(node(id))))));
         news(&mut watch);
         watch
     });
@@ -84,7 +85,7 @@ fn reassigning_one_audience_or_node_leaves_the_others_alone() {
 #[test]
 fn a_reassignment_while_the_policy_is_asked_is_not_missed() {
     let store = Store::new();
-    let asking = store.asking(Some(&Arc::new(node("a"))));
+    let asking = store.asking(Caller::of_test(Some(Arc::new(node("a")))));
     // The policy answers `g`, and means another audience from now on.
     store.reassign_nodes(["a"]);
     let mut watch = store.watch("g".into(), &asking);

@@ -18,14 +18,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use chancery_catalog::{Catalog, ChangeSet, Layer};
-use chancery_proto::document::Checks;
 use chancery_proto::schema::Schema;
 
 use crate::change_log::{ChangeLog, ChangedPlaces};
 use crate::fault::{Fault, Scope, Warning, Wrong};
 use crate::fault_list::FaultList;
 use crate::layers::DirectoryLayers;
-use crate::options::Options;
+use crate::options::{LayerChecks, Options};
 use crate::past::{Past, ReadEntries};
 use crate::read::cache::{Cache, UnsureFiles};
 use crate::read::document::Document;
@@ -285,7 +284,7 @@ impl Directory {
     }
 
     /// Has the next load make these checks. It parses all files again: none is known by them.
-    pub(crate) fn set_checks(&mut self, checks: Checks) {
+    pub(crate) fn set_checks(&mut self, checks: LayerChecks) {
         if self.options.checks != checks {
             self.options.checks = checks;
             self.cache = Cache::default();

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use std::path::Path;
 
-use chancery_catalog::{Entry, EntryContent, Key, Origin};
+use chancery_catalog::{Entry, EntryContent, Key, Layer, Origin};
 use chancery_core::printable::{MAX_NAME_BYTES, cut};
 use chancery_core::{Resource, TypeUrl};
 use chancery_proto::document::{
@@ -30,6 +30,14 @@ use crate::scan::listing::FoundFile;
 /// The hint for a broken rule that holds back its layer.
 const HOW_TO_SERVE_IT: &str =
     "Envoy rejects this; if all clients accept it, set `gate.messages: warn`";
+
+/// The fault of an edit at the top of the directory.
+const NOTHING_BELOW: &str = "`patch` and `remove` change resources of the layers below, and nothing is below the \
+                             files at the top";
+
+/// The hint for it.
+const WHERE_EDITS_STAND: &str = "change the resource where it stands, or move this to the directory of a group \
+                                 (`groups/NAME/`) or a node (`nodes/ID/`)";
 
 /// The fault of an edit where v2 is served: the v2 form of the resource would stay as it is.
 const NOT_FOR_V2: &str = "`patch` and `remove` do not reach clients of v2: write the resource whole, or do without \
@@ -54,7 +62,7 @@ pub(crate) struct Document {
     parts: Vec<DocumentPart>,
 }
 
-/// What a file says of a resource, and where that is written.
+/// A resource or an edit of one, as a file has it, and where that is written.
 #[derive(Clone)]
 pub(crate) struct LoadedResource {
     pub(crate) type_url: TypeUrl,
@@ -191,14 +199,15 @@ impl Parsing<'_> {
 
     /// Parses a whole text. A parser that panics is a fault of this file and concerns no other.
     fn parse_caught(self, bytes: &[u8]) -> Result<Document, Wrong> {
-        let Self { found, options: &Options { v2, checks, .. }, schema, .. } = self;
+        let Self { found, options: &Options { v2, ref checks, .. }, schema, .. } = self;
+        let checks = checks.of(&found.layer);
         let parse =
             AssertUnwindSafe(|| document::parse_checked(schema, found.format, bytes, checks));
         let parsed = catch_unwind(parse).map_err(|_| Wrong::Panicked)?;
         let Parsed { resources, edits, violations, more_violations, .. } = parsed;
         let Parsed { mut faults, more_faults, is_blank, .. } = parsed;
-        if let Some(first) = edits.first().filter(|_| v2) {
-            faults.push(document::Fault::new(NOT_FOR_V2).at(first.position));
+        if let Some(first) = edits.first() {
+            faults.extend(self.wrong_edits().map(|fault| fault.at(first.position)));
         }
         let mut document =
             Document { more_faults, more_violations, is_blank, ..Document::default() };
@@ -237,6 +246,16 @@ impl Parsing<'_> {
             v2: None,
         }));
         Ok(document)
+    }
+
+    /// The fault of a text with edits where there can be none.
+    fn wrong_edits(self) -> Option<document::Fault> {
+        let fault = match (&self.found.layer, self.options.v2) {
+            (Layer::Base, _) => document::Fault::new(NOTHING_BELOW).hint(WHERE_EDITS_STAND),
+            (_, true) => document::Fault::new(NOT_FOR_V2),
+            (_, false) => return None,
+        };
+        Some(fault.of_code("wrong-resource"))
     }
 
     /// The faults of a text. Without any, nothing is made of the text or of its path.
@@ -326,7 +345,6 @@ mod tests {
 
     use super::*;
     use crate::scan::listing::FileStamp;
-    use chancery_catalog::Layer;
 
     fn found() -> FoundFile {
         let metadata = std::env::temp_dir().metadata().unwrap();
@@ -377,7 +395,8 @@ mod tests {
         ) {
             let (found, schema) = (found(), Schema::bundled());
             let rules = if v2 { RuleCheck::Warn } else { RuleCheck::Fault };
-            let options = Options { v2, checks: Checks { rules }, ..Options::new(".") };
+            let checks = Checks { rules, ..Checks::default() }.into();
+            let options = Options { v2, checks, ..Options::new(".") };
             let parsing =
                 Parsing { found: &found, quotes: &|| true, options: &options, schema: &schema };
             let mut before = None;

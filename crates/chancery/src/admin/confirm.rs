@@ -1,7 +1,6 @@
 //! `/api/v1/confirm`: what the gate holds back, and the confirmation that lets it pass.
 //!
-//! It changes what is served, so it is answered to processes on the same machine alone, and to no web
-//! page: a request from elsewhere, one that a proxy passed on, and one with an `Origin` are refused. Who
+//! It changes what is served, so it is answered to processes on the same machine alone (`local`). Who
 //! confirms sends the token of what they read, so that nobody confirms something else. Not here: the
 //! judgement (`gate`), and what a confirmation leads to (`serve::change_applier`).
 
@@ -9,16 +8,15 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use chancery_core::percent;
-use chancery_core::printable::{PrintForm, printable};
-use http::header::{ALLOW, CONTENT_TYPE, FORWARDED, ORIGIN, VIA};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::header::{ALLOW, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
-use super::{body, text};
+use super::local::{self, NotLocal};
+use super::{json, query, text};
 use crate::gate::{Held, HeldRow, LoadGate, NotConfirmed, Selection, Token};
 
 /// The confirmations of what a gate holds back.
@@ -60,12 +58,8 @@ pub(crate) struct Confirmation {
 /// The reason for which a request is not answered.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
-    #[error("this is answered to processes on the same machine only, over a loopback address")]
-    Elsewhere,
-    #[error("a request that a proxy passed on is not answered")]
-    PassedOn,
-    #[error("a request with an `Origin` is not answered: no web page confirms anything")]
-    WebPage,
+    #[error(transparent)]
+    NotLocal(#[from] NotLocal),
     #[error("only GET and POST")]
     Method,
     #[error("the body has to be `application/json`")]
@@ -110,8 +104,8 @@ impl Confirmations {
     where
         B: Body<Data: Send, Error: std::error::Error + Send + Sync + 'static>,
     {
-        let answered = match check(peer, request.headers()) {
-            Err(refused) => Err(refused),
+        let answered = match local::check(peer, request.headers()) {
+            Err(refused) => Err(refused.into()),
             Ok(()) => match *request.method() {
                 Method::GET | Method::HEAD => self.list(request.uri().query().unwrap_or_default()),
                 Method::POST => self.confirm(request).await,
@@ -119,11 +113,7 @@ impl Confirmations {
             },
         };
         match answered {
-            Ok(document) => {
-                let text = serde_json::to_string_pretty(&document).unwrap_or_default();
-                let text = printable(&text, PrintForm::Json).into_owned();
-                body(StatusCode::OK, "application/json", text + "\n")
-            }
+            Ok(document) => json(&document),
             Err(refused) => refused.response(),
         }
     }
@@ -131,12 +121,9 @@ impl Confirmations {
     /// The changes that are held back from the groups that the query names, or from all.
     fn list(&self, query: &str) -> Result<HeldDocument, Refused> {
         let malformed = || Refused::Malformed("the query is not `group=NAME&…`".to_owned());
-        let group = |pair: &str| {
-            let name = pair.strip_prefix("group=").and_then(|name| percent::decode(name).ok());
-            name.ok_or_else(malformed)
-        };
-        let groups = query.split('&').filter(|pair| !pair.is_empty());
-        let groups = groups.map(group).collect::<Result<Vec<_>, _>>()?;
+        let pairs = query::pairs(query).ok_or_else(malformed)?;
+        let group = |(key, name)| if key == "group" { Ok(name) } else { Err(malformed()) };
+        let groups = pairs.into_iter().map(group).collect::<Result<Vec<_>, _>>()?;
         let whom = if groups.is_empty() { Selection::All } else { Selection::Groups(groups) };
         Ok(HeldDocument::of(&self.gate.held_from(&whom)))
     }
@@ -168,27 +155,6 @@ impl Confirmations {
     }
 }
 
-/// Checks who asks.
-fn check(peer: IpAddr, headers: &HeaderMap) -> Result<(), Refused> {
-    if !peer.to_canonical().is_loopback() {
-        return Err(Refused::Elsewhere);
-    }
-    if headers.contains_key(ORIGIN) {
-        return Err(Refused::WebPage);
-    }
-    match headers.keys().any(|name| is_of_proxy(name.as_str())) {
-        true => Err(Refused::PassedOn),
-        false => Ok(()),
-    }
-}
-
-/// Returns true for a header that a proxy adds. One on the same machine, as an Envoy that shows `/ready`,
-/// would lend its own address to anybody.
-fn is_of_proxy(header: &str) -> bool {
-    [FORWARDED.as_str(), VIA.as_str(), "x-real-ip"].contains(&header)
-        || ["x-forwarded-", "x-envoy-"].iter().any(|prefix| header.starts_with(prefix))
-}
-
 fn is_json(kind: &HeaderValue) -> bool {
     let kind = kind.to_str().unwrap_or_default();
     kind.split(';').next().is_some_and(|it| it.trim().eq_ignore_ascii_case("application/json"))
@@ -212,7 +178,7 @@ where
 impl Refused {
     fn response(&self) -> Response<Full<Bytes>> {
         let status = match self {
-            Self::Elsewhere | Self::PassedOn | Self::WebPage => StatusCode::FORBIDDEN,
+            Self::NotLocal(_) => StatusCode::FORBIDDEN,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::Kind => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,

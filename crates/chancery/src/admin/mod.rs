@@ -1,29 +1,35 @@
 //! The admin interface: readiness, the loaded resources with their faults, and metrics.
 //!
 //! It is a small HTTP/1.1 server of its own, for operators and their tools. It has no login, so it
-//! listens on loopback by default, and is read only but for `confirm`, which is for loopback alone. It shows names, places and versions of resources
-//! and never a body (S-138).
+//! listens on loopback by default, and is read only but for `confirm`. It shows names, places and
+//! versions of resources and never a body (S-138). What changes something or tells of clients is for
+//! loopback alone.
 
 mod confirm;
 mod hosts;
 mod load_status;
+mod local;
 mod metrics_page;
+mod nodes;
+mod query;
 mod readiness;
 mod serve;
 mod shared_document;
 
 use std::net::IpAddr;
 
-use chancery_core::printable::Printable;
+use chancery_core::printable::{PrintForm, Printable, printable};
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::{Body, Bytes};
+use serde::Serialize;
 
 pub(crate) use confirm::{Confirmation, Confirmations, HeldDocument};
 pub(crate) use hosts::AdminHosts;
 pub(crate) use load_status::{LoadFindings, LoadStatus};
 pub(crate) use metrics_page::MetricsPage;
+pub(crate) use nodes::{NodeRow, NodesDocument, NodesPage};
 pub(crate) use readiness::{Readiness, ReadinessState};
 pub(crate) use serve::{MAX_CONNECTIONS, start};
 
@@ -41,6 +47,8 @@ pub(crate) struct Admin {
     pub(crate) hosts: AdminHosts,
     /// The confirmations of what is held back.
     pub(crate) confirmations: Confirmations,
+    /// The nodes that are connected.
+    pub(crate) nodes: NodesPage,
 }
 
 /// The answer to one request of this peer.
@@ -69,6 +77,7 @@ where
         "/ready" => ready(admin),
         "/config" => config(admin).await,
         "/metrics" => metrics(&admin.metrics),
+        NODES => admin.nodes.answer(peer, &request).await,
         _ => text(StatusCode::NOT_FOUND, "not found; / lists what there is\n"),
     })
 }
@@ -139,6 +148,12 @@ fn text(status: StatusCode, content: impl Into<Bytes>) -> Response<Full<Bytes>> 
     body(status, "text/plain; charset=utf-8", content)
 }
 
+fn json(document: &impl Serialize) -> Response<Full<Bytes>> {
+    let text = serde_json::to_string_pretty(document).unwrap_or_default();
+    let text = printable(&text, PrintForm::Json).into_owned();
+    body(StatusCode::OK, "application/json", text + "\n")
+}
+
 /// A response with this body; hyper leaves the body out of the answer to a HEAD request.
 fn body(
     status: StatusCode,
@@ -157,12 +172,16 @@ const MOST_HELD: usize = 10;
 /// The path at which what is held back is confirmed.
 pub(crate) const CONFIRM: &str = "/api/v1/confirm";
 
+/// The path at which the nodes that are connected are listed.
+pub(crate) const NODES: &str = "/api/v1/nodes";
+
 const INDEX: &str = "\
 /ready    200 while clients should come, 503 and why while not
 /healthz  200 while the process lives
 /config   what is loaded, from which file and line, and what is wrong (JSON)
 /metrics  what is counted (OpenMetrics)
 /api/v1/confirm  what is held back (JSON), and with POST its confirmation; from the same machine only
+/api/v1/nodes  the nodes that are connected (JSON); from the same machine only
 ";
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -194,6 +213,7 @@ mod tests {
                 &Config::default(),
                 chancery_proto::schema::Schema::bundled(),
             )),
+            nodes: NodesPage::default(),
         })
     }
 

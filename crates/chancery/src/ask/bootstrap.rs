@@ -7,6 +7,7 @@ use chancery_client::credentials::{CallCredentials, ChannelCredentials, Identity
 use chancery_client::{Bootstrap, BootstrapError};
 use chancery_core::client::ServerFeatures;
 
+use super::known_node;
 use super::options::{NodeArgs, ServerArgs};
 use super::query::Query;
 use crate::exit::Failure;
@@ -25,6 +26,7 @@ pub(super) fn bootstrap(
         let named = named.chain(target.and_then(Target::authority));
         bootstrap.authorities = named.map(|name| (name.into(), Authority::default())).collect();
     }
+    known_node::take_over(&mut bootstrap.node, args, node)?;
     introduce(&mut bootstrap.node, node);
     Ok(bootstrap)
 }

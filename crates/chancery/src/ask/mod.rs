@@ -10,6 +10,7 @@
 //! it wants, which it makes itself.
 
 mod bootstrap;
+mod known_node;
 mod options;
 mod query;
 mod render;

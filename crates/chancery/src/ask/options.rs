@@ -4,14 +4,14 @@
 //! (`get::options`, `watch::options`), and the query and the bootstrap that the flags lead to
 //! (`query`, `bootstrap`).
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use chancery_client::bootstrap::{Locality, Value};
 use chancery_client::options::Variant;
 use clap::{ArgAction, Args, ValueEnum};
 
-use crate::config::{LogLevel, Span};
+use crate::admin_client::value_of;
+use crate::config::{AdminAddress, LogLevel, Span};
 
 /// The query, the servers it goes to, the node that asks, and the protocol.
 #[derive(Args, Clone, Debug)]
@@ -82,6 +82,13 @@ pub(super) struct NodeArgs {
     /// Id of the node [default: that of the bootstrap, or chancery]
     #[arg(long, value_name = "ID", help_heading = "Node")]
     pub(super) node: Option<String>,
+
+    /// Address of the admin interface of the server, IP:PORT, which knows the cluster, the locality, the
+    /// metadata and the client of the node that --node names, if it is connected; what other flags say is
+    /// put over that; `off` asks for nothing [default: CHANCERY_ADMIN or 127.0.0.1:18080, if --server
+    /// is on this machine, and then nothing has to be known]
+    #[arg(long, value_name = "ADDR", requires = "node", help_heading = "Node")]
+    pub(super) admin: Option<AdminAddress>,
 
     /// Cluster of the node
     #[arg(long, value_name = "NAME", help_heading = "Node")]
@@ -182,23 +189,7 @@ fn pair(text: &str) -> Result<(String, Value), String> {
     {
         return Err(format!("the value of `{key}` begins like JSON and is none: {error}"));
     }
-    Ok((key.to_owned(), json.map_or_else(|_| Value::Text(value.to_owned()), of_json)))
-}
-
-fn of_json(json: serde_json::Value) -> Value {
-    use serde_json::Value as Json;
-    match json {
-        Json::Null => Value::Null,
-        Json::Bool(is) => Value::Bool(is),
-        // The numbers of metadata are doubles.
-        Json::Number(number) => Value::Number(number.as_f64().unwrap_or_default()),
-        Json::String(text) => Value::Text(text),
-        Json::Array(values) => Value::List(values.into_iter().map(of_json).collect()),
-        Json::Object(fields) => {
-            let fields = fields.into_iter().map(|(key, value)| (key, of_json(value)));
-            Value::Map(fields.collect::<BTreeMap<_, _>>())
-        }
-    }
+    Ok((key.to_owned(), json.map_or_else(|_| Value::Text(value.to_owned()), value_of)))
 }
 
 fn locality(text: &str) -> Result<Locality, String> {

@@ -4,6 +4,8 @@
 
 use chancery_catalog::Catalog;
 use chancery_proto::Schema;
+use chancery_proto::clients::Clients;
+use chancery_proto::document::Checks;
 use chancery_sources::{Directory, LoadReport};
 
 use super::codes::Severity;
@@ -30,8 +32,8 @@ pub(super) enum NotLoaded {
 }
 
 impl LoadedDirectory {
-    /// Loads the directory of these flags.
-    pub(super) fn load(flags: &ServeFlags) -> Result<Self, NotLoaded> {
+    /// Loads the directory of these flags, for the clients that it declares, or for these.
+    pub(super) fn load(flags: &ServeFlags, clients: Option<Clients>) -> Result<Self, NotLoaded> {
         let dir = &flags.dir;
         exists(dir)?;
         let content = FileContent::read(dir);
@@ -41,9 +43,12 @@ impl LoadedDirectory {
             Err(unreadable) => return Err(NotLoaded::Failed(unreadable.into())),
         };
         let schema = schema(&config.descriptor_sets)?;
-        let mut source = config.source(dir, config.gate.checks(false));
+        let mut source = config.source(dir);
         // Nothing is served, so whatever else is wrong with the layer is told too.
         source.hold_violations = false;
+        if let Some(clients) = clients {
+            source.checks = Checks { rules: config.gate.rules(), clients }.into();
+        }
         let mut directory = Directory::new(source, schema.clone());
         directory.catalog().extend(config.groups.lineage().clone(), config::FILE);
         let report = directory.load();
@@ -53,7 +58,7 @@ impl LoadedDirectory {
     /// Loads a directory that has to be without faults. If it has some, the failure tells them as
     /// `check` does. Messages that break a rule are no fault if `is_served`: they are there.
     pub(crate) fn faultless(flags: &ServeFlags, is_served: bool) -> Result<Self, Failure> {
-        let (findings, loaded) = match Self::load(flags) {
+        let (findings, loaded) = match Self::load(flags, None) {
             Ok(mut loaded) => {
                 if is_served {
                     loaded.report.violations.clear();

@@ -25,7 +25,8 @@ use crate::exit::Failure;
 pub(crate) fn run(flags: &CheckArgs) -> Result<(), Failure> {
     let weights = flags.weights()?;
     let baseline = flags.baseline.as_deref().map(Baseline::read).transpose()?;
-    let loaded = match LoadedDirectory::load(&flags.resources.of_serve(&flags.dir)) {
+    let clients = flags.clients()?;
+    let loaded = match LoadedDirectory::load(&flags.resources.of_serve(&flags.dir), clients) {
         Ok(loaded) => loaded,
         Err(NotLoaded::Config(fault)) => {
             return output::write(flags.output, Findings::of_config(&fault).weighed(&weights));

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use chancery_proto::clients::Clients;
 use clap::{Args, ValueEnum};
 
 use super::codes::{self, Weights};
@@ -20,6 +21,11 @@ use crate::exit::Failure;
 pub(crate) struct CheckArgs {
     /// The directory that holds the resources
     pub(super) dir: PathBuf,
+
+    /// Check for these clients: `envoy=1.36`, `envoy` of no known version, or `grpc`; may be given several
+    /// times. Without it, for those that chancery.yaml declares
+    #[arg(long = "for", value_name = "CLIENT", value_delimiter = ',', help_heading = "Resources")]
+    clients: Vec<String>,
 
     /// The format in which findings are printed
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = FindingFormat::Text)]
@@ -67,6 +73,14 @@ pub(super) enum FindingFormat {
 }
 
 impl CheckArgs {
+    /// The clients to check for, if the flags name some.
+    pub(super) fn clients(&self) -> Result<Option<Clients>, Failure> {
+        let all = self.clients.iter().map(|client| client.parse::<Clients>());
+        let all: Result<Vec<_>, _> = all.collect();
+        let all = all.map_err(|why| Failure::misuse(format!("`--for`: {why}")))?;
+        Ok(all.into_iter().reduce(Clients::and))
+    }
+
     /// The weights of findings. A code that does not exist is a slip.
     pub(super) fn weights(&self) -> Result<Weights, Failure> {
         let flags = [("--deny", &self.deny), ("--allow", &self.allow), ("--only", &self.only)];
@@ -86,6 +100,7 @@ Examples:
   chancery check examples/quickstart
   chancery check config/ -o json | jq -r 'select(.severity == \"error\") | .file' | sort -u
   chancery check config/ --deny dangling-reference --allow grpc
+  chancery check config/ --for envoy=1.36 --for grpc
   chancery check config/ -o github          # in a workflow: annotations at the lines
 
 Exit codes:

@@ -47,6 +47,12 @@ pub(crate) enum InvalidAddress {
     Admin(String),
 }
 
+impl Default for AdminAddress {
+    fn default() -> Self {
+        Self::On(([127, 0, 0, 1], 18080).into())
+    }
+}
+
 impl ListenAddress {
     /// Checks that each address is listed once.
     ///

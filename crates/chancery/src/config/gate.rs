@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use chancery_proto::document::{Checks, RuleCheck};
+use chancery_proto::document::RuleCheck;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::list;
@@ -103,14 +103,13 @@ impl Default for GateConfig {
 }
 
 impl GateConfig {
-    /// The checks of the directory source. `only_warns` makes `enforce` mean `warn`.
-    pub(crate) fn checks(&self, only_warns: bool) -> Checks {
-        let rules = match self.messages {
-            GateMode::Enforce if !only_warns => RuleCheck::Fault,
-            GateMode::Enforce | GateMode::Warn => RuleCheck::Warn,
+    /// The check of the rules of messages.
+    pub(crate) fn rules(&self) -> RuleCheck {
+        match self.messages {
+            GateMode::Enforce => RuleCheck::Fault,
+            GateMode::Warn => RuleCheck::Warn,
             GateMode::Off => RuleCheck::Off,
-        };
-        Checks { rules }
+        }
     }
 }
 

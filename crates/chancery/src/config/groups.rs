@@ -11,6 +11,7 @@ use chancery_core::{Node, Value};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::clients::DeclaredClients;
 use super::pattern::Patterns;
 use super::version::VersionRange;
 
@@ -39,6 +40,10 @@ pub(crate) struct GroupRule {
     /// group add up. Default: none.
     #[serde(default, skip_serializing_if = "Patterns::is_empty")]
     pub(crate) external: Patterns,
+    /// The clients of the group: `envoy`, `envoy=1.36`, `grpc`. Several rules of one group add up. Default:
+    /// those of the group that it extends, or those of all.
+    #[serde(default, skip_serializing_if = "DeclaredClients::is_empty")]
+    pub(crate) clients: DeclaredClients,
 }
 
 /// The conditions on a node. Every condition that is written must hold; a condition holds if any of

@@ -241,7 +241,7 @@ const MAX_BYTES: u64 = 16 << 20;
 const TABLES: [&str; 3] = ["gate", "limits", "log"];
 
 /// The keys that take effect while the server runs.
-const LIVE: [&str; 5] = ["groups", "unmatched", "anonymous", "external", "gate"];
+const LIVE: [&str; 6] = ["groups", "unmatched", "anonymous", "external", "clients", "gate"];
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@
 //! the log says so. Not here: the resources, which `chancery-sources` reads.
 
 mod address;
+mod clients;
 mod external;
 mod file;
 mod flags;
@@ -23,12 +24,12 @@ mod version;
 
 use std::path::{Path, PathBuf};
 
-use chancery_proto::document::Checks;
 use chancery_server::AvailableMemory;
 use chancery_sources::Options;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use self::clients::DeclaredClients;
 use self::pattern::Patterns;
 
 pub(crate) use address::{AdminAddress, ListenAddress};
@@ -77,6 +78,10 @@ pub(crate) struct Config {
     /// reference to one is not warned of. Default: none. A change takes effect without a restart.
     #[serde(skip_serializing_if = "Patterns::is_empty")]
     pub(crate) external: Patterns,
+    /// The clients of all groups that say nothing else: `envoy`, `envoy=1.36`, `grpc`. Default: `envoy`, of
+    /// any version. A change takes effect without a restart.
+    #[serde(skip_serializing_if = "DeclaredClients::is_empty")]
+    pub(crate) clients: DeclaredClients,
     /// Files and directories that are not read, by name or by path below the directory.
     /// Default: none.
     pub(crate) ignore: Vec<PathBuf>,
@@ -201,11 +206,11 @@ impl Config {
     }
 
     /// The settings of the directory source.
-    pub(crate) fn source(&self, dir: &Path, checks: Checks) -> Options {
+    pub(crate) fn source(&self, dir: &Path) -> Options {
         let mut options = Options::new(dir);
         options.ignore.clone_from(&self.ignore);
         options.v2 = self.enable_v2;
-        options.checks = checks;
+        options.checks = self.checks();
         options.watch = match self.watch {
             ChangeDetection::Events => chancery_sources::Watch::Events,
             ChangeDetection::Sweeps => chancery_sources::Watch::Sweeps,
@@ -220,13 +225,14 @@ impl Default for Config {
         Self {
             listen: vec![ListenAddress::Tcp(([127, 0, 0, 1], 18000).into())],
             unix_mode: SocketMode::default(),
-            admin: AdminAddress::On(([127, 0, 0, 1], 18080).into()),
+            admin: AdminAddress::default(),
             admin_hosts: Vec::new(),
             tls: None,
             groups: GroupRules::default(),
             unmatched: Decision::Base,
             anonymous: Decision::Base,
             external: Patterns::default(),
+            clients: DeclaredClients::default(),
             ignore: Vec::new(),
             descriptor_sets: Vec::new(),
             enable_v2: false,

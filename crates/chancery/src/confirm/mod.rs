@@ -3,18 +3,14 @@
 //! It asks the admin interface of the server on the same machine. Not here: who may ask
 //! (`admin::confirm`), and what is held back (`gate`).
 
-mod client;
-
-use std::fmt::Write;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
 use chancery_core::printable::Printable;
 use clap::Args;
 
-use self::client::Reply;
 use crate::admin::{CONFIRM, Confirmation, HeldDocument};
+use crate::admin_client::{AdminClient, Reply, encoded};
 use crate::config::{AdminAddress, Span};
 use crate::exit::Failure;
 use crate::gate::{HeldRow, NotConfirmed};
@@ -64,11 +60,8 @@ Exit codes:
 
 /// Runs the command.
 pub(crate) fn run(args: &ConfirmArgs) -> Result<(), Failure> {
-    let AdminAddress::On(admin) = args.admin else {
-        return Err(Failure::misuse("there is no admin interface at `off`: `--admin` has it"));
-    };
-    let admin = local(admin);
-    let found: HeldDocument = client::get(admin, &path(&args.group))?.document(admin)?;
+    let admin = AdminClient::new(args.admin)?;
+    let found = document(admin.get(&path(&args.group))?, &admin)?;
     if args.list {
         return stdout::write(listed(&found, args).as_bytes()).map(drop);
     }
@@ -78,56 +71,30 @@ pub(crate) fn run(args: &ConfirmArgs) -> Result<(), Failure> {
     let token = args.token.clone().unwrap_or(found.token);
     let confirmation = Confirmation { all: args.all, groups: args.group.clone(), token };
     let confirmation = serde_json::to_string(&confirmation).unwrap_or_default();
-    let passed: HeldDocument = client::post(admin, CONFIRM, &confirmation)?.document(admin)?;
+    let passed = document(admin.post(CONFIRM, &confirmation)?, &admin)?;
     let text = format!("live now:\n\n{}", rows(&passed, None));
     stdout::write(text.as_bytes()).map(drop)
 }
 
-impl Reply {
-    /// The document in the reply, if it is one.
-    fn document(self, admin: SocketAddr) -> Result<HeldDocument, Failure> {
-        let text = self.body.trim_end();
-        match self.status {
-            200 => serde_json::from_str(text).map_err(|error| {
-                let error = anyhow::Error::from(error).context(format!("`{admin}` is no chancery"));
-                Failure::broken(error)
-            }),
-            404 if text != NotConfirmed::Nothing.to_string() => {
-                Err(Failure::broken(anyhow!("`{admin}` is no admin interface with a gate: {text}"))
-                    .hint("give the address of the admin interface with `--admin`"))
-            }
-            404 | 409 => Err(Failure::negative(anyhow!("{text}"))
-                .hint("`chancery confirm --list` shows what is held back now")),
-            status => Err(Failure::broken(anyhow!("`{admin}` answered {status}: {text}"))),
+/// The document in the reply, if it is one.
+fn document(reply: Reply, admin: &AdminClient) -> Result<HeldDocument, Failure> {
+    let text = reply.body.trim_end();
+    match reply.status {
+        404 if text != NotConfirmed::Nothing.to_string() => {
+            Err(Failure::broken(anyhow!("`{admin}` is no admin interface with a gate: {text}"))
+                .hint("give the address of the admin interface with `--admin`"))
         }
+        404 | 409 => Err(Failure::negative(anyhow!("{text}"))
+            .hint("`chancery confirm --list` shows what is held back now")),
+        _ => admin.document(&reply),
     }
 }
 
-/// The address at which a server on this machine is reached that listens on all of its addresses.
-fn local(admin: SocketAddr) -> SocketAddr {
-    let ip = match admin.ip() {
-        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    SocketAddr::new(ip, admin.port())
-}
-
-/// The path with the groups, in which all but plain letters and digits are percent-encoded.
+/// The path with the groups.
 fn path(groups: &[String]) -> String {
-    let mut path = CONFIRM.to_owned();
-    for (at, group) in groups.iter().enumerate() {
-        path += if at == 0 { "?group=" } else { "&group=" };
-        for byte in group.bytes() {
-            match byte {
-                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' => {
-                    path.push(char::from(byte));
-                }
-                _ => write!(path, "%{byte:02X}").unwrap_or_default(),
-            }
-        }
-    }
-    path
+    let groups = groups.iter().map(|group| format!("group={}", encoded(group)));
+    let query = groups.collect::<Vec<_>>().join("&");
+    if query.is_empty() { CONFIRM.to_owned() } else { format!("{CONFIRM}?{query}") }
 }
 
 fn from(groups: &[String]) -> String {
@@ -176,14 +143,6 @@ fn age(row: &HeldRow, now: SystemTime) -> Span {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_server_on_all_addresses_is_asked_over_loopback() {
-        let local = |text: &str| local(text.parse().unwrap()).to_string();
-        assert_eq!(local("0.0.0.0:1"), "127.0.0.1:1");
-        assert_eq!(local("[::]:1"), "[::1]:1");
-        assert_eq!(local("10.1.2.3:1"), "10.1.2.3:1");
-    }
 
     #[test]
     fn every_name_of_a_group_is_one_part_of_the_query() {

@@ -8,11 +8,14 @@
 //!
 //! Not here: the loading of directories (`check`), and the difference of two texts (`line_diff`).
 
+mod change;
 mod compare;
 mod effects;
 mod git;
+mod inherited;
 mod options;
 mod output;
+mod side;
 
 use std::path::Path;
 
@@ -51,3 +54,6 @@ fn compared(flags: &DiffArgs) -> Result<(Comparison, Schema), Failure> {
 fn served(flags: &DiffArgs, dir: &Path) -> Result<LoadedDirectory, Failure> {
     LoadedDirectory::faultless(&flags.resources.of_serve(dir), true)
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,8 @@ use chancery_proto::Schema;
 use chancery_proto::show::{Notation, Viewer};
 use serde_json::{Value, json};
 
-use super::compare::{Change, Comparison};
+use super::change::Change;
+use super::compare::Comparison;
 use super::effects;
 use super::options::DiffFormat;
 use crate::ask::plain;

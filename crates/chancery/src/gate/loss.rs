@@ -106,9 +106,14 @@ pub(crate) struct Listed {
 impl Listed {
     /// Counts one more, and names it if it is among the first.
     pub(super) fn add(&mut self, name: &str) {
+        self.add_with(|| name.to_owned());
+    }
+
+    /// The same for a name that is only made if it is among the first.
+    pub(super) fn add_with(&mut self, name: impl FnOnce() -> String) {
         self.count += 1;
         if self.first.len() < MOST_NAMED {
-            self.first.push(name.to_owned());
+            self.first.push(name());
         }
     }
 }

@@ -25,8 +25,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use chancery_catalog::{Audience, External, Gate, Seen};
-use chancery_proto::document::Checks;
+use chancery_proto::document::RuleCheck;
 use chancery_proto::schema::Schema;
+use chancery_sources::LayerChecks;
 
 pub(crate) use self::held::{Held, HeldRow, Token};
 pub(crate) use self::loss::{Listed, Reason};
@@ -167,10 +168,16 @@ impl LoadGate {
         self.lock().warns_for(now)
     }
 
-    /// The checks of the directory that are due now.
-    pub(crate) fn checks(&self) -> Checks {
+    /// These checks of the directory, with the rules of messages as they count now.
+    pub(crate) fn due(&self, mut checks: LayerChecks) -> LayerChecks {
         let only_warns = self.warns_for().is_some();
-        self.lock().config.checks(only_warns)
+        let rules = match self.lock().config.rules() {
+            RuleCheck::Fault if only_warns => RuleCheck::Warn,
+            rules => rules,
+        };
+        let all = [&mut checks.shared, &mut checks.other_groups].into_iter();
+        all.chain(checks.groups.values_mut()).for_each(|checks| checks.rules = rules);
+        checks
     }
 
     /// Puts other settings in force. Returns true if they differ: what is held has to be judged again.
@@ -325,7 +332,8 @@ impl Gate for LoadGate {
             return true;
         }
         let held = Held {
-            token: Token::of(audience, after.snapshot(), after.has_own_layer()),
+            token: Token::of(audience, after.snapshot(), after.has_own_layer())
+                .with_edits(after.unapplied().iter()),
             audience: audience.clone(),
             reasons,
             largest,

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytes::Bytes;
 use chancery_catalog::{Catalog, ChangeSet, Entry, Key, Layer, Origin};
 use chancery_core::{Facts, Resource, TypeUrl};
-use chancery_proto::document::RuleCheck;
 
 use super::*;
 use crate::config::Config;
@@ -273,12 +272,15 @@ fn many_audiences_make_a_bounded_number_of_events() {
 fn it_only_warns_for_the_time_after_the_first_start_that_is_set() {
     let gated = Gated::new(r#"{"warn-for": "1h"}"#);
     gated.gate.begun_at(SystemTime::now() - Duration::from_secs(600));
-    assert_eq!(gated.gate.checks().rules, RuleCheck::Warn);
+    assert_eq!(gated.gate.due(LayerChecks::default()).shared.rules, RuleCheck::Warn);
     gated.clusters(&Layer::Base, 100);
     gated.clusters(&Layer::Base, 30);
     assert_eq!((gated.outcomes(), gated.seen(None)), (vec![Outcome::Warned], 30));
     gated.wait(3601);
-    assert_eq!((gated.gate.warns_for(), gated.gate.checks().rules), (None, RuleCheck::Fault));
+    assert_eq!(
+        (gated.gate.warns_for(), gated.gate.due(LayerChecks::default()).shared.rules),
+        (None, RuleCheck::Fault)
+    );
     gated.clusters(&Layer::Base, 10);
     assert_eq!((gated.outcomes(), gated.seen(None)), (vec![Outcome::HeldBack], 30));
 }

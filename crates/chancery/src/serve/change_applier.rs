@@ -10,9 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chancery_catalog::Author;
-use chancery_proto::document::Checks;
 use chancery_server::Audiences;
-use chancery_sources::{LoadReport, Scope, Warning};
+use chancery_sources::{LayerChecks, LoadReport, Scope, Warning};
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
@@ -38,7 +37,7 @@ pub(crate) struct ChangeApplier {
     admin: Arc<Admin>,
     metrics: LoadMetrics,
     /// The checks of the directory, for whoever follows it.
-    checks: watch::Sender<Checks>,
+    checks: watch::Sender<LayerChecks>,
     gate: LoadGate,
     state: Mutex<ApplierState>,
 }
@@ -73,7 +72,7 @@ impl ChangeApplier {
         audiences: Audiences<Grouping>,
         admin: Arc<Admin>,
         metrics: LoadMetrics,
-        checks: watch::Sender<Checks>,
+        checks: watch::Sender<LayerChecks>,
         file: ConfigFile,
         external: ExternalNames,
         gate: LoadGate,
@@ -183,12 +182,6 @@ impl ChangeApplier {
         self.record(&mut state);
     }
 
-    /// Has the directory checked as the settings say now.
-    fn send_checks(&self) {
-        let checks = self.gate.checks();
-        self.checks.send_if_modified(|now| std::mem::replace(now, checks) != checks);
-    }
-
     /// Checks if the time is over in which the gate only warns, and if something was held back for as long as
     /// the settings say.
     pub(crate) fn check_gate(&self) {
@@ -196,7 +189,7 @@ impl ChangeApplier {
             let mut state = self.lock();
             if std::mem::take(&mut state.only_warns) {
                 info!("the time of `gate.warn-for` is over: the gate enforces from now on");
-                self.send_checks();
+                self.checks.send_modify(|now| *now = self.gate.due(std::mem::take(now)));
             }
         }
         if self.gate.is_due() {
@@ -304,7 +297,12 @@ impl ChangeApplier {
                          rules of its groups wait"
                     ),
                 }
-                self.send_checks();
+                let checks = self.gate.due(config.checks());
+                self.checks.send_if_modified(|now| {
+                    let differ = *now != checks;
+                    *now = checks;
+                    differ
+                });
             }
             ConfigChange::Unusable(invalid) => {
                 let finding = invalid.finding();

@@ -35,10 +35,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use chancery_catalog::Catalog;
-use chancery_proto::document::{Checks, RuleCheck};
+use chancery_proto::document::RuleCheck;
 use chancery_proto::schema::Schema;
 use chancery_server::{Audiences, Server, Tls};
-use chancery_sources::Directory;
+use chancery_sources::{Directory, LayerChecks};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
@@ -55,12 +55,14 @@ use self::keeping::Started;
 use self::listeners::Listeners;
 use self::metrics::LoadMetrics;
 pub(crate) use self::reference_warnings::{
-    DANGLING_REFERENCE, DUPLICATE_ADDRESS, ReferenceWarnings, UNAPPLIED, UNUSED_RESOURCE,
+    DANGLING_REFERENCE, DUPLICATE_ADDRESS, NOTHING_TO_REMOVE, ReferenceWarnings, UNAPPLIED,
+    UNUSED_RESOURCE, of_unapplied,
 };
 use self::reloads::Reloads;
 use self::signals::{OperatorSignal, Signals};
 use crate::admin::{
-    self, Admin, AdminHosts, Confirmations, LoadStatus, MetricsPage, Readiness, ReadinessState,
+    self, Admin, AdminHosts, Confirmations, LoadStatus, MetricsPage, NodesPage, Readiness,
+    ReadinessState,
 };
 use crate::config::{self, Config, ExternalNames, ListenAddress, ServeFlags};
 use crate::exit::Failure;
@@ -112,7 +114,7 @@ struct Parts {
     admin: Arc<Admin>,
     applier: Arc<ChangeApplier>,
     /// The checks of the directory, as `chancery.yaml` has them now.
-    checks: watch::Receiver<Checks>,
+    checks: watch::Receiver<LayerChecks>,
     directory: Directory,
 }
 
@@ -128,7 +130,9 @@ async fn serve(
     let gate = LoadGate::new(&config, schema.clone());
     keeping::find_first_start(flags, &config, &gate);
     gate::say_mode(&config.gate, gate.warns_for());
-    let directory = Directory::new(config.source(&flags.dir, gate.checks()), schema.clone());
+    let mut source = config.source(&flags.dir);
+    source.checks = gate.due(source.checks);
+    let directory = Directory::new(source, schema.clone());
     let directory = directory.with_catalog(Catalog::gated(gate.clone()));
     directory.catalog().extend(config.groups.lineage().clone(), config::FILE);
     let (directory, past) = keeping::begin(directory, flags, &config, &gate, &schema)?;
@@ -136,7 +140,7 @@ async fn serve(
 
     // This failure is returned later: the faults of the directory help the operator more.
     let watched = listeners::bind_admin(config.admin).and_then(|bound| watch(bound, &admin));
-    if gate.checks().rules != RuleCheck::Off {
+    if config.gate.rules() != RuleCheck::Off {
         first::warn_of_rules(&schema);
     }
     let loaded = first::load(directory, config.allow_partial, &mut signals).await?;
@@ -153,7 +157,7 @@ async fn serve(
     let rules = waiting.as_ref().map_or(wanted_rules, |(in_force, _)| in_force.clone());
     let audiences = Audiences::new(directory.catalog(), rules);
     gate.ask_for_users(gate::users(&audiences));
-    let (wanted, checks) = watch::channel(gate.checks());
+    let (wanted, checks) = watch::channel(gate.due(config.checks()));
     let external = ExternalNames::new(&config);
     let applier = ChangeApplier::new(
         audiences.clone(),
@@ -168,6 +172,7 @@ async fn serve(
     let applier = Arc::new(applier);
     applier.loaded(&report);
     admin.confirmations.apply_by(gate::confirmer(&applier));
+    admin.nodes.tell_of(audiences.clone());
     let server = Server::new(audiences.store(), audiences, server_config(&config))
         .with_metrics(server_metrics)
         .with_schema(schema);
@@ -240,7 +245,7 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
                     stop.cancel();
                 }
             },
-            Ok(()) = checks.changed() => following.set_checks(*checks.borrow_and_update()),
+            Ok(()) = checks.changed() => following.set_checks(checks.borrow_and_update().clone()),
             ended = &mut served => break ended.context("cannot serve").map_err(Failure::from),
         }
     };
@@ -268,7 +273,8 @@ fn admin(
     let loaded = LoadStatus::new(catalog);
     let confirmations = Confirmations::new(gate.clone());
     let metrics_page = MetricsPage::new(registry);
-    let admin = Admin { readiness, loaded, metrics: metrics_page, hosts, confirmations };
+    let nodes = NodesPage::default();
+    let admin = Admin { readiness, loaded, metrics: metrics_page, hosts, confirmations, nodes };
     (Arc::new(admin), server_metrics, metrics)
 }
 

@@ -83,7 +83,7 @@ impl Case {
             with_type(&self.listener, "listener.v3.Listener"),
         ];
         let text = Value::from(both.to_vec()).to_string();
-        let checks = Checks { rules: RuleCheck::Fault };
+        let checks = Checks { rules: RuleCheck::Fault, ..Checks::default() };
         let parsed = parse_checked(schema, Format::Json, text.as_bytes(), checks);
         let faults = parsed.faults.iter().map(ToString::to_string);
         let broken = parsed.violations.iter().map(|it| format!("{}: {}", it.rule, it.fault));

@@ -16,4 +16,5 @@ mod quickstart;
 mod rate_limit;
 mod state;
 mod support;
+mod versions;
 mod zero_drop;

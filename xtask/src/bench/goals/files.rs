@@ -103,7 +103,7 @@ fn template(lab: &Lab, changed: &Path) -> Result<PathBuf> {
 }
 
 /// The time that the daemon waits on purpose, in milliseconds: the default in its documentation.
-fn settle(root: &Path) -> Result<f64> {
+pub(super) fn settle(root: &Path) -> Result<f64> {
     let text = fs::read_to_string(root.join("docs/configuration.md"))?;
     documented_settle(&text).context("docs/configuration.md has no row of `settle` in ms")
 }

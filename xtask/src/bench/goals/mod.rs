@@ -5,6 +5,7 @@ mod changes;
 mod cold;
 mod fan_out;
 mod files;
+mod guard;
 mod latency;
 mod memory;
 mod reconnect;
@@ -22,7 +23,7 @@ use super::side::Side;
 pub(crate) type Compare = fn(&Lab) -> Result<Comparison>;
 
 /// Every comparison, with the goals it decides.
-pub(crate) const COMPARISONS: [(&[&str], Compare); 14] = [
+pub(crate) const COMPARISONS: [(&[&str], Compare); 15] = [
     (&["G1", "G2"], fan_out::compare),
     (&["G3", "G4", "G5"], whole_state::compare),
     (&["G6", "G7"], memory::idle),
@@ -36,6 +37,7 @@ pub(crate) const COMPARISONS: [(&[&str], Compare); 14] = [
     (&["G16"], latency::stalled),
     (&["G17"], start::compare),
     (&["G18"], audiences::compare),
+    (&["G19"], guard::compare),
     // Decides none.
     (&[], whole_state::small),
 ];

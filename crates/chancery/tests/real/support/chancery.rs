@@ -35,6 +35,16 @@ impl Directory {
         fs::rename(&self.scratch, path).expect("as above");
     }
 
+    /// The output of `chancery check` about it.
+    pub(crate) fn check(&self, flags: &[&str]) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+        command.arg("check").arg(&self.path).args(flags);
+        let test = self.path.parent().expect("it is below the test's directory");
+        let mut check = Process::start(test, "check", &mut command);
+        wait::until("the check to end", || check.ended());
+        check.output()
+    }
+
     /// Removes a file that is there.
     pub(crate) fn remove(&self, name: &str) {
         fs::remove_file(self.path.join(name)).expect("the test wrote it");

@@ -7,45 +7,25 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
-
-use crate::exit::Failure;
+use anyhow::anyhow;
 
 /// The answer to a request.
-pub(super) struct Reply {
+pub(crate) struct Reply {
     /// The status.
-    pub(super) status: u16,
+    pub(crate) status: u16,
     /// The body.
-    pub(super) body: String,
+    pub(crate) body: String,
 }
 
-/// Asks for a path.
-pub(super) fn get(server: SocketAddr, path: &str) -> Result<Reply, Failure> {
-    let request = format!("GET {path} HTTP/1.1\r\nhost: {server}\r\nconnection: close\r\n\r\n");
-    ask(server, &request)
-}
-
-/// Sends JSON to a path.
-pub(super) fn post(server: SocketAddr, path: &str, json: &str) -> Result<Reply, Failure> {
-    let request = format!(
-        "POST {path} HTTP/1.1\r\nhost: {server}\r\ncontent-type: application/json\r\n\
-         content-length: {}\r\nconnection: close\r\n\r\n{json}",
-        json.len()
-    );
-    ask(server, &request)
-}
-
-fn ask(server: SocketAddr, request: &str) -> Result<Reply, Failure> {
-    let asked = exchange(server, request).with_context(|| format!("cannot ask `{server}`"));
-    asked.map_err(|error| {
-        Failure::broken(error).hint("give the address of the admin interface with `--admin`")
-    })
-}
-
-fn exchange(server: SocketAddr, request: &str) -> anyhow::Result<Reply> {
+/// Sends a request, and returns the answer if it comes whole in this time.
+pub(super) fn exchange(
+    server: SocketAddr,
+    request: &str,
+    answer_time: Duration,
+) -> anyhow::Result<Reply> {
     let mut stream = TcpStream::connect_timeout(&server, CONNECT_TIME)?;
-    stream.set_read_timeout(Some(ANSWER_TIME))?;
-    stream.set_write_timeout(Some(ANSWER_TIME))?;
+    stream.set_read_timeout(Some(answer_time))?;
+    stream.set_write_timeout(Some(answer_time))?;
     stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
     stream.take(MAX_ANSWER_BYTES).read_to_end(&mut answer)?;
@@ -63,9 +43,6 @@ fn reply(answer: &[u8]) -> anyhow::Result<Reply> {
 
 /// The time to connect, on the same machine.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
-
-/// The time to wait for the server, which applies a confirmation before it answers.
-const ANSWER_TIME: Duration = Duration::from_secs(60);
 
 /// The number of bytes of an answer.
 const MAX_ANSWER_BYTES: u64 = 16 << 20;

@@ -1,0 +1,121 @@
+//! The admin interface of a server on this machine, as commands ask it.
+//!
+//! Not here: the interface itself (`admin`), and one request with its answer (`exchange`).
+
+mod exchange;
+mod nodes;
+
+use std::fmt::{self, Display, Formatter, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use serde::de::DeserializeOwned;
+
+pub(crate) use self::exchange::Reply;
+pub(crate) use self::nodes::{ConnectedNode, value_of};
+use crate::config::AdminAddress;
+use crate::exit::Failure;
+
+/// The admin interface of a server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AdminClient {
+    server: SocketAddr,
+    answer_time: Duration,
+}
+
+impl AdminClient {
+    /// The interface at an address.
+    pub(crate) fn new(address: AdminAddress) -> Result<Self, Failure> {
+        let AdminAddress::On(server) = address else {
+            return Err(Failure::misuse("there is no admin interface at `off`: `--admin` has it"));
+        };
+        Ok(Self { server: local(server), answer_time: ANSWER_TIME })
+    }
+
+    /// The same interface, which is waited for no longer than that.
+    pub(crate) fn within(self, answer_time: Duration) -> Self {
+        Self { answer_time, ..self }
+    }
+
+    /// Asks for a path.
+    pub(crate) fn get(&self, path: &str) -> Result<Reply, Failure> {
+        let server = self.server;
+        self.ask(&format!("GET {path} HTTP/1.1\r\nhost: {server}\r\nconnection: close\r\n\r\n"))
+    }
+
+    /// Sends JSON to a path.
+    pub(crate) fn post(&self, path: &str, json: &str) -> Result<Reply, Failure> {
+        self.ask(&format!(
+            "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\nconnection: close\r\n\r\n{json}",
+            self.server,
+            json.len()
+        ))
+    }
+
+    /// The document in a reply, if it is one.
+    pub(crate) fn document<D: DeserializeOwned>(&self, reply: &Reply) -> Result<D, Failure> {
+        let text = reply.body.trim_end();
+        match reply.status {
+            200 => serde_json::from_str(text).map_err(|error| {
+                let error = anyhow::Error::from(error).context(format!("`{self}` is no chancery"));
+                Failure::broken(error)
+            }),
+            status => Err(Failure::broken(anyhow!("`{self}` answered {status}: {text}"))),
+        }
+    }
+
+    fn ask(&self, request: &str) -> Result<Reply, Failure> {
+        let asked = exchange::exchange(self.server, request, self.answer_time);
+        asked.with_context(|| format!("cannot ask `{self}`")).map_err(|error| {
+            Failure::broken(error).hint("give the address of the admin interface with `--admin`")
+        })
+    }
+}
+
+impl Display for AdminClient {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.server.fmt(f)
+    }
+}
+
+/// A text as a part of a query, in which all but plain letters and digits are percent-encoded.
+pub(crate) fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' => {
+                out.push(char::from(byte))
+            }
+            _ => write!(out, "%{byte:02X}").unwrap_or_default(),
+        }
+    }
+    out
+}
+
+/// The address at which a server on this machine is reached that listens on all of its addresses.
+fn local(admin: SocketAddr) -> SocketAddr {
+    let ip = match admin.ip() {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, admin.port())
+}
+
+/// The time to wait for the server, which applies a confirmation before it answers.
+const ANSWER_TIME: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_on_all_addresses_is_asked_over_loopback() {
+        let local = |text: &str| local(text.parse().unwrap()).to_string();
+        assert_eq!(local("0.0.0.0:1"), "127.0.0.1:1");
+        assert_eq!(local("[::]:1"), "[::1]:1");
+        assert_eq!(local("10.1.2.3:1"), "10.1.2.3:1");
+    }
+}

@@ -1,0 +1,86 @@
+//! The nodes that a server knows, as a command takes their place.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use chancery_core::{Locality, Node, Value};
+
+use super::{AdminClient, encoded};
+use crate::admin::{NODES, NodeRow, NodesDocument};
+use crate::exit::Failure;
+
+/// A node that is connected to the server.
+#[derive(Clone, Debug)]
+pub(crate) struct ConnectedNode {
+    /// All that decides on what it is given.
+    pub(crate) node: Node,
+    /// The parts of it that nobody is told, with the reasons, in words.
+    pub(crate) left_out: Vec<String>,
+}
+
+impl AdminClient {
+    /// The nodes that are connected, or those with this id.
+    pub(crate) fn nodes(&self, id: Option<&str>) -> Result<Vec<ConnectedNode>, Failure> {
+        let mut path = format!("{NODES}?limit={ON_A_PAGE}");
+        path += &id.map(|id| format!("&id={}", encoded(id))).unwrap_or_default();
+        let (mut all, mut after) = (Vec::new(), String::new());
+        loop {
+            let reply = self.get(&format!("{path}{after}"))?;
+            if reply.status == 404 {
+                let error = anyhow!("`{self}` is no admin interface that tells of nodes");
+                return Err(Failure::broken(error)
+                    .hint("give the address of the admin interface with `--admin`"));
+            }
+            let document: NodesDocument = self.document(&reply)?;
+            all.extend(document.nodes.into_iter().map(ConnectedNode::from));
+            let Some(next) = document.next.filter(|_| all.len() < MOST) else { return Ok(all) };
+            after = format!("&after={}", encoded(&next));
+        }
+    }
+}
+
+impl From<NodeRow> for ConnectedNode {
+    fn from(row: NodeRow) -> Self {
+        let locality = row.locality;
+        let metadata = row.metadata.into_iter().map(|(key, value)| (key, value_of(value)));
+        let node = Node {
+            id: row.id,
+            cluster: row.cluster,
+            locality: Locality {
+                region: locality.region,
+                zone: locality.zone,
+                sub_zone: locality.sub_zone,
+            },
+            user_agent_name: row.user_agent,
+            user_agent_version: row.user_agent_version,
+            metadata: Arc::new(metadata.collect()),
+            ..Node::default()
+        };
+        let left_out = row.left_out.iter().map(|it| format!("{} ({})", it.part, it.why));
+        Self { node, left_out: left_out.collect() }
+    }
+}
+
+/// The value of metadata that JSON stands for.
+pub(crate) fn value_of(json: serde_json::Value) -> Value {
+    use serde_json::Value as Json;
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(is) => Value::Bool(is),
+        // The numbers of metadata are doubles.
+        Json::Number(number) => Value::Number(number.as_f64().unwrap_or_default()),
+        Json::String(text) => Value::Text(text),
+        Json::Array(values) => Value::List(values.into_iter().map(value_of).collect()),
+        Json::Object(fields) => {
+            let fields = fields.into_iter().map(|(key, value)| (key, value_of(value)));
+            Value::Map(fields.collect::<BTreeMap<_, _>>())
+        }
+    }
+}
+
+/// The number of nodes that are asked for at once.
+const ON_A_PAGE: usize = 1000;
+
+/// The number of nodes after which no others are asked for.
+const MOST: usize = 100_000;

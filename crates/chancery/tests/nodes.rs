@@ -1,0 +1,164 @@
+//! The nodes that are connected: what the admin interface tells of them, and what commands make of it.
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+mod daemon;
+
+use std::process::{Output, Stdio};
+
+use daemon::{Running, Server, chancery, cluster, directory, eventually, exchange, finished};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A directory with two groups, of which one extends the other.
+fn groups() -> TempDir {
+    let rules = "\
+groups:
+- name: canary
+  extends: edge
+  match: {metadata: {stage: canary}}
+- name: edge
+  match: {cluster: edge}
+";
+    directory(&[
+        ("base.yaml", &cluster("base", 1)),
+        ("groups/edge/e.yaml", &cluster("of-edge", 1)),
+        ("groups/canary/c.yaml", &cluster("of-canary", 1)),
+        ("chancery.yaml", rules),
+    ])
+}
+
+/// A client whose stream stays open.
+fn connected(server: &Server, id: &str, flags: &[&str]) -> Running {
+    let at = format!("127.0.0.1:{}", server.port);
+    let words = ["watch", "cds", "--server", &at, "--node", id];
+    Running::start(chancery(&[&words, flags].concat()).stdout(Stdio::null()).stderr(Stdio::null()))
+}
+
+fn nodes(server: &Server, query: &str) -> Value {
+    let (status, text) = server.admin(&format!("/api/v1/nodes{query}"));
+    assert_eq!(status, 200, "{text}");
+    serde_json::from_str(&text).unwrap()
+}
+
+fn ids(document: &Value) -> Vec<&str> {
+    document["nodes"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn the_nodes_with_open_streams_are_listed() {
+    let dir = groups();
+    let server = Server::start(&dir, &[]);
+    assert_eq!(nodes(&server, ""), json!({"count": 0, "nodes": [], "next": null, "anonymous": 0}));
+    let canary = ["--cluster", "edge", "--locality", "r/z", "--metadata", "stage=canary"];
+    let secrets =
+        ["--metadata", "token=hush", "--metadata", "a={\"password\": \"hush\", \"b\": [1]}"];
+    let _canary = connected(&server, "edge-1", &[&canary[..], &secrets].concat());
+    let _edge = connected(&server, "edge-2", &["--cluster", "edge"]);
+    let _again = connected(&server, "edge-2", &["--cluster", "edge"]);
+    let _other = connected(&server, "other", &[]);
+    eventually(|| {
+        let found = nodes(&server, "");
+        found["count"] == 3 && found["nodes"][1]["streams"] == 2
+    });
+    let (_, text) = server.admin("/api/v1/nodes?id=edge-1");
+    assert!(!text.contains("hush"), "{text}");
+    let mut found = nodes(&server, "?id=edge-1")["nodes"][0].clone();
+    assert!(found["since"].as_u64().unwrap() > 1_700_000_000);
+    assert!(found["peers"][0].as_str().unwrap().starts_with("127.0.0.1:"), "{found}");
+    assert!(found["user_agent"].as_str().unwrap().contains("hancery"), "{found}");
+    for key in ["since", "peers", "user_agent", "user_agent_version"] {
+        found.as_object_mut().unwrap().remove(key);
+    }
+    let expected = json!({
+        "id": "edge-1", "cluster": "edge",
+        "locality": {"region": "r", "zone": "z", "sub_zone": ""},
+        "group": "canary", "audience": "group `canary`",
+        "layers": ["base", "group `edge`", "group `canary`"],
+        "streams": 1, "polls": 0,
+        "metadata": {"stage": "canary", "a": {"b": [1]}},
+        "left_out": [
+            {"part": "metadata.a.password", "why": "secret"},
+            {"part": "metadata.token", "why": "secret"},
+        ],
+    });
+    assert_eq!(found, expected);
+    assert_eq!(ids(&nodes(&server, "?group=edge")), ["edge-2"]);
+    assert_eq!(ids(&nodes(&server, "?group=")), ["other"]);
+    assert_eq!(ids(&nodes(&server, "?group=none")), [""; 0]);
+    let first = nodes(&server, "?limit=2");
+    assert_eq!((ids(&first), &first["count"]), (vec!["edge-1", "edge-2"], &json!(3)));
+    let next = first["next"].as_str().unwrap().replace(' ', "%20");
+    let last = nodes(&server, &format!("?limit=2&after={next}"));
+    assert_eq!((ids(&last), &last["next"]), (vec!["other"], &Value::Null));
+}
+
+#[test]
+fn nodes_are_told_to_the_same_machine_and_not_to_web_pages() {
+    let dir = groups();
+    let server = Server::start(&dir, &[]);
+    for query in ["?limit=0", "?limit=x", "?limit=1001", "?node=a", "?id=%", "?id=a&id=b"] {
+        assert_eq!(server.admin(&format!("/api/v1/nodes{query}")).0, 400, "{query}");
+    }
+    for header in ["origin: http://a", "via: 1.1 a", "x-forwarded-for: 10.1.2.3", "host: a.example"]
+    {
+        let line = format!("GET /api/v1/nodes HTTP/1.1\r\n{header}\r\nx-rest:");
+        let (status, text) = exchange(&mut server.dial(server.admin), &line, "");
+        assert_eq!(status, 403, "{header}: {text}");
+    }
+    let line = "POST /api/v1/nodes";
+    assert_eq!(exchange(&mut server.dial(server.admin), line, "").0, 405);
+}
+
+/// The exit code, the standard output and the standard error of `chancery get cds`.
+fn get(server: &Server, flags: &[&str]) -> (Option<i32>, String, String) {
+    let at = format!("127.0.0.1:{}", server.port);
+    let Output { status, stdout, stderr } =
+        finished(&mut chancery(&[&["get", "cds", "--server", &at], flags].concat()));
+    let [stdout, stderr] = [stdout, stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (status.code(), stdout, stderr)
+}
+
+#[test]
+fn a_node_that_is_connected_need_not_be_described() {
+    let dir = groups();
+    let server = Server::start(&dir, &[]);
+    let admin = format!("127.0.0.1:{}", server.admin);
+    let canary = ["--cluster", "edge", "--metadata", "stage=canary", "--metadata", "token=hush"];
+    let _canary = connected(&server, "edge-1", &canary);
+    eventually(|| nodes(&server, "")["count"] == 1);
+    let (code, told, trouble) = get(&server, &["--node", "edge-1", "--admin", &admin]);
+    assert_eq!(code, Some(0), "{trouble}");
+    assert!(told.contains("of-canary") && told.contains("of-edge"), "{told}");
+    let left_out = "the server does not tell these parts of the node: metadata.token (secret)";
+    assert!(trouble.contains(left_out), "{trouble}");
+    let over = ["--node", "edge-1", "--admin", &admin, "--metadata", "stage=none"];
+    let (_, told, _) = get(&server, &over);
+    assert!(!told.contains("of-canary") && told.contains("of-edge"), "{told}");
+    let (code, told, trouble) = get(&server, &["--node", "edge-2", "--admin", &admin]);
+    assert_eq!((code, told.as_str()), (Some(2), ""));
+    let unknown = format!("no node `edge-2` is connected to the server at `{admin}`");
+    assert!(trouble.contains(&unknown) && trouble.contains("hint: "), "{trouble}");
+    let (_, told, _) = get(&server, &["--node", "edge-1", "--admin", "off"]);
+    assert!(!told.contains("of-edge"), "{told}");
+    assert_eq!(get(&server, &["--node", "edge-1", "--admin", "127.0.0.1:1"]).0, Some(2));
+    assert_eq!(get(&server, &["--admin", &admin]).0, Some(64));
+}
+
+#[test]
+fn a_server_on_this_machine_is_asked_without_being_told_to() {
+    let dir = groups();
+    let server = Server::start(&dir, &[]);
+    let (at, admin) = (format!("127.0.0.1:{}", server.port), format!("127.0.0.1:{}", server.admin));
+    let _edge = connected(&server, "edge-1", &["--cluster", "edge"]);
+    eventually(|| nodes(&server, "")["count"] == 1);
+    for (node, is_known) in [("edge-1", true), ("edge-2", false)] {
+        let words = ["get", "cds", "--server", &at, "--node", node];
+        let output = finished(chancery(&words).env("CHANCERY_ADMIN", &admin));
+        let [told, trouble] =
+            [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        assert_eq!(told.contains("of-edge"), is_known, "{told}{trouble}");
+        let note = format!("node `edge-1` as {admin} knows it, of cluster `edge`");
+        assert_eq!(trouble.contains(&note), is_known, "{trouble}");
+        assert_eq!(output.status.code(), Some(0));
+    }
+}
