@@ -27,7 +27,9 @@ use super::reference_warnings::ReferenceWarnings;
 use super::rules::{self, WantedRules};
 use crate::admin::{Admin, LoadFindings, ReadinessState};
 use crate::check::codes::GROUP_WITHOUT_FILES;
-use crate::config::{AllowedCodes, Config, ConfigChange, ConfigFile, ExternalNames, FILE};
+use crate::config::{
+    AllowedCodes, Config, ConfigChange, ConfigFile, ExternalNames, FILE, InvalidConfig,
+};
 use crate::counts_by_file::{CountsByFile, MOST_TOLD};
 use crate::finding::Finding;
 use crate::gate::{Held, LoadGate, NotConfirmed, Selection, Token};
@@ -66,6 +68,8 @@ struct ApplierState {
     directory_fault: Option<String>,
     /// True if the settings of the gate have changed since it judged.
     is_gate_changed: bool,
+    /// True until the time of `gate.warn-for` is over.
+    only_warns: bool,
     faulty: FaultyLayers,
     keeping: Keeping,
 }
@@ -97,6 +101,7 @@ impl ChangeApplier {
             without_files: BTreeSet::new(),
             directory_fault: None,
             is_gate_changed: false,
+            only_warns: gate.warns_for().is_some(),
             faulty: FaultyLayers::default(),
             keeping: Keeping::new(None),
         };
@@ -104,14 +109,34 @@ impl ChangeApplier {
     }
 
     /// The same applier, which has the present state kept after each change.
-    pub(super) fn keeping(self, keeper: Option<StateKeeper>) -> Self {
-        {
-            let mut state = self.lock();
-            let known = keeper.as_ref().map_or(&[][..], StateKeeper::faulty_before);
-            state.faulty = FaultyLayers::before(known);
-            state.keeping = Keeping::new(keeper);
-        }
+    ///
+    /// `waiting` are rules that waited before the start, and `fault` is that of `chancery.yaml`, if an older text
+    /// is in force.
+    pub(super) fn keeping(
+        self,
+        keeper: Option<StateKeeper>,
+        waiting: Option<WantedRules>,
+        fault: Option<&InvalidConfig>,
+    ) -> Self {
+        let mut state = self.lock();
+        let known = keeper.as_ref().map_or(&[][..], |keeper| &keeper.before().faulty);
+        state.faulty = FaultyLayers::before(known);
+        state.keeping = Keeping::new(keeper);
+        state.rules = waiting;
+        state.config_fault = fault.map(InvalidConfig::finding);
+        drop(state);
+        self.metrics.config(fault.is_some());
         self
+    }
+
+    /// Keeps the present state, if there is a state directory.
+    fn keep(&self, state: &mut ApplierState) {
+        // A server that stops has fewer and fewer nodes.
+        if self.admin.readiness.state() == ReadinessState::Ready {
+            state.keeping.look_for_users(&self.audiences);
+        }
+        let ApplierState { file, rules, faulty, keeping, .. } = state;
+        keeping.keep(&self.audiences, &self.gate, faulty, (file.good(), rules.as_ref()));
     }
 
     /// Waits until the present state is kept, and not longer than a bound.
@@ -124,10 +149,8 @@ impl ChangeApplier {
 
     /// Takes note which groups have nodes, for a start at which nobody is connected.
     pub(crate) fn keep_users(&self) {
-        let mut state = self.lock();
         if self.admin.readiness.state() == ReadinessState::Ready {
-            state.keeping.look_for_users(&self.audiences);
-            state.keeping.keep(&self.audiences, &self.gate, &state.faulty);
+            self.keep(&mut self.lock());
         }
     }
 
@@ -178,8 +201,16 @@ impl ChangeApplier {
         self.record(&mut state);
     }
 
-    /// Checks if something was held back for as long as the settings say.
+    /// Checks if the time is over in which the gate only warns, and if something was held back for as long as
+    /// the settings say.
     pub(crate) fn check_gate(&self) {
+        if self.gate.warns_for().is_none() {
+            let mut state = self.lock();
+            if std::mem::take(&mut state.only_warns) {
+                info!("the time of `gate.warn-for` is over: the gate enforces from now on");
+                self.checks.send_modify(|now| *now = self.gate.due(std::mem::take(now)));
+            }
+        }
         if self.gate.is_due() {
             let mut state = self.lock();
             self.judge_again(GATE);
@@ -267,7 +298,8 @@ impl ChangeApplier {
                 state.references.set_allowed(&config.allow);
                 state.allowed.clone_from(&config.allow);
                 if self.gate.configure(&config) {
-                    gate::say_mode(&config.gate);
+                    gate::say_mode(&config.gate, self.gate.warns_for());
+                    state.only_warns = self.gate.warns_for().is_some();
                     state.is_gate_changed = true;
                 }
                 self.audiences.extend(config.groups.lineage().clone(), FILE);
@@ -286,7 +318,7 @@ impl ChangeApplier {
                          rules of its groups wait"
                     ),
                 }
-                let checks = config.checks();
+                let checks = self.gate.due(config.checks());
                 self.checks.send_if_modified(|now| {
                     let differ = *now != checks;
                     *now = checks;
@@ -394,7 +426,7 @@ impl ChangeApplier {
             held: Arc::clone(&held),
             faulty: state.faulty.rows(),
         });
-        state.keeping.keep(&self.audiences, &self.gate, &state.faulty);
+        self.keep(state);
         // Whoever reads of it in the log finds it in `/config` and `/metrics`.
         held::tell(&news, &held, &self.metrics);
     }

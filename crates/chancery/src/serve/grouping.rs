@@ -3,11 +3,12 @@
 use chancery_catalog::Lineage;
 use chancery_core::Node;
 use chancery_server::Refusal;
+use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Decision, GroupRules};
 
 /// The rules in force. They are replaced as a whole when `chancery.yaml` changes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Grouping {
     rules: GroupRules,
     unmatched: Decision,
