@@ -26,6 +26,7 @@ use chancery_client::{Bootstrap, Client, Options, TypeUrl};
 use chancery_proto::schema::Schema;
 use chancery_proto::show::Viewer;
 
+pub(crate) use self::known_node::become_known_at;
 pub(crate) use self::options::{NodeDetails, QueryArgs};
 pub(crate) use self::query::Query;
 pub(crate) use self::render::{Renderer, Row, plain};
