@@ -236,6 +236,13 @@ fn a_diff_has_the_fields_that_a_patch_changes() {
         assert!(told.contains(expected), "{told}");
     }
     assert!(told.ends_with("0 added, 1 changed, 0 removed\n"), "{told}");
+
+    // One that has no effect would be no difference, and is an error.
+    std::fs::write(format!("{new}/groups/canary/edits.yaml"), edits("shpo", 7)).unwrap();
+    let compared = finished(&mut chancery(&["diff", &new, &old]));
+    assert_eq!(compared.status.code(), Some(2));
+    let told = String::from_utf8(compared.stderr).unwrap();
+    assert!(told.contains("error[layer/unapplied]") && told.contains("`shop`?"), "{told}");
 }
 
 #[test]
