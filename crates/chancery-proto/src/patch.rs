@@ -336,6 +336,8 @@ mod tests {
         assert!(edits.faults.is_empty(), "{:?}", edits.faults);
         let ResourceEdit::Patch(patch) = &edits.edits[0].edit else { panic!("no patch") };
         let made = patch.apply(&below.resources[0].resource).map_err(|error| error.to_string());
+        let again = made.as_ref().ok().map(|made| patch.apply(made).unwrap());
+        assert_eq!(again.as_deref(), made.as_deref().ok(), "a patch is applied once or twice");
         made.map(|made| as_json(&made))
     }
 

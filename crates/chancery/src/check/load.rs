@@ -66,7 +66,11 @@ impl LoadedDirectory {
                     loaded.report.violations.clear();
                     loaded.report.more_violations.clear();
                 }
-                (Findings::of_load(&loaded.report), Some(loaded))
+                let mut findings = Findings::of_load(&loaded.report);
+                if !is_served {
+                    findings.add_references(&loaded.config, loaded.catalog.clone());
+                }
+                (findings, Some(loaded))
             }
             Err(NotLoaded::Config(fault)) => (Findings::of_config(&fault), None),
             Err(NotLoaded::Failed(failure)) => return Err(failure),
