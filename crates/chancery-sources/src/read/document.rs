@@ -32,6 +32,9 @@ use crate::scan::listing::FoundFile;
 const HOW_TO_SERVE_IT: &str =
     "Envoy rejects this; if all clients accept it, set `gate.messages: warn`";
 
+const HOW_TO_SERVE_TO_GRPC: &str =
+    "gRPC rejects this; if all clients accept it, set `gate.messages: warn`";
+
 /// The warning about a comment that lets nothing pass.
 const MALFORMED: &str = "allow/malformed";
 const NOT_UNDERSTOOD: &str =
@@ -188,9 +191,10 @@ impl Parsing<'_> {
 
     /// The rules of messages that a text breaks, as faults.
     fn violations(self, broken: &[BrokenRule], bytes: &[u8]) -> Vec<Fault> {
-        let hint = self.options.hold_violations.then_some(HOW_TO_SERVE_IT);
         let faults = broken.iter().map(|broken| {
-            let hint = hint.map(str::to_owned);
+            let is_of_grpc = broken.fault.code.starts_with("grpc/");
+            let hint = if is_of_grpc { HOW_TO_SERVE_TO_GRPC } else { HOW_TO_SERVE_IT };
+            let hint = self.options.hold_violations.then(|| hint.to_owned());
             document::Fault { hint, ..broken.fault.clone() }
         });
         let faults = self.rendered(faults.collect(), bytes).into_iter().zip(broken);
@@ -352,6 +356,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
+    use chancery_proto::clients::Clients;
     use chancery_proto::document::{Checks, RuleCheck};
 
     use super::*;
@@ -407,7 +412,8 @@ mod tests {
         ) {
             let (found, schema) = (found(), Schema::bundled());
             let rules = if v2 { RuleCheck::Warn } else { RuleCheck::Fault };
-            let checks = Checks { rules, ..Checks::default() }.into();
+            let clients = "grpc".parse::<Clients>().unwrap().and(Clients::ENVOY);
+            let checks = Checks { rules, clients }.into();
             let options = Options { v2, checks, ..Options::new(".") };
             let parsing =
                 Parsing { found: &found, quotes: &|| true, options: &options, schema: &schema };

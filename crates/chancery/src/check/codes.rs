@@ -51,7 +51,7 @@ pub(super) const ERRORS: [&str; 16] = [
 pub(super) const ERRORS_TOGETHER: [&str; 2] = [DUPLICATE_ADDRESS, UNAPPLIED];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 19] = [
+pub(super) const WARNINGS: [&str; 18] = [
     DANGLING_REFERENCE,
     UNUSED_RESOURCE,
     GROUP_WITHOUT_FILES,
@@ -62,7 +62,6 @@ pub(super) const WARNINGS: [&str; 19] = [
     "allow/malformed",
     "no-http-filter",
     "shadowed-route",
-    "grpc",
     "vhds/host-name",
     "secret/outside-sds",
     "file/empty",
