@@ -294,6 +294,11 @@ impl Catalog {
         layers.into_iter().map(count).sum()
     }
 
+    /// All layers, held back or not.
+    pub fn layers(&self) -> Vec<Layer> {
+        self.lock().history.newest().map(|it| it.layers().collect()).unwrap_or_default()
+    }
+
     /// The layers that are held back.
     pub fn held_back(&self) -> Vec<Layer> {
         let inner = self.lock();

@@ -18,7 +18,7 @@ pub(crate) struct Flaws {
     pub(crate) dangling: Arc<[Dangling]>,
     /// The resources that a client does not take beside another one.
     pub(crate) clashes: Arc<[Clash]>,
-    /// The edits of its layers that are not applied.
+    /// The edits of its layers that are not applied, by key, and those of weaker layers first.
     pub(crate) unapplied: Arc<[Unapplied]>,
 }
 
@@ -33,11 +33,20 @@ pub struct Unapplied {
     pub why: WhyUnapplied,
 }
 
+impl Unapplied {
+    /// Returns true for the removal of what is not there anyway: nobody sees anything else because of it.
+    pub fn is_harmless(&self) -> bool {
+        self.why == WhyUnapplied::NothingToRemove
+    }
+}
+
 /// The reason for which an edit is not applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WhyUnapplied {
-    /// No layer below has a resource of this name.
-    NothingBelow,
+    /// No layer below has a resource of this name to patch.
+    NothingToPatch,
+    /// No layer below has a resource of this name to remove: what is wanted is so already.
+    NothingToRemove,
     /// The patched resource could not be used.
     NotPatched(NotPatched),
 }
@@ -55,7 +64,7 @@ impl Flaws {
         whole: &Complete,
         known: Option<FlawsAt<'_>>,
         before: Option<&Self>,
-        own: Vec<Unapplied>,
+        unapplied: Vec<Unapplied>,
     ) -> Self {
         let others = || known.iter().map(|known| known.flaws).chain(before);
         let unchanged = |of: usize| {
@@ -72,11 +81,9 @@ impl Flaws {
             Some(known) => Arc::clone(&known.clashes),
             None => whole.clashes().collect(),
         };
-        let below = known.iter().flat_map(|known| known.flaws.unapplied.iter().cloned());
-        let all: Vec<_> = below.chain(own).collect();
-        let unapplied = match others().find(|it| *it.unapplied == *all) {
+        let unapplied = match others().find(|it| *it.unapplied == *unapplied) {
             Some(known) => Arc::clone(&known.unapplied),
-            None => all.into(),
+            None => unapplied.into(),
         };
         Self { dangling, clashes, unapplied }
     }
@@ -104,8 +111,11 @@ impl fmt::Display for Unapplied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, name) = (self.key.type_url.short(), &self.key.name);
         match &self.why {
-            WhyUnapplied::NothingBelow => {
-                write!(f, "no layer below has {kind} `{name}`, which this changes")
+            WhyUnapplied::NothingToPatch => {
+                write!(f, "no layer below has {kind} `{name}`, which this patches")
+            }
+            WhyUnapplied::NothingToRemove => {
+                write!(f, "no layer below has {kind} `{name}`, which this removes")
             }
             WhyUnapplied::NotPatched(why) => {
                 write!(f, "{kind} `{name}` cannot be patched so: {why}")

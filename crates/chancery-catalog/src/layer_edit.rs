@@ -7,11 +7,12 @@ use std::fmt;
 use chancery_core::printable::{Printable, cut};
 
 use crate::content::LayerContent;
-use crate::entry::{Entry, Form, Key};
+use crate::entry::{Entry, EntryContent, Form, Key};
 use crate::layer::Layer;
 
-/// The resources of a layer that a commit added, changed and removed. One that only moved in its file, or to
-/// another one, is not changed.
+/// The resources that a layer adds, changes and removes since a commit and did not before. One that only moved in
+/// its file, or to another one, is not changed; one that the layer patches is, and one that it removes from the
+/// layers below is removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerEdit {
     /// The layer.
@@ -52,11 +53,18 @@ impl LayerEdit {
             content.get(key).filter(|entry| entry.form == Form::Written).cloned()
         };
         for key in before.differing(after) {
-            match (written(before, key), written(after, key)) {
-                (None, Some(_)) => edit.added.add(key),
-                (Some(_), None) => edit.removed.add(key),
-                (Some(old), Some(new)) if !is_same(&old, &new) => edit.changed.add(key),
-                _ => {}
+            let (old, new) = (written(before, key), written(after, key));
+            if is_same(old.as_ref(), new.as_ref()) {
+                continue;
+            }
+            match (Word::of(old.as_ref()), Word::of(new.as_ref())) {
+                (Word::Nothing | Word::Not, Word::This) | (Word::Not, Word::Nothing) => {
+                    edit.added.add(key);
+                }
+                (Word::This, Word::Nothing | Word::Not) | (Word::Nothing, Word::Not) => {
+                    edit.removed.add(key);
+                }
+                _ => edit.changed.add(key),
             }
         }
         edit
@@ -68,8 +76,30 @@ impl LayerEdit {
     }
 }
 
-fn is_same(old: &Entry, new: &Entry) -> bool {
-    old.content == new.content
+/// The word of a layer about a resource, as far as it adds, changes or removes one.
+enum Word {
+    Nothing,
+    /// The resource is there.
+    This,
+    /// Some of its fields are others.
+    Other,
+    /// The resource is not there.
+    Not,
+}
+
+impl Word {
+    fn of(entry: Option<&Entry>) -> Self {
+        match entry.map(|entry| &entry.content) {
+            None => Self::Nothing,
+            Some(EntryContent::Whole(_)) => Self::This,
+            Some(EntryContent::Patch(_)) => Self::Other,
+            Some(EntryContent::Removal(_)) => Self::Not,
+        }
+    }
+}
+
+fn is_same(old: Option<&Entry>, new: Option<&Entry>) -> bool {
+    old.map(|entry| &entry.content) == new.map(|entry| &entry.content)
 }
 
 /// Displays as `edge: +cds shop, ~rds web, -eds old and 2 more`.

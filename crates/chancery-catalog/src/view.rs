@@ -19,13 +19,14 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock, Weak};
 
-use chancery_core::Snapshot;
+use chancery_core::{Resource, Snapshot};
 use chancery_proto::complete::Complete;
 
 use crate::content::LayerContent;
-use crate::entry::{EntryContent, Key};
-use crate::flaws::{Flaws, Unapplied, WhyUnapplied};
+use crate::entry::Key;
+use crate::flaws::{Flaws, Unapplied};
 use crate::reach::KeySet;
+use crate::resolve::{resolve, resolve_all};
 
 /// The snapshot that one audience sees, and what it is made of.
 pub(crate) struct View {
@@ -79,11 +80,7 @@ impl View {
             return Arc::new(view);
         }
         let is_small = parent.as_ref().is_some_and(|parent| parent.dwarfs(&own));
-        // The outcome of an edit depends on the layers below it, one after the other.
-        let has_edits = own.as_ref().is_some_and(|own| own.has_edits())
-            || parent.as_ref().is_some_and(|parent| parent.has_edits());
-        let followed =
-            before.filter(|_| !is_small && !has_edits).and_then(|before| before.whole.get());
+        let followed = before.filter(|_| !is_small).and_then(|before| before.whole.get());
         let mut view = match (before, followed) {
             (Some(before), Some(whole)) => before.next(Complete::clone(whole), own, parent),
             (before, _) => Self::over(own, parent, before),
@@ -133,7 +130,9 @@ impl View {
             (Some(before), Some(now)) if !Arc::ptr_eq(before, now) => {
                 Some(now.step.as_ref()?.keys_from(before)?)
             }
-            _ => None,
+            // A group that extends another for the first time has layers below it that were not there.
+            (None, Some(_)) | (Some(_), None) => return None,
+            (Some(_), Some(_)) | (None, None) => None,
         };
         let below = below.cloned().unwrap_or_default();
         if is_same(&before.own, &self.own) {
@@ -176,12 +175,6 @@ impl View {
         one.len() == other.len() && one.iter().zip(&other).all(|(one, other)| is_same(one, other))
     }
 
-    /// Returns true if one of its layers has patches or removals.
-    fn has_edits(&self) -> bool {
-        let chain = std::iter::successors(Some(self), |view| view.parent.as_deref());
-        chain.filter_map(|view| view.own.as_ref()).any(|own| own.has_edits())
-    }
-
     /// Returns true if an overlay is small beside this.
     fn dwarfs(&self, own: &Slot) -> bool {
         let own = own.as_ref().map_or(0, |content| content.len());
@@ -192,7 +185,11 @@ impl View {
     fn over(own: Slot, parent: Option<Arc<Self>>, before: Option<&Arc<Self>>) -> Self {
         let mut whole = parent.as_ref().map(|parent| parent.complete()).unwrap_or_default();
         let known = parent.as_ref().map(|parent| parent.flaws.at(&whole));
-        let Written { changed, unapplied } = write_over(&mut whole, &own);
+        let Written { changed, unapplied: of_own } = write_over(&mut whole, &own);
+        let mut unapplied =
+            parent.as_ref().map(|it| it.flaws.unapplied.to_vec()).unwrap_or_default();
+        unapplied.extend(of_own);
+        unapplied.sort_by(|one, other| one.key.cmp(&other.key));
         let shown = before.map(|before| &before.snapshot);
         let snapshot = match (&parent, shown) {
             (Some(parent), Some(before)) if !changed && *before == parent.snapshot => {
@@ -211,11 +208,12 @@ impl View {
         now.extend(parent.iter().flat_map(|parent| parent.layers()));
         let known = Some(self.flaws.at(&whole));
         // Origins are no content: an audience that sees the same keeps its snapshot.
-        let snapshot = match follow(&mut whole, &before, &now) {
+        let mut unapplied = self.flaws.unapplied.to_vec();
+        let snapshot = match follow(&mut whole, &before, &now, &mut unapplied) {
             true => Arc::new(whole.snapshot().clone()),
             false => Arc::clone(&self.snapshot),
         };
-        let flaws = Flaws::of(&whole, known, None, Vec::new());
+        let flaws = Flaws::of(&whole, known, None, unapplied);
         Self::with_whole(whole, snapshot, flaws, own, parent)
     }
 
@@ -275,30 +273,20 @@ struct Written {
 fn write_over(whole: &mut Complete, own: &Slot) -> Written {
     let mut written = Written::default();
     for (key, entry) in own.iter().flat_map(|content| content.iter()) {
-        let applied = match &entry.content {
-            EntryContent::Whole(resource) => Ok(whole.insert(&key.type_url, Arc::clone(resource))),
-            EntryContent::Removal(name) => match whole.remove(&key.type_url, name) {
-                true => Ok(true),
-                false => Err(WhyUnapplied::NothingBelow),
-            },
-            EntryContent::Patch(patch) => match whole.published(&key.type_url, &key.name) {
-                Some(below) => {
-                    let patched = patch.apply(below).map_err(WhyUnapplied::NotPatched);
-                    patched.map(|patched| whole.insert(&key.type_url, patched))
-                }
-                None => Err(WhyUnapplied::NothingBelow),
-            },
-        };
-        match applied {
-            Ok(changed) => written.changed |= changed,
-            Err(why) => written.unapplied.push(Unapplied {
-                key: key.clone(),
-                origin: entry.origin.clone(),
-                why,
-            }),
+        match resolve(entry, whole.published(&key.type_url, &key.name)) {
+            Ok(resource) => written.changed |= put(whole, key, resource),
+            Err(why) => written.unapplied.push(Unapplied::of(key, entry, why)),
         }
     }
     written
+}
+
+/// Makes this the published resource of that key. Returns true if that changed anything.
+fn put(whole: &mut Complete, key: &Key, resource: Option<Arc<Resource>>) -> bool {
+    match resource {
+        Some(resource) => whole.insert(&key.type_url, resource),
+        None => whole.remove(&key.type_url, &key.name),
+    }
 }
 
 /// The snapshot of a state that was written over a parent; the one before, if nothing changed.
@@ -317,9 +305,14 @@ fn snapshot_over(
     }
 }
 
-/// Brings what came of some layers, the strongest first, to what comes of others. Returns true if
-/// anything changed.
-fn follow(whole: &mut Complete, before: &[Slot], now: &[Slot]) -> bool {
+/// Brings what came of some layers, the strongest first, to what comes of others, and the list of their edits
+/// that are not applied. Returns true if a resource changed.
+fn follow(
+    whole: &mut Complete,
+    before: &[Slot],
+    now: &[Slot],
+    unapplied: &mut Vec<Unapplied>,
+) -> bool {
     let mut names = BTreeSet::new();
     // A group that extends another than before has other layers below it, and maybe more of them.
     for at in 0..before.len().max(now.len()) {
@@ -329,20 +322,14 @@ fn follow(whole: &mut Complete, before: &[Slot], now: &[Slot]) -> bool {
             add_differing(&before, &now, &mut names);
         }
     }
+    unapplied.retain(|edit| !names.contains(&edit.key));
     let mut changed = false;
-    for key in names {
-        let strongest = now.iter().flatten().find_map(|layer| layer.get(&key));
-        let strongest = strongest.map(|entry| &entry.content);
-        changed |= match strongest {
-            Some(EntryContent::Whole(resource)) => {
-                whole.insert(&key.type_url, Arc::clone(resource))
-            }
-            // There are no edits in these layers.
-            Some(EntryContent::Patch(_) | EntryContent::Removal(_)) | None => {
-                whole.remove(&key.type_url, &key.name)
-            }
-        };
+    for key in &names {
+        let entries = now.iter().rev().flatten().filter_map(|layer| layer.get(key));
+        let resource = resolve_all(key, entries, unapplied);
+        changed |= put(whole, key, resource);
     }
+    unapplied.sort_by(|one, other| one.key.cmp(&other.key));
     changed
 }
 

@@ -4,13 +4,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
 
 use chancery_catalog::{
-    Audience, Catalog, ChangeSet, Entry, External, Key, Layer, Lineage, Origin, Revision,
+    Audience, Catalog, ChangeSet, Entry, EntryContent, External, Key, Layer, Lineage, Origin,
+    Revision,
 };
 use chancery_core::{Facts, Link, Resource, Snapshot, TypeUrl};
+use chancery_proto::Schema;
+use chancery_proto::document::{Checks, Format, Parsed, ResourceEdit, RuleCheck, parse_checked};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -22,8 +25,20 @@ struct Draft {
     body: u8,
 }
 
-/// One key of one layer: a resource, or none.
-type Edit = (usize, usize, usize, Option<Draft>);
+/// The word of a layer about a key.
+#[derive(Clone, Debug)]
+enum Said {
+    Whole(Draft),
+    /// Some fields are others. Of the numbers, 0 breaks a rule.
+    Patch {
+        body: u8,
+        target: usize,
+    },
+    Removal,
+}
+
+/// One key of one layer, and what it says there, if anything.
+type Edit = (usize, usize, usize, Option<Said>);
 
 const TYPES: [&str; 3] = ["cds", "eds", "rds"];
 const NAMES: usize = 32;
@@ -53,17 +68,65 @@ fn key(of: usize, name: usize) -> Key {
     Key { type_url: url(of), name: format!("n{name:02}").parse().unwrap() }
 }
 
-fn entry(of: usize, name: usize, draft: &Draft) -> Entry {
-    let body = format!("{} {:?} {:?}", draft.body, draft.links, draft.alias);
+fn entry(of: usize, name: usize, said: &Said) -> Entry {
+    let content = match said {
+        Said::Whole(draft) => EntryContent::Whole(whole(of, name, draft).into()),
+        Said::Removal => EntryContent::Removal(key(of, name).name),
+        Said::Patch { body, target } => patch(of, name, *body, *target),
+    };
+    Entry::of(content, Origin::program("test"))
+}
+
+/// A resource whose body can be patched. Its references are made up; those of a patched one are in the body.
+fn whole(of: usize, name: usize, draft: &Draft) -> Resource {
+    let text = format!("{} {:?} {:?}", draft.body, draft.links, draft.alias);
+    let fields = match TYPES[of] {
+        "cds" => format!("name: n{name:02}, alt_stat_name: '{text}'"),
+        "eds" => format!("cluster_name: n{name:02}, endpoints: [{{priority: {}}}]", draft.body),
+        _ => format!("name: n{name:02}, internal_only_headers: ['{text}']"),
+    };
+    let parsed = parsed(format!("{{\"@type\": {}, {fields}}}", url(of)));
+    let body = parsed.resources[0].resource.body().clone();
     let links = draft.links.iter().map(|(of, name)| {
         let Key { type_url, name } = key(*of, *name);
         Link { type_url, name, aggregated: true }
     });
     let facts = Facts { links: links.collect(), ..Facts::default() };
     let aliases = draft.alias.iter().map(|name| format!("n{name:02}").parse().unwrap());
-    let resource = Resource::new(key(of, name).name, body.into_bytes().into());
-    let resource = resource.with_aliases(aliases.collect()).with_facts(facts);
-    Entry::new(resource, Origin::program("test"))
+    let resource = Resource::new(key(of, name).name, body);
+    resource.with_aliases(aliases.collect()).with_facts(facts)
+}
+
+fn patch(of: usize, name: usize, body: u8, target: usize) -> EntryContent {
+    let fields = match TYPES[of] {
+        "cds" if body == 3 => format!(
+            "name: n{name:02}, type: EDS, eds_cluster_config: {{service_name: n{target:02}, \
+             eds_config: {{ads: {{}}}}}}"
+        ),
+        "cds" => format!("name: n{name:02}, connect_timeout: {body}s"),
+        "eds" => format!("cluster_name: n{name:02}, policy: {{overprovisioning_factor: {body}}}"),
+        _ => format!(
+            "name: n{name:02}, virtual_hosts: [{{name: a, domains: ['*'], routes: [{{match: {{prefix: \
+             /}}, route: {{cluster: n{target:02}, timeout: {body}s}}}}]}}]"
+        ),
+    };
+    let parsed = parsed(format!("patch: [{{\"@type\": {}, {fields}}}]", url(of)));
+    let ResourceEdit::Patch(patch) = &parsed.edits[0].edit else { panic!("no patch") };
+    EntryContent::Patch(Arc::clone(patch))
+}
+
+/// A text as it is read. There are few, and each is used in many histories.
+fn parsed(text: String) -> Arc<Parsed> {
+    static KNOWN: Mutex<Option<HashMap<String, Arc<Parsed>>>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap();
+    let known = known.get_or_insert_default().entry(text);
+    let parsed = known.or_insert_with_key(|text| {
+        let checks = Checks { rules: RuleCheck::Fault, ..Checks::default() };
+        let parsed = parse_checked(&Schema::bundled(), Format::Yaml, text.as_bytes(), checks);
+        assert!(parsed.faults.is_empty() && parsed.violations.is_empty(), "{text}: {parsed:?}");
+        Arc::new(parsed)
+    });
+    Arc::clone(parsed)
 }
 
 fn edit() -> impl Strategy<Value = Edit> {
@@ -72,8 +135,15 @@ fn edit() -> impl Strategy<Value = Edit> {
     let draft =
         (vec((0..TYPES.len(), target()), 0..2), proptest::option::weighted(0.1, target()), 0..4_u8);
     let draft = draft.prop_map(|(links, alias, body)| Draft { links, alias, body });
+    let said = prop_oneof![
+        3 => draft.prop_map(Said::Whole),
+        2 => (0..4_u8, target()).prop_map(|(body, target)| Said::Patch { body, target }),
+        1 => Just(Said::Removal),
+    ];
     let layer = prop_oneof![2 => Just(0), 2 => 1..7_usize];
-    (layer, 0..TYPES.len(), 0..NAMES, proptest::option::weighted(0.8, draft))
+    // Few of the names again, so that edits of several layers meet.
+    let name = prop_oneof![0..NAMES, 0..6_usize];
+    (layer, 0..TYPES.len(), name, proptest::option::weighted(0.8, said))
 }
 
 /// The base of all histories: half of the names of each type.
@@ -81,7 +151,12 @@ fn first() -> impl Iterator<Item = Edit> {
     let draft = Draft { links: Vec::new(), alias: None, body: 9 };
     let names = (0..TYPES.len()).flat_map(|of| (0..NAMES).map(move |name| (of, name)));
     let even = names.filter(|(_, name)| name % 2 == 0);
-    even.map(move |(of, name)| (0, of, name, Some(draft.clone())))
+    even.map(move |(of, name)| (0, of, name, Some(Said::Whole(draft.clone()))))
+}
+
+/// Patches of a group that are not few beside the base: its view follows the changes.
+fn many() -> impl Iterator<Item = Edit> {
+    (0..NAMES).map(|name| (1, 0, name, Some(Said::Patch { body: 2, target: 0 })))
 }
 
 fn audiences(catalog: &Catalog) -> Vec<Audience> {
@@ -106,15 +181,16 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn overlays_follow_their_base(history in vec(step(), 1..12)) {
+    fn overlays_follow_their_base(is_large in any::<bool>(), history in vec(step(), 1..12)) {
         let (live, layers) = (Catalog::new(), layers());
         let mut contents: BTreeMap<Layer, BTreeMap<Key, Entry>> = BTreeMap::new();
         let mut shown = BTreeMap::new();
-        for (edits, lineage) in std::iter::once((first().collect(), None)).chain(history) {
+        let first = first().chain(many().filter(|_| is_large)).collect();
+        for (edits, lineage) in std::iter::once((first, None)).chain(history) {
             let mut changes = ChangeSet::new("test");
-            for (layer, of, name, draft) in edits {
-                let (layer, draft) = (&layers[layer], draft.as_ref());
-                let made = draft.map(|draft| entry(of, name, draft));
+            for (layer, of, name, said) in edits {
+                let (layer, said) = (&layers[layer], said.as_ref());
+                let made = said.map(|said| entry(of, name, said));
                 changes.set(layer, key(of, name), made.clone());
                 let content = contents.entry(layer.clone()).or_default();
                 match made {

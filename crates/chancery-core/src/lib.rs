@@ -18,6 +18,7 @@
 
 mod encodings;
 mod entries;
+mod load;
 mod message;
 mod name;
 mod name_bits;

@@ -10,10 +10,10 @@ mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use chancery_core::printable::{Printable, cut};
-use chancery_core::{Link, Resource, ResourceName, TypeUrl};
+use chancery_core::{Facts, Resource, ResourceName, TypeUrl};
 use prost::Message;
 use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
 use xxhash_rust::xxh3::Xxh3;
@@ -24,21 +24,44 @@ use crate::rules::{Depth, Violation};
 use crate::schema::Schema;
 use crate::{any, canonical, facts, lint};
 
-/// A change of one resource of the layers below. Two are equal if they change the same.
+/// A change of one resource of the layers below. Two are equal if they change the same, and have their fields
+/// at the same places.
 pub struct Patch {
     schema: Schema,
     type_url: TypeUrl,
     name: ResourceName,
     message: DynamicMessage,
     cleared: Cleared,
+    places: FieldPlaces,
     checks: Checks,
+    last: Mutex<Option<Applied>>,
+}
+
+/// The outcome for the resource that was patched last. Many commits change something else in the layers below.
+#[derive(Clone)]
+struct Applied {
+    below: Arc<Resource>,
+    outcome: Result<Arc<Resource>, NotPatched>,
+}
+
+/// The places of the fields in a patch, by their paths, as seen from its start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FieldPlaces(pub(crate) BTreeMap<String, FieldPlace>);
+
+/// The place of a field in a patch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldPlace {
+    /// The number of lines between the start of the patch and the field.
+    pub lines_below: u32,
+    /// The column, from 1.
+    pub column: u32,
 }
 
 /// The fields that a patch sets to nothing, in a message and in those inside of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Cleared {
     pub(crate) fields: BTreeSet<u32>,
-    pub(crate) inside: BTreeMap<Step, Cleared>,
+    pub(crate) inside: BTreeMap<Step, Self>,
 }
 
 /// A step into a message: a field, and a key if it is a map.
@@ -48,8 +71,17 @@ pub(crate) struct Step(pub(crate) u32, pub(crate) Option<MapKey>);
 /// The reason for which a patch cannot be applied. The resource below stays as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotPatched {
-    /// The result breaks a rule of its type: the path of a field, and a sentence.
-    Breaks(String),
+    /// The result breaks rules of its type.
+    Breaks {
+        /// The path of the first field at fault.
+        path: String,
+        /// The rule in a sentence, as in `must be at most 128`.
+        sentence: String,
+        /// The number of other violations.
+        more: usize,
+        /// The place of the field in the patch, or of the part of its path that is there.
+        place: Option<FieldPlace>,
+    },
     /// The result is no resource.
     NoResource(String),
 }
@@ -60,9 +92,11 @@ impl Patch {
         (type_url, name): (TypeUrl, ResourceName),
         message: DynamicMessage,
         cleared: Cleared,
+        places: FieldPlaces,
         checks: Checks,
     ) -> Self {
-        Self { schema: schema.clone(), type_url, name, message, cleared, checks }
+        let (schema, last) = (schema.clone(), Mutex::default());
+        Self { schema, type_url, name, message, cleared, places, checks, last }
     }
 
     /// The name of the resource that it changes.
@@ -78,16 +112,27 @@ impl Patch {
         hash.digest128()
     }
 
-    /// The references in it.
-    pub fn links(&self) -> Vec<Link> {
-        facts::facts(&self.type_url, &self.message).links
+    /// The facts that its own fields state: the references in it, and the addresses.
+    pub fn facts(&self) -> Facts {
+        facts::facts(&self.type_url, &self.message)
     }
 
-    /// The resource with the change.
+    /// The resource with the change. The same `Arc` comes back while the one below is the same.
     ///
     /// # Errors
     /// If the result breaks a rule, where rules are checked, or is no resource.
-    pub fn apply(&self, below: &Resource) -> Result<Arc<Resource>, NotPatched> {
+    pub fn apply(&self, below: &Arc<Resource>) -> Result<Arc<Resource>, NotPatched> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(last) = last.filter(|last| Arc::ptr_eq(&last.below, below)) {
+            return last.outcome;
+        }
+        let outcome = self.make(below);
+        let applied = Applied { below: Arc::clone(below), outcome: outcome.clone() };
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(applied);
+        outcome
+    }
+
+    fn make(&self, below: &Resource) -> Result<Arc<Resource>, NotPatched> {
         let descriptor = self.message.descriptor();
         let mut merged = DynamicMessage::decode(descriptor, below.body().clone())
             .map_err(|error| NotPatched::NoResource(error.to_string()))?;
@@ -109,7 +154,9 @@ impl Patch {
         if rules == RuleCheck::Fault && clients.rejects_with_grpc(is_only) {
             let mut found = lint::grpc_findings(&self.type_url, merged).into_iter();
             if let Some(found) = found.find(|finding| finding.is_rejected_by_all) {
-                return Err(NotPatched::Breaks(found.warning.to_string()));
+                let lint::Warning { path, text: sentence, .. } = found.warning;
+                let place = self.places.of(&path);
+                return Err(NotPatched::Breaks { path, sentence, more: 0, place });
             }
         }
         let is_for_envoy = clients.has_envoy() && !is_only;
@@ -119,9 +166,12 @@ impl Patch {
         let mut found = self.schema.rules().check_first(merged, Depth::Whole, 1);
         found.add(self.schema.rules().check_first_versions(merged, clients, 1));
         match found.first.first() {
-            Some(Violation { path, message, .. }) => {
-                Err(NotPatched::Breaks(format!("`{path}` {message}")))
-            }
+            Some(Violation { path, message, .. }) => Err(NotPatched::Breaks {
+                path: path.clone(),
+                sentence: message.clone(),
+                more: found.count() - 1,
+                place: self.places.of(path),
+            }),
             None => Ok(()),
         }
     }
@@ -140,17 +190,18 @@ fn merge(target: &mut DynamicMessage, patch: &DynamicMessage, cleared: &Cleared,
                 Value::Message(merged(old, new, cleared.at(&step(None)), depth))
             }
             (Some(Value::Map(old)), Value::Map(new)) => {
-                let mut all = old.clone();
-                for (key, new) in new {
-                    let value = match (all.get(key), new) {
+                let one = |(key, new): (&MapKey, &Value)| {
+                    let value = match (old.get(key), new) {
                         (Some(Value::Message(old)), Value::Message(new)) => {
                             let inside = cleared.at(&step(Some(key.clone())));
                             Value::Message(merged(old, new, inside, depth))
                         }
                         _ => new.clone(),
                     };
-                    all.insert(key.clone(), value);
-                }
+                    (key.clone(), value)
+                };
+                let mut all = old.clone();
+                all.extend(new.iter().map(one));
                 Value::Map(all)
             }
             _ => new.clone(),
@@ -195,6 +246,15 @@ fn merged_any(
     Some(packed)
 }
 
+impl FieldPlaces {
+    /// The place of a path, or of the longest beginning of it that the patch has.
+    fn of(&self, path: &str) -> Option<FieldPlace> {
+        let ends = path.match_indices(['.', '[']).map(|(at, _)| at).chain([path.len()]);
+        let ends: Vec<_> = ends.collect();
+        ends.into_iter().rev().find_map(|end| self.0.get(&path[..end]).copied())
+    }
+}
+
 impl Cleared {
     fn at(&self, step: &Step) -> &Self {
         static NOTHING: Cleared = Cleared { fields: BTreeSet::new(), inside: BTreeMap::new() };
@@ -221,7 +281,10 @@ impl Cleared {
 impl PartialEq for Patch {
     fn eq(&self, other: &Self) -> bool {
         let key = |it: &Self| (it.type_url.clone(), it.name.clone(), it.checks);
-        key(self) == key(other) && self.cleared == other.cleared && self.message == other.message
+        key(self) == key(other)
+            && self.cleared == other.cleared
+            && self.message == other.message
+            && self.places == other.places
     }
 }
 
@@ -234,8 +297,18 @@ impl fmt::Debug for Patch {
 
 impl fmt::Display for NotPatched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Breaks(why) | Self::NoResource(why)) = self;
-        write!(f, "{}", Printable(cut(why, LONGEST_REASON)))
+        match self {
+            Self::NoResource(why) => write!(f, "{}", Printable(cut(why, LONGEST_REASON))),
+            Self::Breaks { path, sentence, more, .. } => {
+                let (path, sentence) = (cut(path, LONGEST_REASON), cut(sentence, LONGEST_REASON));
+                write!(f, "`{}` {}", Printable(path), Printable(sentence))?;
+                match more {
+                    0 => Ok(()),
+                    1 => f.write_str(", and another rule is broken"),
+                    more => write!(f, ", and {more} other rules are broken"),
+                }
+            }
+        }
     }
 }
 
@@ -249,7 +322,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::document::{Format, Parsed, ResourceEdit, parse_checked};
+    use crate::document::{Format, Parsed, ParsedEdit, ResourceEdit, parse_checked};
 
     fn parsed(text: &str) -> Parsed {
         let checks = Checks { rules: RuleCheck::Fault, ..Checks::default() };
@@ -271,14 +344,19 @@ mod tests {
         let edits = parsed(&text);
         assert!(edits.faults.is_empty(), "{:?}", edits.faults);
         let ResourceEdit::Patch(patch) = &edits.edits[0].edit else { panic!("no patch") };
-        let made = patch.apply(&below.resources[0].resource).map_err(|error| error.to_string())?;
+        let made = patch.apply(&below.resources[0].resource).map_err(|error| error.to_string());
+        made.map(|made| as_json(&made))
+    }
+
+    /// A cluster as JSON, without its name.
+    fn as_json(made: &Resource) -> serde_json::Value {
         let descriptor = Schema::bundled().message("envoy.config.cluster.v3.Cluster").unwrap();
         let message = DynamicMessage::decode(descriptor, made.body().clone()).unwrap();
         let options = prost_reflect::SerializeOptions::new().use_proto_field_name(true);
         let serializer = serde_json::value::Serializer;
         let mut json = message.serialize_with_options(serializer, &options).unwrap();
         assert_eq!(json.as_object_mut().unwrap().remove("name"), Some(json!("c")));
-        Ok(json)
+        json
     }
 
     #[test]
@@ -353,6 +431,39 @@ mod tests {
     fn what_breaks_a_rule_is_not_patched() {
         let told = patched("connect_timeout: 5s", "connect_timeout: 0s").unwrap_err();
         assert!(told.starts_with("`connect_timeout` must be"), "{told}");
+    }
+
+    #[test]
+    fn what_breaks_a_rule_has_its_place_in_the_patch() {
+        let below = parsed(&format!("{CLUSTER}name: c\n"));
+        let place = |fields: &str| {
+            let edits = parsed(&format!("# a comment\npatch:\n- {CLUSTER}  name: c\n{fields}"));
+            assert_eq!(edits.faults, [], "{fields}");
+            let ParsedEdit { edit: ResourceEdit::Patch(patch), position, .. } = &edits.edits[0]
+            else {
+                panic!("no patch")
+            };
+            let applied = patch.apply(&below.resources[0].resource);
+            let Err(NotPatched::Breaks { path, place, .. }) = applied else { panic!("{fields}") };
+            let place = place.unwrap();
+            format!("{path} {}:{}", position.line + place.lines_below, place.column)
+        };
+        assert_eq!(place("  connectTimeout: 0s\n"), "connect_timeout 5:19");
+        let checks = "health_checks:\n  - {timeout: 1s, interval: 0s, healthy_threshold: 1, \
+                      unhealthy_threshold: 1, tcp_health_check: {}}";
+        assert_eq!(place(&format!("  {checks}\n")), "health_checks[0].interval 6:29");
+        // The field that is missing belongs into the message that lacks it.
+        let checks = checks.replace("interval: 0s, ", "");
+        assert_eq!(place(&format!("  {checks}\n")), "health_checks[0].interval 6:5");
+        let of = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
+        let fields = format!(
+            "  typed_extension_protocol_options:\n    a.b[\"c\"]:\n      \"@type\": {of}\n      \
+             explicit_http_config:\n        http2_protocol_options:\n          \
+             hpack_table_size: 1\n          max_concurrent_streams: 0\n"
+        );
+        let path = "typed_extension_protocol_options[\"a.b[\\\"c\\\"]\"].explicit_http_config.\
+                    http2_protocol_options.max_concurrent_streams";
+        assert_eq!(place(&fields), format!("{path} 11:35"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the catalog had before the first load, as after a restart of the program.
+//! The content of the catalog before the first load, as after a restart of the program.
 //!
 //! It is put into the catalog when the files are read and nothing is made of them yet: so whatever puts it
 //! there can take the resources of the files that are the same, and the load goes on as if it were not the

@@ -22,6 +22,7 @@ mod line_diff;
 mod logging;
 mod misuse;
 mod serve;
+mod state;
 mod stdout;
 mod watch;
 

@@ -199,12 +199,12 @@ fn of_many_faults_twenty_are_told_and_all_are_counted() {
     let unknown: String = (0..20_000).map(|line| format!("x{line}: 1\n")).collect();
     let faulty = cluster("b", 1) + &unknown;
     let dir = directory(&[("good.yaml", &cluster("a", 1)), ("groups/g/b.yaml", &faulty)]);
-    let refused = serve(dir.path(), &[]);
+    let refused = serve(dir.path(), &["--allow-partial=false"]);
     let told = text(&refused.stderr);
     assert_eq!((refused.status.code(), told.matches("error: ").count()), (Some(1), 20), "{told}");
     assert!(told.contains("and 19980 more faults (") && told.contains("b.yaml: 19980)"), "{told}");
     assert!(told.contains("the configuration has 20000 faults"), "{told}");
-    let mut server = Server::start(&dir, &["--allow-partial"]);
+    let mut server = Server::start(&dir, &[]);
     server.log_has("and 19980 more faults (");
     assert_eq!(server.log().matches("unknown field").count(), 20);
     let config: Value = serde_json::from_str(&server.admin("/config").1).unwrap();

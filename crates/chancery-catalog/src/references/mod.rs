@@ -21,15 +21,16 @@ use chancery_proto::complete::{Clash, Dangling};
 
 pub use self::near::NearMiss;
 use self::near::NearNames;
+pub use self::unapplied::UnappliedEdit;
 use self::usage::Usage;
 use crate::audience::Audience;
-use crate::entry::Key;
 use crate::external::External;
-use crate::flaws::{Flaws, Unapplied};
+use crate::flaws::Flaws;
 use crate::state::CatalogState;
 
 pub(crate) mod lost;
 mod near;
+mod unapplied;
 mod usage;
 
 /// The references of a catalog that lead nowhere, and the resources that nothing refers to.
@@ -45,9 +46,8 @@ pub struct References {
     /// The resources that a client does not take beside another one, the first few hundred, each with the
     /// audiences that see both.
     pub clashes: Vec<(Clash, Vec<Audience>)>,
-    /// The edits that are not applied, the first few hundred, each with the audiences that see the layer
-    /// without it.
-    pub unapplied: Vec<(Unapplied, Vec<Audience>)>,
+    /// The edits that are not applied, the first few hundred.
+    pub unapplied: Vec<UnappliedEdit>,
 }
 
 /// A target that does not exist for somebody who sees a reference to it.
@@ -135,7 +135,7 @@ impl ReferenceState {
             unused,
             more_unused: all.count(),
             clashes: clashes(found),
-            unapplied: unapplied(found),
+            unapplied: unapplied::unapplied(found, MOST_CLASHES),
         }
     }
 }
@@ -143,11 +143,13 @@ impl ReferenceState {
 /// The sets of the types that have missing names, by audience. If very many are missing, there are none:
 /// their near misses stay as they were when the last of them went missing.
 fn sets_of_near(found: &[Lacking]) -> Vec<Arc<ResourceSet>> {
-    if found.iter().map(|it| it.flaws.dangling.len()).sum::<usize>() > FEW_MISSING {
+    let count = |it: &Lacking| it.flaws.dangling.len() + it.flaws.unapplied.len();
+    if found.iter().map(count).sum::<usize>() > FEW_MISSING {
         return Vec::new();
     }
     let types = |it: &Lacking| -> BTreeSet<TypeUrl> {
-        it.flaws.dangling.iter().map(|reference| reference.target.type_url.clone()).collect()
+        let missing = it.flaws.dangling.iter().map(|reference| &reference.target.type_url);
+        missing.chain(it.flaws.unapplied.iter().map(|edit| &edit.key.type_url)).cloned().collect()
     };
     let sets = found.iter().flat_map(|it| types(it).into_iter().map(|of| it.snapshot.set(&of)));
     sets.cloned().collect()
@@ -164,20 +166,6 @@ fn clashes(found: &[Lacking]) -> Vec<(Clash, Vec<Audience>)> {
         }
     }
     clashes.into_iter().map(|(clash, audiences)| (clash.clone(), audiences)).collect()
-}
-
-/// The edits that are not applied, each with those who see that.
-fn unapplied(found: &[Lacking]) -> Vec<(Unapplied, Vec<Audience>)> {
-    let mut all: BTreeMap<(String, &Key), (&Unapplied, Vec<Audience>)> = BTreeMap::new();
-    for Lacking { audience, flaws, .. } in found {
-        for edit in flaws.unapplied.iter() {
-            let key = (edit.origin.to_string(), &edit.key);
-            if all.len() < MOST_CLASHES || all.contains_key(&key) {
-                all.entry(key).or_insert((edit, Vec::new())).1.push(audience.clone());
-            }
-        }
-    }
-    all.into_values().map(|(edit, audiences)| (edit.clone(), audiences)).collect()
 }
 
 /// A missing target, by the short name of its type: the v2 form of a resource lacks what the resource

@@ -102,7 +102,7 @@ impl Usage {
         // A patch may bring a reference, and takes none away that is not in the layer below.
         let links = match &entry.content {
             EntryContent::Whole(resource) => resource.facts().links.clone(),
-            EntryContent::Patch(patch) => patch.links(),
+            EntryContent::Patch(patch) => patch.facts().links,
             EntryContent::Removal(_) => return,
         };
         for link in links.into_iter().filter(|link| can_be_unused(link.type_url.api())) {

@@ -12,7 +12,8 @@
 //! (S-002, [four variants]). The rules that need more than one type are here: the order of one change
 //! (S-096), the wait of routes for new clusters (S-097), the wait of removals until nothing uses the
 //! resource (S-098, all [eventual consistency]), and the endpoints that follow a changed cluster
-//! (S-099, [resource warming]). A poll over REST stands alone and is a function ([`rest`]).
+//! (S-099, [resource warming]). A poll over REST stands alone and is a function
+//! ([`rest`]), and so does a stream of load reports ([`load`]).
 //!
 //! [four variants]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#four-variants
 //! [eventual consistency]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#eventual-consistency-considerations
@@ -22,6 +23,7 @@ mod demand;
 mod event;
 pub(crate) mod held_bytes;
 mod input;
+pub mod load;
 mod machine;
 mod node_limits;
 mod order;

@@ -18,6 +18,7 @@ use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, ReflectMessage, Value
 
 use super::collect::Location;
 use super::dialect::AT_TYPE;
+use super::patch_places::field_places;
 use super::reader::UNKNOWN_FIELD;
 use super::scalar::{self, Mismatch};
 use super::special::Special;
@@ -82,9 +83,9 @@ impl<'n> DocumentReader<'_, 'n> {
             Ok(name) => name,
             Err(error) => return self.collector.wrong_edit(error.with_causes(), &place),
         };
-        let cleared = cleared(node, &message);
-        let key = (type_url.clone(), name.clone());
-        let patch = Patch::new(self.schema, key, message, cleared, self.collector.checks());
+        let (cleared, places) = (cleared(node, &message), field_places(node, &message));
+        let (key, checks) = ((type_url.clone(), name.clone()), self.collector.checks());
+        let patch = Patch::new(self.schema, key, message, cleared, places, checks);
         let edit = ResourceEdit::Patch(Arc::new(patch));
         self.collector
             .add_edit(ParsedEdit { type_url, name, edit, position: node.position() }, &place);

@@ -21,6 +21,7 @@ mod collect;
 mod dialect;
 mod edits;
 mod message;
+mod patch_places;
 mod pieces;
 mod places;
 mod reader;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use chancery_core::{ResourceName, TypeUrl};
 use prost_reflect::{DynamicMessage, MapKey};
 
-use super::{Cleared, Patch, Step};
+use super::{Cleared, FieldPlaces, Patch, Step};
 use crate::canonical;
 use crate::clients::Clients;
 use crate::document::{Checks, RuleCheck};
@@ -52,6 +52,7 @@ impl Patch {
             (type_url.clone(), name.clone()),
             message,
             cleared,
+            FieldPlaces::default(),
             Checks { rules, clients },
         ))
     }

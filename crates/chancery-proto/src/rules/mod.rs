@@ -66,6 +66,7 @@ use std::fmt;
 use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage};
 
 pub use self::name::RuleName;
+pub(crate) use self::place::key_text;
 use self::plan::Plans;
 use self::versions::VersionWalk;
 pub(crate) use self::violation::Step;

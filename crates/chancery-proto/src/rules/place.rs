@@ -77,7 +77,7 @@ fn is_long(key: &MapKey) -> bool {
 }
 
 /// A key of a map as JSON writes it.
-fn key_text(key: &MapKey) -> String {
+pub(crate) fn key_text(key: &MapKey) -> String {
     match key {
         MapKey::Bool(key) => key.to_string(),
         MapKey::I32(key) => key.to_string(),

@@ -118,7 +118,12 @@ fn type_url(value: &[u8], size: &RequestSize) -> Outcome<Arc<str>> {
     Ok(type_url.into())
 }
 
-fn merge_node(node: &mut Option<WireNode>, value: &[u8], size: &mut RequestSize) -> Outcome<()> {
+/// Decodes a node within its limits.
+pub(super) fn merge_node(
+    node: &mut Option<WireNode>,
+    value: &[u8],
+    size: &mut RequestSize,
+) -> Outcome<()> {
     size.add_node(value.len())?;
     let memory = size.node_memory();
     if !memory.has_room_for(value.len()) {

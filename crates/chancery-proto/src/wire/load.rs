@@ -1,7 +1,7 @@
 //! Load reports on the wire: `LoadStatsRequest` of the client and `LoadStatsResponse` of the server
 //! ([`lrs.proto`](https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/load_stats/v3/lrs.proto)).
 //!
-//! Both messages are written and read. Statistics of single endpoints and of TCP connections are
+//! Both messages are written and read. A server reads reports in parts (`load_parts`). Statistics of single endpoints and of TCP connections are
 //! ignored, because no gRPC client reports them. Field numbers are those of `lrs.proto` and
 //! `load_report.proto`; a test compares them with the descriptors.
 //!
@@ -42,7 +42,7 @@ struct LoadStatsResponse {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct WireClusterStats {
+pub(super) struct WireClusterStats {
     #[prost(string, tag = "1")]
     cluster_name: String,
     #[prost(message, repeated, tag = "2")]
@@ -263,6 +263,7 @@ fn metric(stats: Option<UnnamedStats>) -> MetricStats {
 
 #[cfg(test)]
 mod tests {
+    use chancery_core::server::RequestLimits;
     use proptest::collection::{btree_map, btree_set, vec};
     use proptest::prelude::*;
     use prost_reflect::DynamicMessage;
@@ -271,6 +272,7 @@ mod tests {
     use super::*;
     use crate::samples::{node, text};
     use crate::schema::Schema;
+    use crate::wire::{LoadPart, LoadReportParts};
 
     fn name() -> impl Strategy<Value = Arc<str>> {
         text().prop_map(Arc::from)
@@ -324,7 +326,15 @@ mod tests {
             clusters in vec(cluster_stats(), 0..3),
         ) {
             let report = LoadReport { node, clusters };
-            prop_assert_eq!(decode_load_report(&encode_load_report(&report)).unwrap(), report);
+            let bytes = encode_load_report(&report);
+            let mut parts = LoadReportParts::new(bytes.clone());
+            prop_assert_eq!(&parts.node(&RequestLimits::NONE).unwrap(), &report.node);
+            for cluster in &report.clusters {
+                let part = parts.next_part().unwrap();
+                prop_assert_eq!(part, Some(LoadPart::Cluster(cluster.clone())));
+            }
+            prop_assert_eq!(parts.next_part().unwrap(), None);
+            prop_assert_eq!(decode_load_report(&bytes).unwrap(), report);
         }
 
         /// C-131
@@ -341,6 +351,9 @@ mod tests {
         #[test]
         fn no_bytes_are_too_bad(bytes in vec(any::<u8>(), 0..64)) {
             let _ = (decode_load_report(&bytes), decode_load_response(&bytes));
+            let mut parts = LoadReportParts::new(bytes.into());
+            let _ = parts.node(&RequestLimits::NONE);
+            while let Ok(Some(_)) = parts.next_part() {}
         }
     }
 

@@ -24,6 +24,7 @@ mod encode_request;
 mod entries;
 pub(crate) mod fields;
 mod load;
+mod load_parts;
 mod node;
 mod node_memory;
 mod put;
@@ -35,6 +36,7 @@ pub use entries::{encode_entries, encode_resource, encode_response};
 pub use load::{
     decode_load_report, decode_load_response, encode_load_report, encode_load_response,
 };
+pub use load_parts::{LoadPart, LoadReportParts};
 pub use status::{
     ClientConfig, ClientStatusRequest, GenericXdsConfig, UpdateFailureState, decode_client_status,
     decode_client_status_request, encode_client_status,

@@ -68,7 +68,7 @@ pub struct Directory {
     retried_last: Option<Arc<Path>>,
     /// The time of the last warning that the directory does not come to rest.
     warned_of_moving: Option<Instant>,
-    /// What the catalog is to have before the first load.
+    /// Puts into the catalog what was in force before the first load.
     past: Option<Past>,
 }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use std::path::Path;
 
-use chancery_catalog::{Entry, EntryContent, Key, Origin};
+use chancery_catalog::{Entry, EntryContent, Key, Layer, Origin};
 use chancery_core::printable::{MAX_NAME_BYTES, cut};
 use chancery_core::{Resource, TypeUrl};
 use chancery_proto::document::{
@@ -39,6 +39,14 @@ const HOW_TO_SERVE_TO_GRPC: &str =
 const MALFORMED: &str = "allow/malformed";
 const NOT_UNDERSTOOD: &str =
     "this comment lets nothing pass; write `# chancery: allow CODE: REASON`";
+
+/// The fault of an edit at the top of the directory.
+const NOTHING_BELOW: &str = "`patch` and `remove` change resources of the layers below, and nothing is below the \
+                             files at the top";
+
+/// The hint for it.
+const WHERE_EDITS_STAND: &str = "change the resource where it stands, or move this to the directory of a group \
+                                 (`groups/NAME/`) or a node (`nodes/ID/`)";
 
 /// The fault of an edit where v2 is served: the v2 form of the resource would stay as it is.
 const NOT_FOR_V2: &str = "`patch` and `remove` do not reach clients of v2: write the resource whole, or do without \
@@ -210,8 +218,8 @@ impl Parsing<'_> {
         let parsed = catch_unwind(parse).map_err(|_| Wrong::Panicked)?;
         let Parsed { mut resources, edits, mut violations, more_violations, .. } = parsed;
         let Parsed { mut faults, more_faults, is_blank, .. } = parsed;
-        if let Some(first) = edits.first().filter(|_| v2) {
-            faults.push(document::Fault::new(NOT_FOR_V2).at(first.position));
+        if let Some(first) = edits.first() {
+            faults.extend(self.wrong_edits().map(|fault| fault.at(first.position)));
         }
         let starts = resources.iter().map(|it| it.position);
         let starts = starts.chain(edits.iter().map(|it| it.position));
@@ -269,6 +277,16 @@ impl Parsing<'_> {
             v2: None,
         }));
         Ok(document)
+    }
+
+    /// The fault of a text with edits where there can be none.
+    fn wrong_edits(self) -> Option<document::Fault> {
+        let fault = match (&self.found.layer, self.options.v2) {
+            (Layer::Base, _) => document::Fault::new(NOTHING_BELOW).hint(WHERE_EDITS_STAND),
+            (_, true) => document::Fault::new(NOT_FOR_V2),
+            (_, false) => return None,
+        };
+        Some(fault.of_code("wrong-resource"))
     }
 
     /// The faults of a text. Without any, nothing is made of the text or of its path.
@@ -361,7 +379,6 @@ mod tests {
 
     use super::*;
     use crate::scan::listing::FileStamp;
-    use chancery_catalog::Layer;
 
     fn found() -> FoundFile {
         let metadata = std::env::temp_dir().metadata().unwrap();

@@ -19,6 +19,7 @@ use super::shared_document::{BuildFailed, SharedDocument, Stamp};
 use crate::counts_by_file::CountsByFile;
 use crate::finding::Finding;
 use crate::gate::{Held, HeldRow};
+use crate::serve::FaultyRow;
 
 /// The resources of the directory, and its faults and warnings, as an operator may see them.
 pub(crate) struct LoadStatus {
@@ -42,6 +43,8 @@ pub(crate) struct LoadFindings {
     pub(crate) everything_held_back: Option<String>,
     /// The changes that wait for a confirmation, by audience.
     pub(crate) held: Arc<Vec<Held>>,
+    /// The layers with faults, which keep their last good state.
+    pub(crate) faulty: Vec<FaultyRow>,
 }
 
 #[derive(Clone, Default)]
@@ -66,6 +69,9 @@ struct StatusDocument<'c> {
     warning_count: usize,
     warnings: Vec<WarningRow<'c>>,
     held_back: Vec<String>,
+    /// The layers with faults, and since when they keep their last good state.
+    #[serde(skip_serializing_if = "<[FaultyRow]>::is_empty")]
+    last_good: &'c [FaultyRow],
     /// The reason why every layer is held back, if they all are.
     #[serde(skip_serializing_if = "Option::is_none")]
     everything_held_back: Option<&'c str>,
@@ -174,6 +180,13 @@ impl LoadStatus {
         Arc::clone(&lock(&self.last).findings.held)
     }
 
+    /// The layers with faults, in a line each for the first of them, and the number of all.
+    pub(crate) fn faulty(&self, most: usize) -> (Vec<String>, usize) {
+        let findings = Arc::clone(&lock(&self.last).findings);
+        let lines = findings.faulty.iter().take(most).map(FaultyRow::line);
+        (lines.collect(), findings.faulty.len())
+    }
+
     /// The whole status, as JSON. It is built on another thread, and again only when something has
     /// changed.
     ///
@@ -213,8 +226,8 @@ fn stamp(catalog: &Catalog, last: &LastLoad) -> Stamp {
 
 fn text(catalog: &Catalog, last: LastLoad) -> String {
     let LastLoad { at, findings, .. } = last;
-    let LoadFindings { faults, more_faults, warnings, warning_count, everything_held_back, held } =
-        &*findings;
+    let LoadFindings { faults, more_faults, warnings, warning_count, .. } = &*findings;
+    let LoadFindings { everything_held_back, held, faulty, .. } = &*findings;
     let named = more_faults.files().take(MOST_FILES);
     let named = named.map(|(file, faults)| MoreFaults { file: file.to_owned(), faults });
     let since = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
@@ -226,6 +239,7 @@ fn text(catalog: &Catalog, last: LastLoad) -> String {
         warning_count: *warning_count,
         warnings: warnings.iter().map(WarningRow::from).collect(),
         held_back: held_back(catalog, everything_held_back.is_some()),
+        last_good: faulty,
         everything_held_back: everything_held_back.as_deref(),
         held_count: held.len(),
         held: held.iter().take(MOST_ROWS).map(Held::row).collect(),

@@ -98,11 +98,24 @@ fn ready(admin: &Admin) -> Response<Full<Bytes>> {
         (ReadinessState::Ready, 1..) => format!("{state}, with faults: {faults}; see /config\n"),
         _ => format!("{state}\n"),
     };
+    if state == ReadinessState::Ready {
+        content += &faulty(&admin.loaded);
+    }
     let held = admin.loaded.held();
     if state == ReadinessState::Ready && !held.is_empty() {
         content += &held_back(&held);
     }
     text(status, content)
+}
+
+/// The layers with faults, a line for each of the first.
+fn faulty(loaded: &LoadStatus) -> String {
+    let (lines, count) = loaded.faulty(MOST_HELD);
+    let mut text: String = lines.iter().map(|line| format!("- {line}\n")).collect();
+    if count > lines.len() {
+        text += &format!("- and {} more layers; see /config\n", count - lines.len());
+    }
+    text
 }
 
 /// The changes that wait for a confirmation, a line for each of the first audiences.

@@ -6,7 +6,9 @@
 use chancery_proto::rules::RuleName;
 use serde::Serialize;
 
-use crate::serve::{DANGLING_REFERENCE, DUPLICATE_ADDRESS, UNAPPLIED, UNUSED_RESOURCE};
+use crate::serve::{
+    DANGLING_REFERENCE, DUPLICATE_ADDRESS, NOTHING_TO_REMOVE, UNAPPLIED, UNUSED_RESOURCE,
+};
 
 /// The weight of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -51,9 +53,10 @@ pub(super) const ERRORS: [&str; 16] = [
 pub(super) const ERRORS_TOGETHER: [&str; 2] = [DUPLICATE_ADDRESS, UNAPPLIED];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 18] = [
+pub(super) const WARNINGS: [&str; 19] = [
     DANGLING_REFERENCE,
     UNUSED_RESOURCE,
+    NOTHING_TO_REMOVE,
     GROUP_WITHOUT_FILES,
     UNSUPPORTED_RULE,
     BASELINE_UNUSED,

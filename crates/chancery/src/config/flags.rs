@@ -81,7 +81,13 @@ pub(crate) struct ServeFlags {
     #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_possible_values = true)]
     pub(crate) enable_v2: Option<bool>,
 
+    /// Directory in which the last good state is kept over a restart; outside of DIR
+    #[arg(long, value_name = "DIR", env = "CHANCERY_STATE", help_heading = "Resources")]
+    #[arg(hide_env_values = true)]
+    pub(crate) state: Option<PathBuf>,
+
     /// Start although some files have faults, and serve every node that does not use them
+    /// [default: true]
     #[arg(long, env = "CHANCERY_ALLOW_PARTIAL", help_heading = "Resources")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_possible_values = true)]

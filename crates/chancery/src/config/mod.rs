@@ -95,9 +95,12 @@ pub(crate) struct Config {
     pub(crate) descriptor_sets: Vec<PathBuf>,
     /// True if the v2 services and types are served too. Default: false.
     pub(crate) enable_v2: bool,
-    /// True if the server starts although some files have faults, and serves every node that does
-    /// not use them. Default: false.
+    /// False if the server does not start while any file has a fault. Default: true; it starts and serves
+    /// every node that does not use such files, and the others by `state`.
     pub(crate) allow_partial: bool,
+    /// The directory in which the last good state is kept over a restart. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<PathBuf>,
     /// The way in which changes of files are noticed: `events`, or `sweeps` alone for network
     /// filesystems, which report local changes only. Default: `events`.
     pub(crate) watch: ChangeDetection,
@@ -240,7 +243,8 @@ impl Default for Config {
             ignore: Vec::new(),
             descriptor_sets: Vec::new(),
             enable_v2: false,
-            allow_partial: false,
+            allow_partial: true,
+            state: None,
             watch: ChangeDetection::default(),
             secrets_anywhere: false,
             control_plane: None,

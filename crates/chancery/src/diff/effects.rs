@@ -1,7 +1,7 @@
 //! The things that clients do about a change, as far as they are known: each sentence has its row in
 //! `docs/rules`.
 
-use super::compare::Change;
+use super::change::Change;
 
 /// The consequences of a change.
 pub(super) fn of(change: &Change) -> &'static [&'static str] {

@@ -7,26 +7,40 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use chancery_catalog::Seen;
+use chancery_catalog::{Seen, Unapplied};
+use chancery_core::printable::Printable;
 
 use super::loss::{Listed, Reason};
 
 /// The reasons of a change that makes resources clash, or leaves edits without effect.
 pub(super) fn reasons([before, after]: [&Seen; 2]) -> impl Iterator<Item = Reason> {
-    let clashes = news([before.clashes(), after.clashes()]).map(Reason::Clash);
-    let unapplied = news([before.unapplied(), after.unapplied()]).map(Reason::Unapplied);
-    clashes.into_iter().chain(unapplied)
+    let clashes = news([before.clashes(), after.clashes()], |_| true, ToString::to_string);
+    let edit = |edit: &Unapplied| {
+        let place = Printable(&edit.origin.to_string()).to_string();
+        match after.question(edit) {
+            none if none.is_empty() => format!("{place}: {edit}"),
+            question => format!("{place}: {edit} ({question})"),
+        }
+    };
+    // A removal that is done below too has done its work.
+    let matters = |edit: &Unapplied| !edit.is_harmless();
+    let unapplied = news([before.unapplied(), after.unapplied()], matters, edit);
+    clashes.map(Reason::Clash).into_iter().chain(unapplied.map(Reason::Unapplied))
 }
 
-/// Those of a list that were not in it before, by their sentences.
-fn news<T: ToString>([before, after]: [&Arc<[T]>; 2]) -> Option<Listed> {
+/// Those of a list that matter and were not in it before, by their sentences.
+fn news<T: ToString>(
+    [before, after]: [&Arc<[T]>; 2],
+    matters: impl Fn(&T) -> bool,
+    told: impl Fn(&T) -> String,
+) -> Option<Listed> {
     if after.is_empty() || Arc::ptr_eq(before, after) {
         return None;
     }
     let known: BTreeSet<_> = before.iter().map(ToString::to_string).collect();
     let mut new = Listed::default();
-    for sentence in after.iter().map(ToString::to_string).filter(|it| !known.contains(it)) {
-        new.add(&sentence);
+    for one in after.iter().filter(|one| matters(one) && !known.contains(&one.to_string())) {
+        new.add_with(|| told(one));
     }
     (new.count > 0).then_some(new)
 }

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use chancery_catalog::Audience;
+use chancery_catalog::{Audience, Unapplied};
 use chancery_core::Snapshot;
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +60,18 @@ impl Token {
             type_url.as_str().hash(&mut hash);
             state.set(type_url).version().to_string().hash(&mut hash);
         }
+        Self(hash.finish())
+    }
+
+    /// The token of this state with edits that are not applied, for which it has no resource.
+    pub(super) fn with_edits<'a>(self, edits: impl Iterator<Item = &'a Unapplied>) -> Self {
+        let mut edits = edits.peekable();
+        if edits.peek().is_none() {
+            return self;
+        }
+        let mut hash = DefaultHasher::new();
+        self.0.hash(&mut hash);
+        edits.for_each(|edit| edit.to_string().hash(&mut hash));
         Self(hash.finish())
     }
 

@@ -7,6 +7,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use chancery_core::printable::Printable;
+use serde::{Deserialize, Serialize};
 
 use super::moves::name_nodes;
 
@@ -44,7 +45,7 @@ impl Display for Measure {
 }
 
 /// The number of each that an audience has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct Counts([u64; Measure::ALL.len()]);
 
 impl Counts {
@@ -105,9 +106,14 @@ pub(crate) struct Listed {
 impl Listed {
     /// Counts one more, and names it if it is among the first.
     pub(super) fn add(&mut self, name: &str) {
+        self.add_with(|| name.to_owned());
+    }
+
+    /// The same for a name that is only made if it is among the first.
+    pub(super) fn add_with(&mut self, name: impl FnOnce() -> String) {
         self.count += 1;
         if self.first.len() < MOST_NAMED {
-            self.first.push(name.to_owned());
+            self.first.push(name());
         }
     }
 }

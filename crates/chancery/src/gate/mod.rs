@@ -16,6 +16,7 @@ mod clash;
 mod dangling;
 mod held;
 mod loss;
+mod memory;
 mod moves;
 mod window;
 
@@ -29,6 +30,8 @@ use chancery_proto::schema::Schema;
 pub(crate) use self::held::{Held, HeldRow, Token};
 pub(crate) use self::loss::{Listed, Reason};
 use self::loss::{Measure, reasons};
+use self::memory::HeldBefore;
+pub(crate) use self::memory::{GateMemory, KeptAudience};
 pub(crate) use self::moves::Move;
 use self::window::Window;
 use crate::config::{Config, ExternalNames, GateConfig, GateMode};
@@ -56,6 +59,10 @@ struct State {
     /// The largest states that audiences had of late and have no more; those are few.
     windows: BTreeMap<Audience, Window>,
     held: BTreeMap<Audience, Held>,
+    /// Those that were held back before a restart, until they are judged again.
+    held_before: BTreeMap<Audience, HeldBefore>,
+    /// The audiences of nodes before a restart, for as long as nobody says which there are now.
+    used_before: BTreeSet<Audience>,
     /// The moves of nodes that are held back: of all of them, or none.
     moves: Option<Held>,
     confirmed: BTreeSet<(Audience, Token)>,
@@ -112,7 +119,7 @@ impl LoadGate {
     /// A gate that has judged nothing.
     pub(crate) fn new(config: &Config, schema: Schema) -> Self {
         let started = Instant::now();
-        Self::with_clock(config, schema, move || started.elapsed())
+        Self::with_clock(config, schema, move || BEFORE + started.elapsed())
     }
 
     fn with_clock(
@@ -127,6 +134,8 @@ impl LoadGate {
             names,
             windows: BTreeMap::new(),
             held: BTreeMap::new(),
+            held_before: BTreeMap::new(),
+            used_before: BTreeSet::new(),
             moves: None,
             confirmed: BTreeSet::new(),
             news: News::default(),
@@ -171,6 +180,19 @@ impl LoadGate {
         state.held.values().chain(&state.moves).any(|held| state.is_over(held, now))
     }
 
+    /// The audiences from which this token is what is held back: all, those of a group, or none.
+    pub(crate) fn with_token(&self, token: &str) -> Option<Selection> {
+        let held = self.held();
+        let groups: BTreeSet<_> =
+            held.iter().filter_map(|held| held.audience.group.as_deref()).collect();
+        let of_groups = groups.into_iter().map(|group| Selection::Groups(vec![group.to_owned()]));
+        let mut all = std::iter::once(Selection::All).chain(of_groups);
+        all.find(|whom| {
+            let selected = held.iter().filter(|held| whom.has(&held.audience));
+            !held.is_empty() && Token::of_all(selected).to_string() == token
+        })
+    }
+
     /// Notes that these may pass, if what is held back from them has this token. Returns them. They
     /// pass when the catalog has them judged again, and until [`end_confirmation`](Self::end_confirmation).
     ///
@@ -205,9 +227,12 @@ impl LoadGate {
         std::mem::take(&mut self.lock().news)
     }
 
-    /// Returns true if the layer that makes an audience is gone, and nobody needs it.
-    fn is_unused(&self, audience: &Audience, is_gone: bool) -> bool {
-        is_gone && !self.0.in_use.get().is_some_and(|in_use| in_use(audience))
+    /// Returns true if nodes belong to an audience, or did before a restart.
+    fn is_used(&self, audience: &Audience) -> bool {
+        match self.0.in_use.get() {
+            Some(in_use) => in_use(audience),
+            None => self.lock().used_before.contains(audience),
+        }
     }
 
     /// The reason why references of an audience hold a change back. What base lacks, groups may have, so
@@ -219,8 +244,7 @@ impl LoadGate {
         };
         let reason = dangling::reason(&self.0.schema, &external, audience, change)?;
         let is_base = *audience == Audience::default();
-        let is_used = || self.0.in_use.get().is_some_and(|in_use| in_use(audience));
-        (!is_base || is_used()).then_some(reason)
+        (!is_base || self.is_used(audience)).then_some(reason)
     }
 
     /// No code that can panic runs under this lock, and none of the catalog or the store.
@@ -234,12 +258,12 @@ impl Gate for LoadGate {
         // The first state of an audience takes nothing away from it.
         let Some(before) = before else { return true };
         let is_gone = before.has_own_layer() && !after.has_own_layer();
-        let is_unused = self.is_unused(audience, is_gone);
+        let is_unused = is_gone && !self.is_used(audience);
         let dangling = self.dangling(audience, [before, after]);
         let now = (self.0.clock)();
         let mut state = self.lock();
         // Nodes of which somebody was told may only be away for a moment.
-        let is_unused = is_unused && !state.held.contains_key(audience);
+        let is_unused = is_unused && !state.is_known(audience);
         let GateConfig { messages, loss, dangling: references, .. } = state.config;
         let looks = [messages, loss, references].iter().any(|it| *it != GateMode::Off);
         if is_unused || !looks {
@@ -259,6 +283,9 @@ impl Gate for LoadGate {
         if let Some(held) = state.held.get(audience) {
             largest = largest.largest(held.largest);
         }
+        if let Some(before) = state.held_before.get(audience) {
+            largest = largest.largest(before.largest);
+        }
         let mut reasons = match state.config.loss {
             GateMode::Off => Vec::new(),
             GateMode::Enforce | GateMode::Warn => {
@@ -274,7 +301,8 @@ impl Gate for LoadGate {
             return true;
         }
         let held = Held {
-            token: Token::of(audience, after.snapshot(), after.has_own_layer()),
+            token: Token::of(audience, after.snapshot(), after.has_own_layer())
+                .with_edits(after.unapplied().iter()),
             audience: audience.clone(),
             reasons,
             largest,
@@ -298,6 +326,7 @@ impl Gate for LoadGate {
                 }
             }
         }
+        state.held_before.clear();
         state.windows.retain(|_, window| {
             window.forget_old(now);
             !window.is_empty()
@@ -309,6 +338,9 @@ impl State {
     /// Decides on a loss. Returns true if it goes live.
     fn decide(&mut self, mut loss: Held, now: Duration) -> bool {
         let known = self.held.get(&loss.audience).cloned();
+        if let Some(before) = self.held_before.get(&loss.audience).filter(|it| it.is(loss.token)) {
+            (loss.since, loss.at) = (before.since, before.at);
+        }
         let Some(outcome) = self.outcome(&mut loss, known.as_ref(), now) else { return false };
         self.news.add(outcome, loss.clone());
         if outcome.is_live() {
@@ -360,6 +392,11 @@ impl State {
         }
     }
 
+    /// Returns true if something was held back from an audience.
+    fn is_known(&self, audience: &Audience) -> bool {
+        self.held.contains_key(audience) || self.held_before.contains_key(audience)
+    }
+
     fn forget(&mut self, audience: &Audience) {
         self.held.remove(audience);
         self.windows.remove(audience);
@@ -405,6 +442,9 @@ impl Selection {
         }
     }
 }
+
+/// The time on the clock of the gate when it begins, so that there is room for what was before.
+const BEFORE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// The number of events that are kept until somebody asks for them.
 const MOST_EVENTS: usize = 1000;

@@ -47,6 +47,11 @@ impl Window {
         self.0.retain(|past| past.is_recent(now));
     }
 
+    /// The ends of the states, and the most that they had.
+    pub(super) fn ends(&self) -> impl Iterator<Item = (Duration, Counts)> {
+        self.0.iter().map(|past| (past.until, past.counts))
+    }
+
     /// Returns true if there is nothing to remember.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()

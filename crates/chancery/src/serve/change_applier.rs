@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use chancery_catalog::Author;
 use chancery_server::Audiences;
@@ -16,18 +17,21 @@ use tokio::sync::watch;
 use tracing::{error, info, warn};
 
 use super::audiences::{say_without_files, without_files};
+use super::faulty::FaultyLayers;
 use super::gate;
 use super::grouping::Grouping;
 use super::held;
+use super::keeping::Keeping;
 use super::metrics::LoadMetrics;
 use super::reference_warnings::ReferenceWarnings;
 use super::rules::{self, WantedRules};
-use crate::admin::{Admin, LoadFindings};
+use crate::admin::{Admin, LoadFindings, ReadinessState};
 use crate::check::codes::GROUP_WITHOUT_FILES;
 use crate::config::{AllowedCodes, Config, ConfigChange, ConfigFile, ExternalNames, FILE};
 use crate::counts_by_file::{CountsByFile, MOST_TOLD};
 use crate::finding::Finding;
 use crate::gate::{Held, LoadGate, NotConfirmed, Selection, Token};
+use crate::state::{ConfirmFile, StateKeeper};
 
 /// Applies changes of the directory and of `chancery.yaml`, and logs them.
 pub(crate) struct ChangeApplier {
@@ -62,6 +66,8 @@ struct ApplierState {
     directory_fault: Option<String>,
     /// True if the settings of the gate have changed since it judged.
     is_gate_changed: bool,
+    faulty: FaultyLayers,
+    keeping: Keeping,
 }
 
 impl ChangeApplier {
@@ -91,8 +97,38 @@ impl ChangeApplier {
             without_files: BTreeSet::new(),
             directory_fault: None,
             is_gate_changed: false,
+            faulty: FaultyLayers::default(),
+            keeping: Keeping::new(None),
         };
         Self { audiences, admin, metrics, checks, gate, state: Mutex::new(state) }
+    }
+
+    /// The same applier, which has the present state kept after each change.
+    pub(super) fn keeping(self, keeper: Option<StateKeeper>) -> Self {
+        {
+            let mut state = self.lock();
+            let known = keeper.as_ref().map_or(&[][..], StateKeeper::faulty_before);
+            state.faulty = FaultyLayers::before(known);
+            state.keeping = Keeping::new(keeper);
+        }
+        self
+    }
+
+    /// Waits until the present state is kept, and not longer than a bound.
+    pub(super) fn settle(&self, bound: Duration) {
+        let keeper = self.lock().keeping.keeper();
+        if let Some(keeper) = keeper {
+            keeper.settle(bound);
+        }
+    }
+
+    /// Takes note which groups have nodes, for a start at which nobody is connected.
+    pub(crate) fn keep_users(&self) {
+        let mut state = self.lock();
+        if self.admin.readiness.state() == ReadinessState::Ready {
+            state.keeping.look_for_users(&self.audiences);
+            state.keeping.keep(&self.audiences, &self.gate, &state.faulty);
+        }
     }
 
     /// Takes the report of a load. Rules that were changed together with the directory take effect
@@ -101,6 +137,7 @@ impl ChangeApplier {
         let mut state = self.lock();
         let of_directory = report.faults.iter().find(|fault| fault.scope == Scope::Directory);
         state.directory_fault = of_directory.map(ToString::to_string);
+        let is_first = state.keeping.is_first();
         let whole = state.directory_fault.is_none();
         let changed = state.file.look_now(whole);
         if let Some(changed) = changed {
@@ -112,12 +149,18 @@ impl ChangeApplier {
         self.apply_rules(&mut state);
         state.comments = Arc::clone(&report.allowances);
         let of_references = state.references.look(&report.allowances);
+        if is_first {
+            // If nothing has changed, no commit judges what was held back before a start.
+            self.judge_again("state");
+        }
+        let since = state.keeping.since(is_first);
+        state.faulty.update(report, self.audiences.catalog(), since);
         let mut wanted = None;
         if !state.allowed.is_empty() {
             state.allowed.leave_out(wanted.insert(report.clone()));
         }
         let report = wanted.as_ref().unwrap_or(report);
-        self.log_report(&mut state, report, &of_references);
+        self.log_report(&mut state, report, &of_references, is_first);
         state.warnings = (Arc::clone(&report.present_warnings), report.warning_count);
         self.judge_if_changed(&mut state);
         self.record(&mut state);
@@ -156,10 +199,45 @@ impl ChangeApplier {
         self.apply_rules(&mut state);
         let still_held = self.gate.end_confirmation(&confirmed);
         self.record(&mut state);
+        drop(state);
+        // Whoever is told that it is live finds it so after a restart.
+        self.settle(CONFIRM_WAIT);
         match still_held.is_empty() {
             true => Ok(confirmed),
             false => Err(NotConfirmed::Changed(Token::of_all(&still_held))),
         }
+    }
+
+    /// Takes the file by which somebody confirms what is held back, if there is one.
+    pub(crate) fn check_confirm_file(&self) {
+        let keeper = self.lock().keeping.keeper();
+        let file = keeper.map_or(ConfirmFile::None, |keeper| keeper.confirm_file());
+        let why = match file {
+            ConfirmFile::None => None,
+            ConfirmFile::Unusable(why) => Some(why),
+            ConfirmFile::Token(token) => match self.gate.with_token(&token) {
+                None => Some("has no token of what is held back, and is removed".to_owned()),
+                Some(whom) => match self.confirm(&whom, &token) {
+                    Ok(passed) => {
+                        info!(
+                            audiences = passed.len(),
+                            "the file `confirm` was taken, and is removed"
+                        );
+                        None
+                    }
+                    Err(error) => Some(format!("confirms nothing, and is removed: {error}")),
+                },
+            },
+        };
+        let mut state = self.lock();
+        if let Some(why) =
+            why.as_ref().filter(|why| state.keeping.told_of_file.as_ref() != Some(*why))
+        {
+            warn!(
+                "the file `confirm` in the state directory {why}; `chancery confirm --list` shows the tokens"
+            );
+        }
+        state.keeping.told_of_file = why;
     }
 
     fn judge_if_changed(&self, state: &mut ApplierState) {
@@ -241,12 +319,18 @@ impl ChangeApplier {
         pass
     }
 
-    fn log_report(&self, state: &mut ApplierState, report: &LoadReport, of_references: &[Warning]) {
+    fn log_report(
+        &self,
+        state: &mut ApplierState,
+        report: &LoadReport,
+        of_references: &[Warning],
+        is_first: bool,
+    ) {
         let faults: BTreeSet<Finding> = report.faults.iter().map(Finding::from).collect();
         let more: CountsByFile = report.more_faults.iter().collect();
         let same = faults == state.faults && more == state.more_faults;
         let no_warnings = report.warnings.is_empty() && of_references.is_empty();
-        if same && report.layers().is_empty() && no_warnings {
+        if same && report.layers().is_empty() && no_warnings && !is_first {
             if report.is_requested {
                 log_unchanged(report);
             }
@@ -273,6 +357,9 @@ impl ChangeApplier {
                     "loaded with faults; what they are in stays as it was"
                 );
             }
+        }
+        if is_first {
+            state.faulty.say();
         }
         self.metrics.loaded(report.fault_count());
         (state.faults, state.more_faults) = (faults, more);
@@ -305,7 +392,9 @@ impl ChangeApplier {
             warning_count,
             everything_held_back: state.directory_fault.clone(),
             held: Arc::clone(&held),
+            faulty: state.faulty.rows(),
         });
+        state.keeping.keep(&self.audiences, &self.gate, &state.faulty);
         // Whoever reads of it in the log finds it in `/config` and `/metrics`.
         held::tell(&news, &held, &self.metrics);
     }
@@ -317,6 +406,8 @@ impl ChangeApplier {
 
 /// The number of warnings that `/config` lists.
 const MOST_PRESENT: usize = 1000;
+/// The time that a confirmation waits until it is kept.
+const CONFIRM_WAIT: Duration = Duration::from_secs(2);
 /// The author of what passes because of the settings.
 const GATE: &str = "gate";
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use chancery_catalog::Audience;
 use chancery_core::printable::{PrintForm, printable};
 use chancery_proto::schema::Schema;
 use chancery_sources::{Directory, LoadReport};
@@ -71,16 +72,17 @@ pub(crate) async fn load(
     tokio::select! {
         loaded = loading => {
             let (directory, report) = loaded.context("the first load failed")?;
-            refuse_faults(&report, partial).map(|()| Some((directory, report)))
+            let is_served = directory.catalog().is_served(&Audience::default());
+            refuse_faults(&report, partial, is_served).map(|()| Some((directory, report)))
         }
         () = signals.stop() => Ok(None),
     }
 }
 
-/// Fails with the first faults of the load and the number of the others, unless there are none or
-/// `partial` accepts them.
-fn refuse_faults(report: &LoadReport, partial: bool) -> Result<(), Failure> {
-    if report.faults.is_empty() || partial {
+/// Fails with the first faults of the load and the number of the others, unless there are none, or
+/// `partial` accepts them and some nodes are served in spite of them.
+fn refuse_faults(report: &LoadReport, partial: bool, is_served: bool) -> Result<(), Failure> {
+    if report.faults.is_empty() || (partial && is_served) {
         return Ok(());
     }
     let mut details = String::new();
@@ -101,5 +103,8 @@ fn refuse_faults(report: &LoadReport, partial: bool) -> Result<(), Failure> {
     };
     Err(Failure::negative(anyhow!("the configuration has {faults}; nothing is served"))
         .details(details)
-        .hint("`--allow-partial` serves what is whole"))
+        .hint(match partial {
+            true => "every node needs what has faults; `--state DIR` keeps the last good state over a restart",
+            false => "without `allow-partial: false` it would serve what is whole",
+        }))
 }

@@ -40,13 +40,22 @@ impl Grouping {
             return Ok(Some(cluster.to_owned()));
         }
         decided(&self.unmatched, || {
-            Refusal::Denied(format!("no group of this server is for node `{}`", node.id))
+            Refusal::Denied(format!(
+                "no group of this server is for node `{}`: a rule for it in `groups` of its chancery.yaml, or \
+                 another `unmatched`, would let it in",
+                node.id
+            ))
         })
     }
 
     /// The group of a client that states no node id (S-024).
     pub(crate) fn of_nobody(&self) -> Result<Option<String>, Refusal> {
-        decided(&self.anonymous, Refusal::anonymous)
+        decided(&self.anonymous, || {
+            Refusal::Unidentified(format!(
+                "{}: give the client one in its bootstrap, or set another `anonymous` in chancery.yaml",
+                Refusal::anonymous()
+            ))
+        })
     }
 
     /// The groups that the rules name.
@@ -130,7 +139,7 @@ mod tests {
         // S-024
         assert_eq!(grouping("{}").of_nobody(), Ok(None));
         let refused = grouping(r#"{"anonymous": "refuse"}"#).of_nobody();
-        assert_eq!(refused, Err(Refusal::anonymous()));
+        assert!(matches!(refused, Err(Refusal::Unidentified(_))), "{refused:?}");
         let group = grouping(r#"{"anonymous": {"group": "g"}}"#).of_nobody();
         assert_eq!(group, Ok(Some("g".to_owned())));
     }

@@ -10,6 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::gate::{Outcome, Reason};
+use crate::state::StateMetrics;
 
 /// The metrics of the daemon. Clones count into the same series.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +22,7 @@ pub(crate) struct LoadMetrics {
     held: Gauge,
     held_edits: Family<ReasonLabels, Counter>,
     held_passed: Family<PassedLabels, Counter>,
+    pub(super) state: StateMetrics,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -73,6 +75,14 @@ impl LoadMetrics {
         to.register("held_edits", help, it.held_edits.clone());
         let help = "Losses that went live, by what let them pass, for each group and node";
         to.register("held_passed", help, it.held_passed.clone());
+        to.register_with_unit(
+            "state_written_timestamp",
+            "When the state directory was written last, since 1970",
+            Unit::Seconds,
+            it.state.written.clone(),
+        );
+        let help = "Writes of the state directory that failed";
+        to.register("state_failures", help, it.state.failed.clone());
         to.register("log_lines_dropped", "Lines that are missing in the log", dropped.clone());
         it
     }
@@ -155,7 +165,7 @@ mod tests {
             all.split("name: \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
         let text = include_str!("../../../../docs/metrics.md");
         for name in &names {
-            let unit = if *name == "last_load_timestamp" { "_seconds" } else { "" };
+            let unit = if name.ends_with("_timestamp") { "_seconds" } else { "" };
             assert!(text.contains(&format!("| `chancery_{name}{unit}` |")), "{name}");
         }
         assert_eq!(text.matches("| `chancery_").count(), names.len(), "{names:?}");

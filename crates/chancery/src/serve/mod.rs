@@ -16,10 +16,12 @@ mod audiences;
 mod change_applier;
 mod derived_limits;
 mod descriptors;
+mod faulty;
 mod first;
 mod gate;
 mod grouping;
 mod held;
+mod keeping;
 mod listeners;
 mod metrics;
 mod reference_warnings;
@@ -46,12 +48,14 @@ use tracing::{info, warn};
 
 pub(crate) use self::audiences::{say_without_files, without_files};
 use self::change_applier::ChangeApplier;
+pub(crate) use self::faulty::FaultyRow;
 pub(crate) use self::first::{exists, schema};
 pub(crate) use self::grouping::Grouping;
 use self::listeners::Listeners;
 use self::metrics::LoadMetrics;
 pub(crate) use self::reference_warnings::{
-    DANGLING_REFERENCE, DUPLICATE_ADDRESS, ReferenceWarnings, UNAPPLIED, UNUSED_RESOURCE,
+    DANGLING_REFERENCE, DUPLICATE_ADDRESS, NOTHING_TO_REMOVE, ReferenceWarnings, UNAPPLIED,
+    UNUSED_RESOURCE, of_unapplied,
 };
 use self::reloads::Reloads;
 use self::signals::{OperatorSignal, Signals};
@@ -128,6 +132,7 @@ async fn serve(
     let directory = Directory::new(config.source(&flags.dir), schema.clone());
     let directory = directory.with_catalog(Catalog::gated(gate.clone()));
     directory.catalog().extend(config.groups.lineage().clone(), config::FILE);
+    let (directory, past) = keeping::begin(directory, flags, &config, &gate, &schema)?;
     let (admin, server_metrics, metrics) = admin(directory.catalog(), &gate, &config, dropped);
 
     // This failure is returned later: the faults of the directory help the operator more.
@@ -146,7 +151,8 @@ async fn serve(
     let audiences = Audiences::new(directory.catalog(), Grouping::new(&config));
     gate.ask_for_users(gate::users(&audiences));
     let (wanted, checks) = watch::channel(config.checks());
-    let applier = Arc::new(ChangeApplier::new(
+    let keeper = keeping::keeper(past, &metrics)?;
+    let applier = ChangeApplier::new(
         audiences.clone(),
         Arc::clone(&admin),
         metrics,
@@ -154,7 +160,8 @@ async fn serve(
         file,
         &config,
         gate,
-    ));
+    );
+    let applier = Arc::new(applier.keeping(keeper));
     applier.loaded(&report);
     admin.confirmations.apply_by(gate::confirmer(&applier));
     admin.nodes.tell_of(audiences.clone());
@@ -201,7 +208,7 @@ const MANY_CONNECTIONS: usize = 10_000;
 async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
     let Parts { server, listeners, admin, applier, mut checks, directory } = parts;
     let Listeners { all, tls } = listeners;
-    let notified = Arc::clone(&applier);
+    let (notified, keeping) = (Arc::clone(&applier), Arc::clone(&applier));
     let following = directory.follow(move |report| notified.loaded(report));
     let following = following.context("cannot follow the directory")?;
     let stop = CancellationToken::new();
@@ -238,6 +245,7 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
     if !following.stop_within(STOP_WAIT) {
         warn!("the directory does not answer; a read of it is given up");
     }
+    keeping.settle(STOP_WAIT);
     info!("stopped");
     ended
 }
@@ -277,12 +285,18 @@ fn watch(listener: Option<TcpListener>, admin: &Arc<Admin>) -> Result<Cancellati
 async fn watch_config(applier: Arc<ChangeApplier>, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut until_users = TICKS_BETWEEN_USERS;
     while stop.run_until_cancelled(ticks.tick()).await.is_some() {
         let applier = Arc::clone(&applier);
+        until_users = until_users.checked_sub(1).unwrap_or(TICKS_BETWEEN_USERS);
         // Reading blocks, for long if the file is on another machine.
         let checking = tokio::task::spawn_blocking(move || {
             applier.check_config();
             applier.check_gate();
+            applier.check_confirm_file();
+            if until_users == 0 {
+                applier.keep_users();
+            }
         });
         checking.await.ok();
     }
@@ -305,3 +319,6 @@ const STOP_WAIT: Duration = Duration::from_secs(2);
 /// The interval of these checks. A change has to outlast some of them, so a change of
 /// `chancery.yaml` alone takes effect after 0.6 s.
 const EVERY: Duration = Duration::from_millis(200);
+
+/// The number of these checks after which it is noted which groups have nodes.
+const TICKS_BETWEEN_USERS: u32 = 50;

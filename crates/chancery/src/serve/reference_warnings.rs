@@ -1,5 +1,6 @@
 //! The warnings about references that lead nowhere for somebody, about resources that nothing refers to,
-//! listeners with one address, and edits that are not applied, each with its place and what to do. Each is told as new once.
+//! listeners with one address, and edits that are not applied, each with its place and what to do. Each is
+//! told as new once.
 //!
 //! Not here: which references these are (`chancery_catalog`).
 
@@ -7,9 +8,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use chancery_catalog::{Audience, Catalog, External, Key, Layer, MissingTarget, Origin};
+use chancery_catalog::{
+    Audience, Catalog, Entry, EntryContent, External, Key, Layer, MissingTarget, Origin,
+    UnappliedEdit, WhyUnapplied,
+};
 use chancery_core::printable::Printable;
-use chancery_core::{ResourceName, TypeUrl};
+use chancery_core::{Facts, ResourceName, TypeUrl};
 use chancery_proto::complete::Clash;
 use chancery_sources::{Allowance, Warning};
 
@@ -21,9 +25,10 @@ pub(crate) const DANGLING_REFERENCE: &str = "dangling-reference";
 pub(crate) const UNUSED_RESOURCE: &str = "unused-resource";
 /// The code of a warning about a listener with an address of another one.
 pub(crate) const DUPLICATE_ADDRESS: &str = "envoy/duplicate-address";
-
-/// The code of a warning about a patch or a removal that is not applied.
+/// The code of a warning about a patch that is not applied.
 pub(crate) const UNAPPLIED: &str = "layer/unapplied";
+/// The code of a warning about a removal of what is not there.
+pub(crate) const NOTHING_TO_REMOVE: &str = "layer/nothing-to-remove";
 
 /// The warnings about references, as of the last look.
 pub(crate) struct ReferenceWarnings {
@@ -87,12 +92,11 @@ impl ReferenceWarnings {
             let identity = (clash.type_url.clone(), clash.name.clone(), groups);
             (identity, self.of_clash(clash, audiences))
         });
-        let unapplied = references.unapplied.iter().map(|(edit, audiences)| {
-            let groups = audiences.iter().map(|audience| audience.group.clone()).collect();
-            let identity = (edit.key.type_url.clone(), edit.key.name.clone(), groups);
-            let resource = (edit.key.type_url.clone(), edit.key.name.clone());
-            let message = format!("{}{edit}; it stays as it is there", who(audiences));
-            (identity, warning(UNAPPLIED, resource, Some(edit.origin.clone()), message))
+        let unapplied = references.unapplied.iter().map(|unapplied| {
+            let groups = unapplied.audiences.iter().map(|audience| audience.group.clone());
+            let key = &unapplied.edit.key;
+            let identity = (key.type_url.clone(), key.name.clone(), groups.collect());
+            (identity, of_unapplied(unapplied))
         });
         let all = unapplied.chain(clashes).chain(missing).chain(unused);
         let (passed, now): (Vec<_>, Vec<_>) =
@@ -128,13 +132,15 @@ impl ReferenceWarnings {
             question => format!("{question} {}", capitalized(&remedy)),
         };
         let from = &target.reference;
-        let origin = self.origin_for(target.audiences.first(), &from.type_url, &from.name);
+        let refers = |facts: &Facts| facts.links.contains(&from.target);
+        let origin = self.origin_for(target.audiences.first(), &from.type_url, &from.name, refers);
         let resource = (from.type_url.clone(), from.name.clone());
         warning(DANGLING_REFERENCE, resource, origin, format!("{who}{target}; {remedy}"))
     }
 
     fn of_clash(&self, clash: &Clash, audiences: &[Audience]) -> Warning {
-        let origin = |name| self.origin_for(audiences.first(), &clash.type_url, name);
+        let has_address = |facts: &Facts| !facts.addresses.is_empty();
+        let origin = |name| self.origin_for(audiences.first(), &clash.type_url, name, has_address);
         let other =
             origin(&clash.other).map(|other| format!(" ({})", Printable(&other.to_string())));
         let message = format!(
@@ -150,7 +156,8 @@ impl ReferenceWarnings {
         let advice = self.names.advice(name.as_str(), None);
         let groups = self.catalog.groups();
         let groups = groups.iter().map(|group| Layer::Group(Arc::clone(group)));
-        let origin = self.origin(type_url, name, std::iter::once(Layer::Base).chain(groups));
+        let layers = std::iter::once(Layer::Base).chain(groups);
+        let origin = self.origin(type_url, name, layers, |_| false);
         let message = format!(
             "nothing refers to {} `{name}`; remove it, or, if the clients refer to it themselves, \
              {advice}",
@@ -159,15 +166,17 @@ impl ReferenceWarnings {
         warning(UNUSED_RESOURCE, (type_url.clone(), name.clone()), origin, message)
     }
 
-    /// The origin of a resource as an audience sees it.
+    /// The origin of what an audience sees of a resource: of its strongest layer that has it whole, or with a
+    /// patch in which such facts are.
     fn origin_for(
         &self,
         audience: Option<&Audience>,
         type_url: &TypeUrl,
         name: &ResourceName,
+        patches: impl Fn(&Facts) -> bool,
     ) -> Option<Origin> {
         let layers = audience.map(|it| self.catalog.lineage().layers(it)).unwrap_or_default();
-        self.origin(type_url, name, layers.into_iter().rev())
+        self.origin(type_url, name, layers.into_iter().rev(), patches)
     }
 
     /// The origin of a resource in the first of these layers that has it.
@@ -176,9 +185,18 @@ impl ReferenceWarnings {
         type_url: &TypeUrl,
         name: &ResourceName,
         mut layers: impl Iterator<Item = Layer>,
+        patches: impl Fn(&Facts) -> bool,
     ) -> Option<Origin> {
         let key = Key { type_url: type_url.clone(), name: name.clone() };
-        layers.find_map(|layer| Some(self.catalog.content(&layer)?.get(&key)?.origin.clone()))
+        let has_it = |entry: &Entry| match &entry.content {
+            EntryContent::Whole(_) => true,
+            EntryContent::Patch(patch) => patches(&patch.facts()),
+            EntryContent::Removal(_) => false,
+        };
+        layers.find_map(|layer| {
+            let content = self.catalog.content(&layer)?;
+            Some(content.get(&key).filter(|entry| has_it(entry))?.origin.clone())
+        })
     }
 }
 
@@ -188,6 +206,21 @@ fn is_let_pass(comments: &[(Arc<Path>, Allowance)], warning: &Warning) -> bool {
         let is_there = warning.line.is_some_and(|line| comment.lets_pass(line, warning.code));
         is_there && warning.file.as_deref() == Some(file)
     })
+}
+
+/// The warning about an edit that is not applied.
+pub(crate) fn of_unapplied(unapplied: &UnappliedEdit) -> Warning {
+    let UnappliedEdit { edit, audiences, near } = unapplied;
+    let remedy = match (&edit.why, near) {
+        (WhyUnapplied::NotPatched(_), _) => "; it stays as it is below",
+        (_, Some(_)) => "",
+        (WhyUnapplied::NothingToPatch, None) => "; write it whole, or take the patch out",
+        (_, None) => "; that can be taken out",
+    };
+    let code = if edit.is_harmless() { NOTHING_TO_REMOVE } else { UNAPPLIED };
+    let resource = (edit.key.type_url.clone(), edit.key.name.clone());
+    let message = format!("{}{unapplied}{remedy}", who(audiences));
+    warning(code, resource, Some(edit.origin.clone()), message)
 }
 
 fn warning(

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::metrics::{OrcaReport, ReportedMetrics};
-use super::stats::{ClusterStats, LocalityStats};
 use crate::Locality;
+use crate::load::{ClusterStats, LocalityStats};
 
 /// The calls to one cluster.
 #[derive(Debug, Default)]

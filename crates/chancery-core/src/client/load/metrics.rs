@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::stats::LocalityStats;
+use crate::load::LocalityStats;
 
 /// The report of an endpoint with the end of a call.
 #[derive(Clone, Debug, Default, PartialEq)]

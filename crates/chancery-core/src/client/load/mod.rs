@@ -20,12 +20,11 @@
 mod counters;
 mod metrics;
 mod reporter;
-mod stats;
 mod store;
 
+pub use crate::load::{
+    ClusterSelection, ClusterStats, LoadKey, LoadReport, LoadResponse, LocalityStats, MetricStats,
+};
 pub use counters::{ClusterCounters, LocalityCounters};
 pub use metrics::{OrcaReport, ReportedMetrics};
 pub use reporter::{LoadEvent, LoadMessage, LoadReporter};
-pub use stats::{
-    ClusterSelection, ClusterStats, LoadKey, LoadReport, LoadResponse, LocalityStats, MetricStats,
-};

@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::counters::ClusterCounters;
-use super::stats::{ClusterSelection, ClusterStats, LoadKey, LoadReport, LoadResponse};
 use super::store::LoadStore;
 use crate::client::lifecycle::{Lifecycle, StreamEnd};
 use crate::client::setup::Settings;
+use crate::load::{ClusterSelection, ClusterStats, LoadKey, LoadReport, LoadResponse};
 use crate::{ErrorDetail, Node, Time};
 
 /// The load reports to one server.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::counters::ClusterCounters;
-use super::stats::{ClusterSelection, ClusterStats, LoadKey};
 use crate::Time;
+use crate::load::{ClusterSelection, ClusterStats, LoadKey};
 
 /// All clusters that report, and those that did and have something to report yet.
 #[derive(Debug, Default)]

@@ -51,12 +51,13 @@ fn lint_policy(cluster: &DynamicMessage, found: &mut Findings) {
     if let Some(policy) = message_in(cluster, "load_balancing_policy") {
         let configs = messages_in(policy, "policies")
             .filter_map(|policy| message_in(policy, "typed_extension_config"));
-        let types = configs.filter_map(|config| message_in(config, "typed_config")).map(type_in);
+        let mut types =
+            configs.filter_map(|config| message_in(config, "typed_config")).map(type_in);
         let is_unknown = |name: String| {
             let policy = name.strip_prefix("envoy.extensions.load_balancing_policies.");
             policy.is_some_and(|it| !POLICIES.iter().any(|known| it.starts_with(known)))
         };
-        if types.map(is_unknown).all(|is_unknown| is_unknown) {
+        if types.all(is_unknown) {
             let why = "none of the policies is known";
             found.rejected(ALL, "load_balancing_policy", why);
         }

@@ -1,7 +1,7 @@
-//! The messages of LRS as values: a client's report, and the server's response.
+//! The messages of LRS as values: a client's report, and the server's response. Both sides speak in them.
 //!
 //! Numbers are those since the last report, except for the calls in progress, which are those of
-//! now. Not here: counting (`counters`), when a server is sent a report (`reporter`), and bytes
+//! now. Not here: the halves of a stream (`client::load`, `server::load`), and bytes
 //! (`chancery_proto::wire`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,7 +92,7 @@ pub enum ClusterSelection {
 }
 
 impl ClusterSelection {
-    pub(super) fn covers(&self, cluster: &str) -> bool {
+    pub(crate) fn covers(&self, cluster: &str) -> bool {
         match self {
             Self::All => true,
             Self::Named(names) => names.contains(cluster),
@@ -107,7 +107,7 @@ impl ClusterStats {
     }
 
     /// Returns the number of calls that were begun or dropped.
-    pub(super) fn calls(&self) -> u64 {
+    pub(crate) fn calls(&self) -> u64 {
         self.localities.values().map(|stats| stats.issued).sum::<u64>() + self.dropped
     }
 }
@@ -134,14 +134,14 @@ impl LocalityStats {
     }
 
     /// Takes out the counts that are reported. Calls that have not ended stay in progress.
-    pub(super) fn take(&mut self) -> Self {
+    pub(crate) fn take(&mut self) -> Self {
         let rest = Self { in_progress: self.in_progress, ..Self::default() };
         std::mem::replace(self, rest)
     }
 }
 
 impl MetricStats {
-    pub(super) fn count(&mut self, value: f64) {
+    pub(crate) fn count(&mut self, value: f64) {
         self.add(Self { requests: 1, total: value });
     }
 

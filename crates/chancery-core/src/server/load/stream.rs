@@ -1,0 +1,80 @@
+//! One stream of load reports: what its client is told to report, and how often.
+//!
+//! The first response has the final choice wherever that can be, because some clients read no other (S-132).
+//! Not here: what is reported (`book`).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::interval::LoadInterval;
+use crate::Node;
+use crate::load::{ClusterSelection, LoadResponse};
+
+/// The server's half of one stream of load reports.
+#[derive(Debug, Default)]
+pub struct LoadStream {
+    /// The client of the first message, once that has come; `None` inside if it does not say who it is.
+    client: Option<Option<Arc<Node>>>,
+    wanted: Option<LoadResponse>,
+    told: Option<LoadResponse>,
+}
+
+impl LoadStream {
+    /// Takes in that a message came, with this node. Returns true if it is the first one, which says who the
+    /// client is. Later ones may not change that.
+    pub fn receive(&mut self, node: Option<Arc<Node>>) -> bool {
+        let is_first = self.client.is_none();
+        if is_first {
+            self.client = Some(node.filter(|node| !node.id.is_empty()));
+        }
+        is_first
+    }
+
+    /// The client, if it has said who it is.
+    pub fn node(&self) -> Option<&Arc<Node>> {
+        self.client.as_ref()?.as_ref()
+    }
+
+    /// The client is to report this often from now on, and never for `None`. `known` are the clusters that it
+    /// has; they are asked for if it has to be given a list.
+    pub fn want(
+        &mut self,
+        interval: Option<LoadInterval>,
+        known: impl FnOnce() -> BTreeSet<Arc<str>>,
+    ) {
+        let clusters = match interval {
+            None => ClusterSelection::Named(BTreeSet::new()),
+            Some(_) if self.takes_all() => ClusterSelection::All,
+            Some(_) => ClusterSelection::Named(known()),
+        };
+        // A client that is to report nothing gets an interval too, because it has to be positive (S-131).
+        let interval = interval.unwrap_or(LoadInterval::MOST);
+        self.wanted = Some(LoadResponse { clusters, interval: Some(interval.time()) });
+    }
+
+    /// The time between two reports that the client was told.
+    pub fn told(&self) -> Option<Duration> {
+        self.told.as_ref()?.interval
+    }
+
+    /// The next response: the first one as soon as the client has spoken, and later ones if something else is
+    /// wanted than it was told.
+    pub fn poll(&mut self) -> Option<LoadResponse> {
+        self.client.as_ref()?;
+        if self.wanted == self.told {
+            return None;
+        }
+        self.told.clone_from(&self.wanted);
+        self.told.clone()
+    }
+
+    /// Returns true if the client announces that it can be told to report all clusters (S-132).
+    fn takes_all(&self) -> bool {
+        let features = self.node().map(|node| &*node.client_features).unwrap_or_default();
+        features.iter().any(|feature| feature == SEND_ALL)
+    }
+}
+
+/// The feature of clients that take `send_all_clusters`.
+const SEND_ALL: &str = "envoy.lrs.supports_send_all_clusters";

@@ -1,0 +1,150 @@
+//! The start of a server with a state directory: what was in force is put into the catalog and the gate.
+//!
+//! Whatever cannot be used is told once and put aside, and the server starts as if it had no past.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chancery_catalog::{Catalog, Kept, Layer, Lineage, Memory, Reader};
+use chancery_core::printable::Printable;
+use chancery_proto::schema::Schema;
+use chancery_sources::{Directory, ReadEntries};
+use tracing::{info, warn};
+
+use super::files::StateFiles;
+use super::head::{Head, utc};
+use crate::gate::LoadGate;
+
+/// The surroundings of a start.
+pub(crate) struct Past {
+    /// The state directory.
+    pub(crate) state: PathBuf,
+    /// The directory that is served.
+    pub(crate) served: PathBuf,
+    pub(crate) catalog: Catalog,
+    pub(crate) gate: LoadGate,
+    pub(crate) schema: Schema,
+    /// The groups that extend others, as `chancery.yaml` says now.
+    pub(crate) lineage: Lineage,
+}
+
+/// A state directory that was read.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) files: StateFiles,
+    /// The directory that is served.
+    pub(super) served: PathBuf,
+    /// The state that is kept, if it was used.
+    pub(super) kept: Option<(Head, Kept)>,
+}
+
+/// A place for what was opened, once it was.
+pub(super) type Opening = Arc<Mutex<Option<Opened>>>;
+
+/// Has the first load of a directory begin with what was in force. Returns where the outcome is found after
+/// that load.
+pub(crate) fn begin(directory: Directory, past: Past) -> (Directory, PastState) {
+    let opening = Opening::default();
+    let outcome = Arc::clone(&opening);
+    let directory = directory.beginning_with(move |read| {
+        let (opened, layers) = past.open(read);
+        *outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+        layers
+    });
+    (directory, PastState(opening))
+}
+
+/// The outcome of reading a state directory.
+#[derive(Clone, Debug)]
+pub(crate) struct PastState(Opening);
+
+impl PastState {
+    /// Takes the outcome; `None` before the first load.
+    pub(super) fn take(&self) -> Option<Opened> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Past {
+    fn open(self, read: &ReadEntries<'_>) -> (Opened, BTreeSet<Layer>) {
+        let mut files = StateFiles::new(&self.state);
+        let shown = self.state.display().to_string();
+        let shown = Printable(&shown);
+        let may_write = match files.lock() {
+            Ok(true) => true,
+            Ok(false) => {
+                warn!(
+                    "the state directory `{shown}` is in use by another process: what is there is \
+                     used, and nothing is kept until that process ends"
+                );
+                false
+            }
+            Err(error) => {
+                warn!("nothing is kept in the state directory `{shown}`: {error}");
+                false
+            }
+        };
+        let kept = match self.restore(&files, read) {
+            Ok(Some((head, kept))) => {
+                let since = utc(head.written);
+                info!("begins with what was in force at {since}, from `{shown}`");
+                Some((head, kept))
+            }
+            Ok(None) => {
+                info!("nothing is kept in `{shown}` so far: the first load is not judged");
+                None
+            }
+            Err(why) => {
+                let where_to = if may_write { files.put_aside().ok() } else { None };
+                let fate = match where_to {
+                    Some(aside) => {
+                        format!("it is put aside as `{}`", Printable(&aside.display().to_string()))
+                    }
+                    None => "it is left alone".to_owned(),
+                };
+                warn!(
+                    "the state in `{shown}` cannot be used, {fate}: {why}; the first load is not judged, \
+                     and a layer with faults has nothing to fall back on"
+                );
+                None
+            }
+        };
+        let layers = kept.as_ref().map(|(_, kept)| kept.memory().layers()).unwrap_or_default();
+        (Opened { files, served: self.served, kept }, layers)
+    }
+
+    /// Puts what is kept into the catalog and the gate.
+    fn restore(
+        &self,
+        files: &StateFiles,
+        read: &ReadEntries<'_>,
+    ) -> Result<Option<(Head, Kept)>, String> {
+        let bytes = files.head().map_err(|error| format!("its head {error}"))?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        let head = Head::read(&bytes, &self.served).map_err(|error| error.to_string())?;
+        let root = head.root.parse().map_err(|_| "its root has no name".to_owned())?;
+        let (piece, known) = (|id| files.piece(id), |layer: &_, key: &_| read.get(layer, key));
+        let reader = Reader { schema: &self.schema, piece: &piece, known: &known };
+        let kept = Memory::read(root, &reader).map_err(|error| error.to_string())?;
+        self.gate.remember(&head.gate);
+        if self.catalog.restore(&kept.memory()) {
+            self.catalog.extend(self.lineage.clone(), crate::config::FILE);
+        }
+        Ok(Some((head, kept)))
+    }
+}
+
+/// Returns true if one directory lies in another, or is the same, wherever symlinks lead.
+pub(crate) fn lies_in(state: &Path, served: &Path) -> bool {
+    let real = |path: &Path| {
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let known =
+            absolute.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+        match known {
+            Some((above, real)) => real.join(absolute.strip_prefix(above).unwrap_or(Path::new(""))),
+            None => absolute,
+        }
+    };
+    real(state).starts_with(real(served))
+}
