@@ -150,7 +150,16 @@ impl Patch {
 
     fn check(&self, merged: &DynamicMessage) -> Result<(), NotPatched> {
         let Checks { rules, clients } = self.checks;
-        let is_for_envoy = clients.has_envoy() && !lint::is_only_for_grpc(&self.type_url, merged);
+        let is_only = lint::is_only_for_grpc(&self.type_url, merged);
+        if rules == RuleCheck::Fault && clients.rejects_with_grpc(is_only) {
+            let mut found = lint::grpc_findings(&self.type_url, merged).into_iter();
+            if let Some(found) = found.find(|finding| finding.is_rejected_by_all) {
+                let lint::Warning { path, text: sentence, .. } = found.warning;
+                let place = self.places.of(&path);
+                return Err(NotPatched::Breaks { path, sentence, more: 0, place });
+            }
+        }
+        let is_for_envoy = clients.has_envoy() && !is_only;
         if rules != RuleCheck::Fault || !is_for_envoy {
             return Ok(());
         }

@@ -14,6 +14,6 @@ pub(super) fn lint_manager(path: &str, manager: &DynamicMessage, warnings: &mut 
     if list_in(manager, "http_filters").is_empty() {
         let text = "has no filter in `http_filters`, so no request gets an answer: end the list \
                     with `envoy.filters.http.router`";
-        warnings.push(Warning { code: NO_HTTP_FILTER, ..Warning::new(path, text) });
+        warnings.push(Warning::new(NO_HTTP_FILTER, path, text));
     }
 }

@@ -129,6 +129,8 @@ names! {
     TLS_CERTIFICATE = "envoy.tls_certificate", "envoy/tls-certificate";
     TLS_AUTHORITY = "envoy.tls_authority", "envoy/tls-authority";
     PEM = "envoy.pem", "envoy/pem";
+    GRPC_REJECTED = "grpc.rejected", "grpc/rejected";
+    GRPC_IGNORED = "grpc.ignored", "grpc/ignored";
     VERSION_FIELD = "envoy-version.field", "envoy-version/field";
     VERSION_ONEOF = "envoy-version.oneof", "envoy-version/oneof";
     VERSION_VALUE = "envoy-version.value", "envoy-version/value";
@@ -140,8 +142,14 @@ names! {
 impl RuleName {
     /// Returns true if Envoy accepts what breaks the rule, with a warning.
     pub fn is_warning(self) -> bool {
-        [Self::FIELD_DEPRECATED, Self::ENUM_DEPRECATED, Self::VERSION_FIELD, Self::VERSION_CONTRIB]
-            .contains(&self)
+        [
+            Self::FIELD_DEPRECATED,
+            Self::ENUM_DEPRECATED,
+            Self::VERSION_FIELD,
+            Self::VERSION_CONTRIB,
+            Self::GRPC_IGNORED,
+        ]
+        .contains(&self)
     }
 
     /// The name.
@@ -212,7 +220,9 @@ mod tests {
             let name = rule.as_str();
             // Those that Envoy has in its code are a class of their own.
             let code = match name.split_once('.') {
-                Some((class @ ("envoy" | "envoy-version"), name)) => format!("{class}/{name}"),
+                Some((class @ ("envoy" | "envoy-version" | "grpc"), name)) => {
+                    format!("{class}/{name}")
+                }
                 _ => format!("rule/{name}"),
             };
             assert_eq!(rule.code(), code.replace(['.', '_'], "-"));

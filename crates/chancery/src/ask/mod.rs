@@ -27,14 +27,9 @@ use chancery_client::{Bootstrap, Client, Options, TypeUrl};
 use chancery_proto::schema::Schema;
 use chancery_proto::show::Viewer;
 
-<<<<<<< HEAD
 pub(crate) use self::answer::{Answer, Trouble, answers};
-pub(crate) use self::known_node::{is_on_this_machine, usual_admin};
+pub(crate) use self::known_node::{become_known_at, is_on_this_machine, usual_admin};
 pub(crate) use self::options::{NodeDetails, QueryArgs, ServerArgs, TlsArgs};
-=======
-pub(crate) use self::known_node::become_known_at;
-pub(crate) use self::options::{NodeDetails, QueryArgs};
->>>>>>> wt-layers
 pub(crate) use self::query::Query;
 pub(crate) use self::render::{Renderer, Row, plain};
 use crate::exit::Failure;

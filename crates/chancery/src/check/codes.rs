@@ -65,7 +65,6 @@ pub(super) const WARNINGS: [&str; 20] = [
     "allow/malformed",
     "no-http-filter",
     "shadowed-route",
-    "grpc",
     "vhds/host-name",
     "secret/outside-sds",
     "file/empty",

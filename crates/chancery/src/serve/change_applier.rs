@@ -176,13 +176,13 @@ impl ChangeApplier {
             // If nothing has changed, no commit judges what was held back before a start.
             self.judge_again("state");
         }
+        let since = state.keeping.since(is_first);
+        state.faulty.update(report, self.audiences.catalog(), since);
         let mut wanted = None;
         if !state.allowed.is_empty() {
             state.allowed.leave_out(wanted.insert(report.clone()));
         }
         let report = wanted.as_ref().unwrap_or(report);
-        let since = state.keeping.since(is_first);
-        state.faulty.update(report, self.audiences.catalog(), since);
         self.log_report(&mut state, report, &of_references, is_first);
         state.warnings = (Arc::clone(&report.present_warnings), report.warning_count);
         self.judge_if_changed(&mut state);

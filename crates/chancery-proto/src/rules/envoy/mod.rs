@@ -58,6 +58,11 @@ impl Found<'_> {
     }
 }
 
+/// Returns true for a pattern that RE2 can parse.
+pub(super) fn is_pattern(pattern: &str) -> bool {
+    regex::check(pattern).is_ok()
+}
+
 /// The rules of a type of message, by its name.
 pub(super) fn check_of(name: &str) -> Option<EnvoyCheck> {
     CHECKS.get(name).copied()

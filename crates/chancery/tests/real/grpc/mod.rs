@@ -9,6 +9,7 @@ mod clusters;
 mod fallback;
 mod go;
 mod java;
+mod judged;
 mod nameless;
 mod rejection;
 

@@ -97,6 +97,23 @@ impl Chancery {
         self.process.says(words);
     }
 
+    /// The length of its log so far.
+    pub(crate) fn mark(&self) -> usize {
+        self.process.mark()
+    }
+
+    /// Waits for a log line with these words after a mark.
+    #[track_caller]
+    pub(crate) fn says_after(&self, mark: usize, words: &str) {
+        self.process.says_after(mark, words);
+    }
+
+    /// Its log since a mark.
+    pub(crate) fn told_after(&self, mark: usize) -> String {
+        let told = self.process.output();
+        told.get(mark..).unwrap_or_default().to_owned()
+    }
+
     /// Where discovery is served, as clients write it.
     pub(crate) fn address(&self) -> String {
         self.listen.address()
