@@ -81,17 +81,15 @@ impl Store {
 }
 
 /// The names and bodies that a node sees, if it sees anything.
-fn seen(
-    catalog: &Catalog,
-    group: Option<&str>,
-    node: Option<&str>,
-) -> Option<Vec<(String, Vec<u8>)>> {
+type View = Option<Vec<(String, Vec<u8>)>>;
+
+fn seen(catalog: &Catalog, group: Option<&str>, node: Option<&str>) -> View {
     let snapshot = catalog.snapshot(group, node)?;
     let all = snapshot.set(&things()).iter().map(|it| (it.name().to_string(), it.body().to_vec()));
     Some(all.collect())
 }
 
-fn all_seen(catalog: &Catalog) -> Vec<Option<Vec<(String, Vec<u8>)>>> {
+fn all_seen(catalog: &Catalog) -> Vec<View> {
     let groups = [None, Some("g0"), Some("g1"), Some("g2")];
     let nodes = [None, Some("n0"), Some("n1")];
     groups

@@ -61,9 +61,11 @@ impl Memory {
             let is_same = |it: &&CutState| Arc::ptr_eq(&it.state, state);
             let pieces = match known.iter().find(is_same) {
                 Some(same) => same.pieces.clone(),
-                None => {
-                    cut_beside(state, known.get(at).or(states.last()).or(known.first()), &mut made)
-                }
+                None => cut_beside(
+                    state,
+                    known.get(at).or_else(|| states.last()).or_else(|| known.first()),
+                    &mut made,
+                ),
             };
             states.push(CutState { state: Arc::clone(state), pieces });
         }
@@ -261,10 +263,13 @@ fn read_name(input: &mut Input<'_>) -> Option<Option<Arc<str>>> {
     }
 }
 
+/// The records of a piece: layers that are there, and their entries.
+type Records = Arc<Vec<(Layer, Option<(Key, Entry)>)>>;
+
 /// A reading of states, which share pieces.
 struct Reading<'a> {
     reader: &'a Reader<'a>,
-    pieces: BTreeMap<PieceId, Arc<Vec<(Layer, Option<(Key, Entry)>)>>>,
+    pieces: BTreeMap<PieceId, Records>,
 }
 
 impl Reading<'_> {
@@ -273,10 +278,7 @@ impl Reading<'_> {
         bytes.ok_or(Unreadable::Piece(id))
     }
 
-    fn piece(
-        &mut self,
-        id: PieceId,
-    ) -> Result<Arc<Vec<(Layer, Option<(Key, Entry)>)>>, Unreadable> {
+    fn piece(&mut self, id: PieceId) -> Result<Records, Unreadable> {
         if let Some(known) = self.pieces.get(&id) {
             return Ok(Arc::clone(known));
         }

@@ -163,7 +163,9 @@ pub(crate) fn lies_in(state: &Path, served: &Path) -> bool {
         let known =
             absolute.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
         match known {
-            Some((above, real)) => real.join(absolute.strip_prefix(above).unwrap_or(Path::new(""))),
+            Some((above, real)) => {
+                real.join(absolute.strip_prefix(above).unwrap_or_else(|_| Path::new("")))
+            }
             None => absolute,
         }
     };
