@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chancery_catalog::Author;
+use chancery_catalog::{Author, OverlayNames};
 use chancery_proto::document::Checks;
 use chancery_server::Audiences;
 use chancery_sources::{LoadReport, Scope, Warning};
@@ -22,6 +22,7 @@ use super::held;
 use super::metrics::LoadMetrics;
 use super::reference_warnings::ReferenceWarnings;
 use super::rules::{self, WantedRules};
+use super::unruled;
 use crate::admin::{Admin, LoadFindings};
 use crate::config::{ConfigChange, ConfigFile, ExternalNames, FILE};
 use crate::counts_by_file::{CountsByFile, MOST_TOLD};
@@ -52,6 +53,13 @@ struct ApplierState {
     /// The rules of `chancery.yaml`, if they are not in force.
     rules: Option<WantedRules>,
     without_files: BTreeSet<String>,
+    /// The groups that no rule names, and those that were told to be nearly a cluster.
+    unruled: BTreeSet<String>,
+    /// True if other groups have files or rules since they were looked at.
+    is_unruled_stale: bool,
+    nearly_clusters: BTreeSet<(String, String)>,
+    /// The groups with files at the last load.
+    groups: OverlayNames,
     /// The fault of the whole directory at the last load, if it was not there, or had no files any more.
     /// It holds back everything.
     directory_fault: Option<String>,
@@ -80,6 +88,10 @@ impl ChangeApplier {
             config_fault: None,
             rules: None,
             without_files: BTreeSet::new(),
+            unruled: BTreeSet::new(),
+            is_unruled_stale: true,
+            nearly_clusters: BTreeSet::new(),
+            groups: audiences.catalog().groups(),
             directory_fault: None,
             is_gate_changed: false,
         };
@@ -101,8 +113,9 @@ impl ChangeApplier {
             self.audiences.follow(revision);
         }
         self.apply_rules(&mut state);
+        let moved = self.look_at_groups(&mut state, report);
         let of_references = state.references.look();
-        self.log_report(&mut state, report, &of_references);
+        self.log_report(&mut state, report, &of_references, moved.as_deref());
         state.warnings = (Arc::clone(&report.present_warnings), report.warning_count);
         self.judge_if_changed(&mut state);
         self.record(&mut state);
@@ -126,6 +139,33 @@ impl ChangeApplier {
             self.judge_again(GATE);
             self.apply_rules(&mut state);
             self.record(&mut state);
+        }
+    }
+
+    /// Takes note if other groups have files than before. Returns the nodes that this moved, in words.
+    fn look_at_groups(&self, state: &mut ApplierState, report: &LoadReport) -> Option<String> {
+        let revision = report.revision.as_ref()?;
+        if revision.reassigned.is_nobody() {
+            return None;
+        }
+        state.is_unruled_stale = true;
+        let groups = self.audiences.catalog().groups();
+        let before = std::mem::replace(&mut state.groups, groups);
+        rules::moved_by_load(&self.audiences, &before, &state.groups)
+    }
+
+    /// Compares the groups that no node is in with the clusters of nodes in no group.
+    pub(crate) fn check_groups(&self) {
+        let mut state = self.lock();
+        let now = unruled::nearly_clusters(&self.audiences, &state.unruled);
+        let ApplierState { nearly_clusters, unruled, .. } = &mut *state;
+        // A line that was written is not written again when a node comes back.
+        nearly_clusters.retain(|(group, _)| unruled.contains(group));
+        for near in now {
+            if !nearly_clusters.contains(&near) {
+                warn!("{}", unruled::say_nearly(&near));
+                nearly_clusters.insert(near);
+            }
         }
     }
 
@@ -213,13 +253,20 @@ impl ChangeApplier {
         if pass {
             rules::say(&moves);
             self.audiences.assign(rules.grouping().clone());
+            state.is_unruled_stale = true;
         } else {
             state.rules = Some(rules);
         }
         pass
     }
 
-    fn log_report(&self, state: &mut ApplierState, report: &LoadReport, of_references: &[Warning]) {
+    fn log_report(
+        &self,
+        state: &mut ApplierState,
+        report: &LoadReport,
+        of_references: &[Warning],
+        moved: Option<&str>,
+    ) {
         let faults: BTreeSet<Finding> = report.faults.iter().map(Finding::from).collect();
         let more: CountsByFile = report.more_faults.iter().collect();
         let same = faults == state.faults && more == state.more_faults;
@@ -239,8 +286,8 @@ impl ChangeApplier {
         let edits = edits(report);
         let edits = edits.as_deref();
         match report.fault_count() {
-            0 if state.faults.is_empty() => info!(files, resources, layers, edits, "loaded"),
-            0 => info!(files, resources, layers, edits, "loaded; all faults are repaired"),
+            0 if state.faults.is_empty() => info!(files, resources, layers, edits, moved, "loaded"),
+            0 => info!(files, resources, layers, edits, moved, "loaded; all faults are repaired"),
             faults => {
                 warn!(
                     files,
@@ -248,6 +295,7 @@ impl ChangeApplier {
                     layers,
                     faults,
                     edits,
+                    moved,
                     "loaded with faults; what they are in stays as it was"
                 );
             }
@@ -265,6 +313,13 @@ impl ChangeApplier {
             warn!("{}", say_without_files(name, &known));
         }
         state.without_files = without_files;
+        if std::mem::take(&mut state.is_unruled_stale) {
+            let unruled = unruled::unruled(&self.audiences);
+            if let Some(line) = unruled::say(unruled.difference(&state.unruled)) {
+                info!("{line}");
+            }
+            state.unruled = unruled;
+        }
         let faults = state.config_fault.iter().chain(&state.faults).cloned().collect();
         let (mut warnings, mut warning_count) = state.warnings.clone();
         let (of_references, more) = state.references.present();

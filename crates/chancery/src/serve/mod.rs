@@ -26,6 +26,7 @@ mod reference_warnings;
 mod reloads;
 mod rules;
 mod signals;
+mod unruled;
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -279,12 +280,19 @@ fn watch(listener: Option<TcpListener>, admin: &Arc<Admin>) -> Result<Cancellati
 async fn watch_config(applier: Arc<ChangeApplier>, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+    for number in 1_u32.. {
+        if stop.run_until_cancelled(ticks.tick()).await.is_none() {
+            break;
+        }
         let applier = Arc::clone(&applier);
+        let looks_at_nodes = number.is_multiple_of(LOOKS_AT_NODES);
         // Reading blocks, for long if the file is on another machine.
         let checking = tokio::task::spawn_blocking(move || {
             applier.check_config();
             applier.check_gate();
+            if looks_at_nodes {
+                applier.check_groups();
+            }
         });
         checking.await.ok();
     }
@@ -307,3 +315,6 @@ const STOP_WAIT: Duration = Duration::from_secs(2);
 /// The interval of these checks. A change has to outlast some of them, so a change of
 /// `chancery.yaml` alone takes effect after 0.6 s.
 const EVERY: Duration = Duration::from_millis(200);
+
+/// Once in so many of them, the clusters of nodes are compared with groups that have none.
+const LOOKS_AT_NODES: u32 = 25;
