@@ -5,7 +5,9 @@ mod daemon;
 
 use std::process::{Output, Stdio};
 
-use daemon::{Running, Server, chancery, cluster, directory, eventually, exchange, finished};
+use daemon::{
+    Running, Server, chancery, cluster, dir_write, directory, eventually, exchange, finished,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -161,4 +163,30 @@ fn a_server_on_this_machine_is_asked_without_being_told_to() {
         assert_eq!(trouble.contains(&note), is_known, "{trouble}");
         assert_eq!(output.status.code(), Some(0));
     }
+}
+
+#[test]
+fn nodes_that_a_directory_moves_are_in_the_line_of_the_load() {
+    let dir = groups();
+    let mut server = Server::start(&dir, &[]);
+    let _other = connected(&server, "one", &["--cluster", "front"]);
+    let _another = connected(&server, "two", &["--cluster", "front"]);
+    eventually(|| nodes(&server, "")["count"] == 2);
+    dir_write(&dir, "groups/front/f.yaml", &cluster("of-front", 1));
+    server.log_has("moved=\"2 from nodes without an overlay to group `front`\"");
+    server.log_has("no rule names group `front`: it is for nodes whose cluster has this name");
+    let log = server.log();
+    assert!(!log.contains("no rule names group `edge`") && !log.contains("did you mean"), "{log}");
+}
+
+#[test]
+fn a_group_that_no_node_is_in_and_that_is_nearly_a_cluster_is_told() {
+    let dir = groups();
+    dir_write(&dir, "groups/frnot/f.yaml", &cluster("of-front", 1));
+    let mut server = Server::start(&dir, &[]);
+    let _one = connected(&server, "one", &["--cluster", "front"]);
+    server.log_has(
+        "group `frnot` has files and no node, and nodes of cluster `front` are in no group; did you mean \
+         `groups/front/`?",
+    );
 }

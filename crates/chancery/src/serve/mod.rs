@@ -28,6 +28,7 @@ mod reference_warnings;
 mod reloads;
 mod rules;
 mod signals;
+mod unruled;
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -293,17 +294,23 @@ fn watch(listener: Option<TcpListener>, admin: &Arc<Admin>) -> Result<Cancellati
 async fn watch_config(applier: Arc<ChangeApplier>, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut until_users = TICKS_BETWEEN_USERS;
-    while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+    for number in 1_u32.. {
+        if stop.run_until_cancelled(ticks.tick()).await.is_none() {
+            break;
+        }
         let applier = Arc::clone(&applier);
-        until_users = until_users.checked_sub(1).unwrap_or(TICKS_BETWEEN_USERS);
+        let looks_at_nodes = number.is_multiple_of(LOOKS_AT_NODES);
+        let keeps_users = number.is_multiple_of(KEEPS_USERS);
         // Reading blocks, for long if the file is on another machine.
         let checking = tokio::task::spawn_blocking(move || {
             applier.check_config();
             applier.check_gate();
             applier.check_confirm_file();
-            if until_users == 0 {
+            if keeps_users {
                 applier.keep_users();
+            }
+            if looks_at_nodes {
+                applier.check_groups();
             }
         });
         checking.await.ok();
@@ -328,5 +335,7 @@ const STOP_WAIT: Duration = Duration::from_secs(2);
 /// `chancery.yaml` alone takes effect after 0.6 s.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// The number of these checks after which it is noted which groups have nodes.
-const TICKS_BETWEEN_USERS: u32 = 50;
+/// Once in so many of these checks, it is noted which groups have nodes.
+const KEEPS_USERS: u32 = 50;
+/// Once in so many of them, the clusters of nodes are compared with groups that have none.
+const LOOKS_AT_NODES: u32 = 25;
