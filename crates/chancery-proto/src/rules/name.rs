@@ -113,6 +113,15 @@ names! {
     HEADER = "envoy.header", "envoy/header";
     IP_ADDRESS = "envoy.ip_address", "envoy/ip-address";
     EXTENSION_CONFIG = "envoy.extension_config", "envoy/extension-config";
+    EXTENSION_TYPE = "envoy.extension_type", "envoy/extension-type";
+    ENDPOINT = "envoy.endpoint", "envoy/endpoint";
+    SUBSET = "envoy.subset", "envoy/subset";
+    UPGRADE = "envoy.upgrade", "envoy/upgrade";
+    JWT_PROVIDER = "envoy.jwt_provider", "envoy/jwt-provider";
+    LUA = "envoy.lua", "envoy/lua";
+    TCP_PROXY = "envoy.tcp_proxy", "envoy/tcp-proxy";
+    RUNTIME = "envoy.runtime", "envoy/runtime";
+    SCOPE = "envoy.scope", "envoy/scope";
     CLUSTER_TYPE = "envoy.cluster_type", "envoy/cluster-type";
     LB_POLICY = "envoy.lb_policy", "envoy/lb-policy";
     RING_SIZE = "envoy.ring_size", "envoy/ring-size";

@@ -12,6 +12,7 @@ mod envoy_rules;
 mod gate;
 mod grpc;
 mod layers;
+mod mutants;
 mod peers;
 mod quickstart;
 mod rate_limit;
