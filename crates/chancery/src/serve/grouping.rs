@@ -2,9 +2,9 @@
 
 use chancery_catalog::Lineage;
 use chancery_core::Node;
-use chancery_server::Refusal;
+use chancery_server::{LoadInterval, Refusal};
 
-use crate::config::{Config, Decision, GroupRules};
+use crate::config::{Config, Decision, GroupRules, LoadReportsTable};
 
 /// The rules in force. They are replaced as a whole when `chancery.yaml` changes.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +12,7 @@ pub(crate) struct Grouping {
     rules: GroupRules,
     unmatched: Decision,
     anonymous: Decision,
+    load_reports: LoadReportsTable,
 }
 
 impl Grouping {
@@ -21,6 +22,7 @@ impl Grouping {
             rules: config.groups.clone(),
             unmatched: config.unmatched.clone(),
             anonymous: config.anonymous.clone(),
+            load_reports: config.load_reports.clone(),
         }
     }
 
@@ -61,6 +63,11 @@ impl Grouping {
     /// The groups that extend others.
     pub(crate) fn lineage(&self) -> &Lineage {
         self.rules.lineage()
+    }
+
+    /// The time between two load reports of the clients of a group, or of those in none.
+    pub(crate) fn load_interval_of(&self, group: Option<&str>) -> Option<LoadInterval> {
+        self.load_reports.interval(group, self.lineage())
     }
 
     fn is_about(&self, group: &str) -> bool {
