@@ -9,6 +9,7 @@ mod clusters;
 mod fallback;
 mod go;
 mod java;
+mod load;
 mod nameless;
 mod rejection;
 
