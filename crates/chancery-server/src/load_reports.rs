@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chancery_core::Time;
-use chancery_core::server::load::{LoadBook, LoadBounds, ReporterView, SeriesView};
+use chancery_core::server::load::{
+    LoadBook, LoadBounds, LoadCounts, ReporterView, SeriesView, Slot,
+};
 use tokio::time::Instant;
 
 /// The load reports of the clients of a server. Clones are the same.
@@ -24,6 +26,8 @@ struct Shared {
 
 /// The number of series that are taken out of the book at once.
 const AT_ONCE: usize = 64;
+
+const MINUTE: Duration = Duration::from_secs(60);
 
 impl LoadReports {
     /// A book of no reports yet.
@@ -57,6 +61,25 @@ impl LoadReports {
     /// The time since such a moment of the book.
     pub fn age(&self, moment: Time) -> Duration {
         self.now().0.saturating_sub(moment.0)
+    }
+
+    /// The calls of a minute that all clients have reported on: it ends with the longest time between two
+    /// reports before now. `None` if that is longer than the calls of a series are kept.
+    pub fn last_minute(&self, series: &SeriesView) -> Option<LoadCounts> {
+        let longest = self.book().longest_interval().time();
+        let end = self.now().0.checked_sub(longest)?;
+        let kept = Slot::LENGTH * u32::try_from(Slot::MOST).ok()?;
+        (longest + MINUTE <= kept).then(|| {
+            let (mut sum, begin) =
+                (LoadCounts::default(), end.saturating_sub(MINUTE + Slot::LENGTH));
+            for slot in &series.slots {
+                let ends = slot.begins().0 + Slot::LENGTH;
+                if slot.begins().0 > begin && ends <= end {
+                    sum.add(slot.counts);
+                }
+            }
+            sum
+        })
     }
 
     /// The number of clients that report, and of series.

@@ -164,7 +164,7 @@ impl Policy for Every {
             _ => Ok("all".into()),
         }
     }
-    fn load_interval(&self, _: &AudienceName) -> Option<LoadInterval> {
+    fn load_interval(&self, _: &Client<'_>) -> Option<LoadInterval> {
         LoadInterval::new(Duration::from_secs(self.0.load(Ordering::Relaxed))).ok()
     }
 }

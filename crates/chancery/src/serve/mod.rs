@@ -38,7 +38,7 @@ use anyhow::Context;
 use chancery_catalog::Catalog;
 use chancery_proto::document::RuleCheck;
 use chancery_proto::schema::Schema;
-use chancery_server::{Audiences, Server, Tls};
+use chancery_server::{Audiences, LoadBounds, LoadReports, Server, Tls};
 use chancery_sources::{Directory, LayerChecks};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
@@ -62,8 +62,8 @@ pub(crate) use self::reference_warnings::{
 use self::reloads::Reloads;
 use self::signals::{OperatorSignal, Signals};
 use crate::admin::{
-    self, Admin, AdminHosts, Confirmations, LoadStatus, MetricsPage, NodesPage, Readiness,
-    ReadinessState,
+    self, Admin, AdminHosts, Confirmations, LoadReportsPage, LoadStatus, MetricsPage, NodesPage,
+    Readiness, ReadinessState,
 };
 use crate::check::codes::UNSUPPORTED_RULE;
 use crate::config::{self, Config, ListenAddress, ServeFlags};
@@ -176,6 +176,7 @@ async fn serve(
     admin.nodes.tell_of(audiences.clone());
     let server = Server::new(audiences.store(), audiences, server_config(&config))
         .with_metrics(server_metrics)
+        .with_load_reports(admin.load_reports.reports())
         .with_schema(schema);
     let parts = Parts { server, listeners, admin, applier, checks, directory };
     let ended = run_parts(parts, &mut signals).await;
@@ -275,7 +276,16 @@ fn admin(
     let confirmations = Confirmations::new(gate.clone());
     let metrics_page = MetricsPage::new(registry);
     let nodes = NodesPage::default();
-    let admin = Admin { readiness, loaded, metrics: metrics_page, hosts, confirmations, nodes };
+    let load_reports = LoadReportsPage::new(LoadReports::new(LoadBounds::default()));
+    let admin = Admin {
+        readiness,
+        loaded,
+        metrics: metrics_page,
+        hosts,
+        confirmations,
+        nodes,
+        load_reports,
+    };
     (Arc::new(admin), server_metrics, metrics)
 }
 

@@ -10,6 +10,7 @@ mod fallback;
 mod go;
 mod java;
 mod judged;
+mod load;
 mod nameless;
 mod rejection;
 

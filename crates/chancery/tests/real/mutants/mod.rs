@@ -53,7 +53,7 @@ fn judge(schema: &Schema, type_url: &TypeUrl, message: &DynamicMessage) -> Judge
     any.set_field_by_number(1, Value::String(type_url.as_str().to_owned()));
     any.set_field_by_number(2, Value::Bytes(message.encode_to_vec().into()));
     response.set_field_by_name("resources", Value::List(vec![Value::Message(any)]));
-    let checks = Checks { rules: RuleCheck::Fault };
+    let checks = Checks { rules: RuleCheck::Fault, ..Checks::default() };
     let parsed = parse_checked(schema, Format::Binary, &response.encode_to_vec(), checks);
     let faults = parsed.faults.iter().map(|fault| format!("{}: {fault}", fault.code));
     let broken = parsed.violations.iter().map(|it| format!("{}: {}", it.rule.code(), it.fault));

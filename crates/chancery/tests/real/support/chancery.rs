@@ -124,6 +124,14 @@ impl Chancery {
         self.listen.number()
     }
 
+    /// The rows of the load reports that a query asks for.
+    pub(crate) fn load(&self, query: &str) -> Vec<serde_json::Value> {
+        let reply = http::get(self.admin.number(), &format!("/api/v1/load{query}"), &[]);
+        let text = reply.map(|reply| reply.body).unwrap_or_default();
+        let mut document: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        serde_json::from_value(document["rows"].take()).unwrap_or_default()
+    }
+
     /// Lets everything pass that it holds back.
     #[track_caller]
     pub(crate) fn confirm(&self) {
