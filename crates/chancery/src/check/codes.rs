@@ -53,7 +53,7 @@ pub(super) const ERRORS: [&str; 16] = [
 pub(super) const ERRORS_TOGETHER: [&str; 2] = [DUPLICATE_ADDRESS, UNAPPLIED];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 17] = [
+pub(super) const WARNINGS: [&str; 18] = [
     DANGLING_REFERENCE,
     UNUSED_RESOURCE,
     NOTHING_TO_REMOVE,
@@ -61,6 +61,7 @@ pub(super) const WARNINGS: [&str; 17] = [
     UNSUPPORTED_RULE,
     BASELINE_UNUSED,
     "no-http-filter",
+    "endpoint-port",
     "shadowed-route",
     "grpc",
     "vhds/host-name",

@@ -14,6 +14,8 @@ mod regex;
 mod routes;
 mod tls;
 
+pub(crate) use self::listeners::passes_requests_on;
+
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
