@@ -18,6 +18,10 @@ mod held;
 mod loss;
 mod memory;
 mod moves;
+mod notices;
+mod place;
+mod silent;
+mod steps;
 mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,12 +31,16 @@ use std::time::{Duration, Instant, SystemTime};
 use chancery_catalog::{Audience, External, Gate, Seen};
 use chancery_proto::schema::Schema;
 
+use self::change::Between;
 pub(crate) use self::held::{Held, HeldRow, Token};
+use self::loss::{Counts, Measure};
 pub(crate) use self::loss::{Listed, Reason};
-use self::loss::{Measure, reasons};
 use self::memory::HeldBefore;
 pub(crate) use self::memory::{GateMemory, KeptAudience};
-pub(crate) use self::moves::Move;
+pub(crate) use self::moves::{Move, name_nodes};
+use self::notices::Lost;
+use self::place::Places;
+use self::steps::Steps;
 use self::window::Window;
 use crate::config::{Config, ExternalNames, GateConfig, GateMode};
 
@@ -40,14 +48,29 @@ use crate::config::{Config, ExternalNames, GateConfig, GateMode};
 #[derive(Clone)]
 pub(crate) struct LoadGate(Arc<Shared>);
 
-/// Returns true if nodes use a group, or a node of its own.
-type InUse = Box<dyn Fn(&Audience) -> bool + Send + Sync>;
+/// Says if nodes use a group, or a node what is its own.
+type InUse = Box<dyn Fn(&Audience) -> Use + Send + Sync>;
+
+/// The use of an audience at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Streams belong to it.
+    Used,
+    /// No streams do.
+    Unused,
+    /// No streams do, and its node is connected as one of another group.
+    Elsewhere,
+}
 
 struct Shared {
     schema: Schema,
     /// The time since the beginning.
     clock: Box<dyn Fn() -> Duration + Send + Sync>,
     in_use: OnceLock<InUse>,
+    /// The domains that changes take away, and the parts without answers that they bring, while one commit is
+    /// judged.
+    lost: Steps<Lost>,
+    unanswered: Steps<Option<String>>,
     state: Mutex<State>,
 }
 
@@ -93,6 +116,8 @@ pub(crate) enum Outcome {
     TimeIsOver,
     /// It is no loss any more.
     Mended,
+    /// It is no loss, and somebody may miss something.
+    Noticed,
 }
 
 /// The audiences that somebody confirms.
@@ -140,12 +165,13 @@ impl LoadGate {
             confirmed: BTreeSet::new(),
             news: News::default(),
         };
-        let (clock, in_use) = (Box::new(clock), OnceLock::new());
-        Self(Arc::new(Shared { schema, clock, in_use, state: Mutex::new(state) }))
+        let (clock, in_use, state) = (Box::new(clock), OnceLock::new(), Mutex::new(state));
+        let (lost, unanswered) = (Steps::default(), Steps::default());
+        Self(Arc::new(Shared { schema, clock, in_use, lost, unanswered, state }))
     }
 
-    /// States how to find out if nodes belong to an audience. Until then none does.
-    pub(crate) fn ask_for_users(&self, in_use: impl Fn(&Audience) -> bool + Send + Sync + 'static) {
+    /// States how to find out if nodes belong to an audience. Until then nobody knows.
+    pub(crate) fn ask_for_users(&self, in_use: impl Fn(&Audience) -> Use + Send + Sync + 'static) {
         self.0.in_use.set(Box::new(in_use)).ok();
     }
 
@@ -227,12 +253,19 @@ impl LoadGate {
         std::mem::take(&mut self.lock().news)
     }
 
-    /// Returns true if nodes belong to an audience, or did before a restart.
-    fn is_used(&self, audience: &Audience) -> bool {
+    /// The use of an audience, if anybody knows it; until streams are counted, that before a restart.
+    fn use_of(&self, audience: &Audience) -> Option<Use> {
         match self.0.in_use.get() {
-            Some(in_use) => in_use(audience),
-            None => self.lock().used_before.contains(audience),
+            Some(in_use) => Some(in_use(audience)),
+            None => self.lock().used_before.contains(audience).then_some(Use::Used),
         }
+    }
+
+    /// Returns true if something is held back from a node that belongs to another group by now.
+    pub(crate) fn holds_for_nobody(&self) -> bool {
+        let held: Vec<_> =
+            self.lock().held.keys().filter(|it| it.node.is_some()).cloned().collect();
+        held.iter().any(|audience| self.use_of(audience) == Some(Use::Elsewhere))
     }
 
     /// The reason why references of an audience hold a change back. What base lacks, groups may have, so
@@ -244,10 +277,34 @@ impl LoadGate {
         };
         let reason = dangling::reason(&self.0.schema, &external, audience, change)?;
         let is_base = *audience == Audience::default();
-        (!is_base || self.is_used(audience)).then_some(reason)
+        (!is_base || self.use_of(audience) == Some(Use::Used)).then_some(reason)
     }
 
-    /// No code that can panic runs under this lock, and none of the catalog or the store.
+    /// The reasons because of what nothing refers to, or answers nothing. A file matters only to those who
+    /// use it now.
+    fn silent(&self, audience: &Audience, [before, after]: [&Seen; 2]) -> [Option<Reason>; 2] {
+        let gone = silent::file_gone(before, after);
+        let gone = gone.filter(|_| self.use_of(audience) == Some(Use::Used));
+        let known = &self.0.unanswered;
+        [gone, silent::unanswered(&self.0.schema, known, before, after)]
+    }
+
+    fn between<'a>(&'a self, before: &'a Seen, after: &'a Seen) -> Between<'a> {
+        let places = Places::new(before, after);
+        Between {
+            schema: &self.0.schema,
+            before: before.snapshot(),
+            after: after.snapshot(),
+            places,
+        }
+    }
+
+    /// The notice of what goes, if nothing is held back.
+    fn notice(&self, before: &Seen, after: &Seen) -> Option<Reason> {
+        notices::notice(&self.0.schema, &self.0.lost, before, after)
+    }
+
+    /// No code that can panic runs under this lock, and none that takes another one.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -258,62 +315,71 @@ impl Gate for LoadGate {
         // The first state of an audience takes nothing away from it.
         let Some(before) = before else { return true };
         let is_gone = before.has_own_layer() && !after.has_own_layer();
-        let is_unused = is_gone && !self.is_used(audience);
+        // Nodes in groups may have from there all that goes from base.
+        let is_base = *audience == Audience::default();
+        let used = if is_gone || is_base || audience.node.is_some() {
+            self.use_of(audience)
+        } else {
+            None
+        };
+        let is_unused = match used {
+            Some(Use::Used) => false,
+            Some(Use::Unused) => is_gone || is_base,
+            Some(Use::Elsewhere) => true,
+            None => is_gone,
+        };
         let dangling = self.dangling(audience, [before, after]);
+        let [file_gone, unanswered] = self.silent(audience, [before, after]);
+        let config = self.lock().config.clone();
+        let between = self.between(before, after);
+        let mut change = between.read(|name| config.may_be_empty.matches(name));
+        // Nodes of a group that extends another go on with that one's files.
+        if is_gone && audience.node.is_none() && !after.extends_group() {
+            change.group_gone = audience.group.as_deref().map(str::to_owned);
+        }
+        if config.dangling == GateMode::Enforce {
+            between.forgive_unreferred(&mut change, before.extends_group());
+        }
+        let notice = self.notice(before, after);
         let now = (self.0.clock)();
         let mut state = self.lock();
         // Nodes of which somebody was told may only be away for a moment.
-        let is_unused = is_unused && !state.is_known(audience);
-        let GateConfig { messages, loss, dangling: references, .. } = state.config;
+        let is_away = is_unused && used != Some(Use::Elsewhere);
+        let is_unused = is_unused && !(is_away && state.is_known(audience));
+        let GateConfig { messages, loss, dangling: references, .. } = config;
         let looks = [messages, loss, references].iter().any(|it| *it != GateMode::Off);
         if is_unused || !looks {
             state.forget(audience);
             return true;
         }
-        let may_be_empty = |name: &str| state.config.may_be_empty.matches(name);
-        let mut change = change::between(before.snapshot(), after.snapshot(), may_be_empty);
-        // Nodes of a group that extends another go on with that one's files.
-        if is_gone && audience.node.is_none() && !after.extends_group() {
-            change.group_gone = audience.group.as_deref().map(str::to_owned);
+        let largest = state.largest(audience, &change, now);
+        let mut reasons = Vec::new();
+        if loss != GateMode::Off {
+            let percent = config.loss_percent.0;
+            reasons = loss::reasons(&change, &largest, percent, |it| between.lost_from(it));
+            reasons.extend(file_gone);
         }
-        let mut largest = state
-            .windows
-            .get(audience)
-            .map_or(change.before, |window| window.largest(now, change.before));
-        if let Some(held) = state.held.get(audience) {
-            largest = largest.largest(held.largest);
-        }
-        if let Some(before) = state.held_before.get(audience) {
-            largest = largest.largest(before.largest);
-        }
-        let mut reasons = match state.config.loss {
-            GateMode::Off => Vec::new(),
-            GateMode::Enforce | GateMode::Warn => {
-                reasons(&change, &largest, state.config.loss_percent.0)
-            }
-        };
         reasons.extend(dangling);
         if messages != GateMode::Off {
-            reasons.extend(clash::reasons([before, after]));
+            reasons.extend(clash::reasons(before, after));
+            reasons.extend(unanswered);
         }
-        if reasons.is_empty() {
-            state.pass_without_loss(audience, &change, now);
+        let token = Token::of(audience, after.snapshot(), after.has_own_layer())
+            .with_edits(after.unapplied().iter());
+        let (audience, at) = (audience.clone(), SystemTime::now());
+        let held = Held { token, audience, reasons, largest, since: now, at };
+        if held.reasons.is_empty() {
+            state.pass_without_loss(&held, &change, now);
+            state.tell(notice, held);
             return true;
         }
-        let held = Held {
-            token: Token::of(audience, after.snapshot(), after.has_own_layer())
-                .with_edits(after.unapplied().iter()),
-            audience: audience.clone(),
-            reasons,
-            largest,
-            since: now,
-            at: SystemTime::now(),
-        };
         state.decide(held, now)
     }
 
     fn judged(&self, held: &mut dyn Iterator<Item = &Audience>) {
         let now = (self.0.clock)();
+        self.0.lost.clear();
+        self.0.unanswered.clear();
         let mut state = self.lock();
         if !state.held.is_empty() {
             let held: BTreeSet<_> = held.collect();
@@ -372,13 +438,31 @@ impl State {
         let mode = match reason {
             Reason::Dangling(_) => self.config.dangling,
             // Broken rules of the messages, which only several of them together have.
-            Reason::Clash(_) | Reason::Unapplied(_) => self.config.messages,
+            Reason::Clash(_) | Reason::Unapplied(_) | Reason::Unanswered(_) => self.config.messages,
             _ => self.config.loss,
         };
         mode == GateMode::Enforce
     }
 
-    fn pass_without_loss(&mut self, audience: &Audience, change: &loss::Change, now: Duration) {
+    /// The most that an audience had of late, or when the first of its states was held.
+    fn largest(&self, audience: &Audience, change: &loss::Change, now: Duration) -> Counts {
+        let window = self.windows.get(audience);
+        let largest = window.map_or(change.before, |window| window.largest(now, change.before));
+        let held = self.held.get(audience).map(|held| held.largest);
+        let held_before = self.held_before.get(audience).map(|before| before.largest);
+        held.into_iter().chain(held_before).fold(largest, Counts::largest)
+    }
+
+    /// Has somebody told of a change that passes.
+    fn tell(&mut self, notice: Option<Reason>, mut passed: Held) {
+        passed.reasons.extend(notice);
+        if !passed.reasons.is_empty() {
+            self.news.add(Outcome::Noticed, passed);
+        }
+    }
+
+    fn pass_without_loss(&mut self, passed: &Held, change: &loss::Change, now: Duration) {
+        let audience = &passed.audience;
         if let Some(held) = self.held.remove(audience) {
             self.news.add(Outcome::Mended, held);
         }

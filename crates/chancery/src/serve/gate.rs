@@ -11,7 +11,7 @@ use tracing::info;
 use super::change_applier::ChangeApplier;
 use super::grouping::Grouping;
 use crate::config::GateConfig;
-use crate::gate::{Held, NotConfirmed, Selection};
+use crate::gate::{Held, NotConfirmed, Selection, Use};
 
 /// Says what is held back.
 pub(super) fn say_mode(gate: &GateConfig) {
@@ -26,15 +26,21 @@ pub(super) fn say_mode(gate: &GateConfig) {
 /// belong to base.
 pub(super) fn users(
     audiences: &Audiences<Grouping>,
-) -> impl Fn(&Audience) -> bool + Send + Sync + 'static {
+) -> impl Fn(&Audience) -> Use + Send + Sync + 'static {
     let audiences = audiences.clone();
     move |audience| {
+        let watched = audiences.watched();
         let is_part = |watched: &Audience| match &audience.node {
             Some(_) => watched == audience,
             None => watched.group == audience.group,
         };
         let is_all = *audience == Audience::default() && audiences.catalog().groups().is_empty();
-        is_all || audiences.watched().iter().any(is_part)
+        let is_node = |watched: &Audience| audience.node.is_some() && watched.node == audience.node;
+        match is_all || watched.iter().any(is_part) {
+            true => Use::Used,
+            false if watched.iter().any(is_node) => Use::Elsewhere,
+            false => Use::Unused,
+        }
     }
 }
 

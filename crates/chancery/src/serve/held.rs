@@ -62,6 +62,7 @@ fn tell_one(outcome: Outcome, why: &str, of: &[&Held]) {
             warn!("live for {who} after `gate.pass-after`, without a confirmation: {why}");
         }
         Outcome::Mended => info!("no longer held back from {who}"),
+        Outcome::Noticed => warn!("live for {who}: {why}; if that is not meant, bring it back"),
     }
 }
 

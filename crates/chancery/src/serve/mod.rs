@@ -28,6 +28,7 @@ mod reference_warnings;
 mod reloads;
 mod rules;
 mod signals;
+mod strays;
 
 use std::net::TcpListener;
 use std::sync::Arc;
