@@ -14,6 +14,7 @@ mod grpc;
 mod peers;
 mod quickstart;
 mod rate_limit;
+mod slips;
 mod state;
 mod support;
 mod versions;
