@@ -175,6 +175,13 @@ fn a_truncated_endpoints_file_is_held_until_it_is_repaired() {
     // A later edit waits behind the slip, and both are told.
     dir_write(&dir, "clusters.yaml", &cluster("web", 1));
     server.log_has("a later edit waits too");
+    let waits = "waiting: ";
+    eventually(|| server.admin("/ready").1.contains(waits));
+    let ready = server.admin("/ready").1;
+    let (_, waiting) = ready.split_once(waits).unwrap();
+    assert!(waiting.contains("+cds `web` (") && waiting.contains("/clusters.yaml:1)"), "{ready}");
+    assert!(waiting.contains("~eds `web` (") && waiting.contains("/endpoints.yaml:1)"), "{ready}");
+    assert!(server.log().contains(waiting.trim_end()), "{}", server.log());
     assert_eq!((endpoints_of(&server), clusters_of(&server, "x")), (20, 0));
     dir_write(&dir, "endpoints.yaml", &endpoints(19));
     server.log_has("no longer held back from nodes without an overlay");

@@ -22,6 +22,8 @@ mod notices;
 mod place;
 mod silent;
 mod steps;
+mod users;
+mod waiting;
 mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +43,7 @@ pub(crate) use self::moves::{Move, name_nodes};
 use self::notices::Lost;
 use self::place::Places;
 use self::steps::Steps;
+pub(crate) use self::users::{Use, Users};
 use self::window::Window;
 use crate::config::{Config, ExternalNames, GateConfig, GateMode};
 
@@ -48,25 +51,16 @@ use crate::config::{Config, ExternalNames, GateConfig, GateMode};
 #[derive(Clone)]
 pub(crate) struct LoadGate(Arc<Shared>);
 
-/// Says if nodes use a group, or a node what is its own.
-type InUse = Box<dyn Fn(&Audience) -> Use + Send + Sync>;
-
-/// The use of an audience at the moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
-    /// Streams belong to it.
-    Used,
-    /// No streams do.
-    Unused,
-    /// No streams do, and its node is connected as one of another group.
-    Elsewhere,
-}
+/// Finds the nodes with open streams.
+type FindUsers = Box<dyn Fn() -> Users + Send + Sync>;
 
 struct Shared {
     schema: Schema,
     /// The time since the beginning.
     clock: Box<dyn Fn() -> Duration + Send + Sync>,
-    in_use: OnceLock<InUse>,
+    find_users: OnceLock<FindUsers>,
+    /// The nodes with open streams, once they were looked for while one commit is judged.
+    users: Mutex<Option<Arc<Users>>>,
     /// The domains that changes take away, and the parts without answers that they bring, while one commit is
     /// judged.
     lost: Steps<Lost>,
@@ -165,14 +159,15 @@ impl LoadGate {
             confirmed: BTreeSet::new(),
             news: News::default(),
         };
-        let (clock, in_use, state) = (Box::new(clock), OnceLock::new(), Mutex::new(state));
+        let (clock, find_users) = (Box::new(clock), OnceLock::new());
+        let (users, state) = (Mutex::default(), Mutex::new(state));
         let (lost, unanswered) = (Steps::default(), Steps::default());
-        Self(Arc::new(Shared { schema, clock, in_use, lost, unanswered, state }))
+        Self(Arc::new(Shared { schema, clock, find_users, users, lost, unanswered, state }))
     }
 
-    /// States how to find out if nodes belong to an audience. Until then nobody knows.
-    pub(crate) fn ask_for_users(&self, in_use: impl Fn(&Audience) -> Use + Send + Sync + 'static) {
-        self.0.in_use.set(Box::new(in_use)).ok();
+    /// States how to find the nodes with open streams. Until then nobody knows.
+    pub(crate) fn ask_for_users(&self, find: impl Fn() -> Users + Send + Sync + 'static) {
+        self.0.find_users.set(Box::new(find)).ok();
     }
 
     /// Puts other settings in force. Returns true if they differ: what is held has to be judged again.
@@ -255,17 +250,21 @@ impl LoadGate {
 
     /// The use of an audience, if anybody knows it; until streams are counted, that before a restart.
     fn use_of(&self, audience: &Audience) -> Option<Use> {
-        match self.0.in_use.get() {
-            Some(in_use) => Some(in_use(audience)),
+        match self.0.find_users.get() {
+            Some(find) => {
+                let mut users = self.0.users.lock().unwrap_or_else(PoisonError::into_inner);
+                Some(users.get_or_insert_with(|| Arc::new(find())).of(audience))
+            }
             None => self.lock().used_before.contains(audience).then_some(Use::Used),
         }
     }
 
     /// Returns true if something is held back from a node that belongs to another group by now.
     pub(crate) fn holds_for_nobody(&self) -> bool {
-        let held: Vec<_> =
-            self.lock().held.keys().filter(|it| it.node.is_some()).cloned().collect();
-        held.iter().any(|audience| self.use_of(audience) == Some(Use::Elsewhere))
+        let of_nodes = |it: &&Audience| it.node.is_some();
+        let held: Vec<_> = self.lock().held.keys().filter(of_nodes).cloned().collect();
+        let users = self.0.find_users.get().filter(|_| !held.is_empty()).map(|find| find());
+        users.is_some_and(|users| held.iter().any(|it| users.of(it) == Use::Elsewhere))
     }
 
     /// The reason why references of an audience hold a change back. What base lacks, groups may have, so
@@ -280,13 +279,64 @@ impl LoadGate {
         (!is_base || self.use_of(audience) == Some(Use::Used)).then_some(reason)
     }
 
-    /// The reasons because of what nothing refers to, or answers nothing. A file matters only to those who
-    /// use it now.
-    fn silent(&self, audience: &Audience, [before, after]: [&Seen; 2]) -> [Option<Reason>; 2] {
-        let gone = silent::file_gone(before, after);
-        let gone = gone.filter(|_| self.use_of(audience) == Some(Use::Used));
-        let known = &self.0.unanswered;
-        [gone, silent::unanswered(&self.0.schema, known, before, after)]
+    /// The numbers and losses of a change.
+    fn change(
+        &self,
+        audience: &Audience,
+        [before, after]: [&Seen; 2],
+        config: &GateConfig,
+    ) -> loss::Change {
+        let between = self.between(before, after);
+        let mut change = between.read(|name| config.may_be_empty.matches(name));
+        let is_gone = before.has_own_layer() && !after.has_own_layer();
+        // Nodes of a group that extends another go on with that one's files.
+        if is_gone && audience.node.is_none() && !after.extends_group() {
+            change.group_gone = audience.group.as_deref().map(str::to_owned);
+        }
+        if config.dangling == GateMode::Enforce {
+            between.forgive_unreferred(&mut change, before.extends_group());
+        }
+        change
+    }
+
+    /// All reasons to hold a change back.
+    fn reasons(
+        &self,
+        audience: &Audience,
+        [before, after]: [&Seen; 2],
+        (change, largest): (&loss::Change, &Counts),
+        config: &GateConfig,
+    ) -> Vec<Reason> {
+        let mut reasons = Vec::new();
+        if config.loss != GateMode::Off {
+            let between = self.between(before, after);
+            let percent = config.loss_percent.0;
+            reasons = loss::reasons(change, largest, percent, |it| between.lost_from(it));
+            // A file matters only to those who use it now.
+            let file_gone = silent::file_gone(before, after);
+            reasons.extend(file_gone.filter(|_| self.use_of(audience) == Some(Use::Used)));
+        }
+        reasons.extend(self.dangling(audience, [before, after]));
+        if config.messages != GateMode::Off {
+            reasons.extend(clash::reasons(before, after));
+            let known = &self.0.unanswered;
+            reasons.extend(silent::unanswered(&self.0.schema, known, before, after));
+        }
+        reasons
+    }
+
+    /// Returns true if nobody has an audience whose state would be held back: its layer is gone and no node needs
+    /// it, its node belongs to another group by now, or it is base, and all nodes are in groups.
+    fn is_unused(&self, audience: &Audience, is_gone: bool) -> bool {
+        let is_base = *audience == Audience::default();
+        // Nodes of which somebody was told may only be away for a moment.
+        let is_known = self.lock().is_known(audience);
+        match self.use_of(audience) {
+            Some(Use::Used) => false,
+            Some(Use::Elsewhere) => true,
+            Some(Use::Unused) => (is_gone || is_base) && !is_known,
+            None => is_gone && !is_known,
+        }
     }
 
     fn between<'a>(&'a self, before: &'a Seen, after: &'a Seen) -> Between<'a> {
@@ -297,11 +347,6 @@ impl LoadGate {
             after: after.snapshot(),
             places,
         }
-    }
-
-    /// The notice of what goes, if nothing is held back.
-    fn notice(&self, before: &Seen, after: &Seen) -> Option<Reason> {
-        notices::notice(&self.0.schema, &self.0.lost, before, after)
     }
 
     /// No code that can panic runs under this lock, and none that takes another one.
@@ -315,62 +360,33 @@ impl Gate for LoadGate {
         // The first state of an audience takes nothing away from it.
         let Some(before) = before else { return true };
         let is_gone = before.has_own_layer() && !after.has_own_layer();
-        // Nodes in groups may have from there all that goes from base.
-        let is_base = *audience == Audience::default();
-        let used = if is_gone || is_base || audience.node.is_some() {
-            self.use_of(audience)
-        } else {
-            None
-        };
-        let is_unused = match used {
-            Some(Use::Used) => false,
-            Some(Use::Unused) => is_gone || is_base,
-            Some(Use::Elsewhere) => true,
-            None => is_gone,
-        };
-        let dangling = self.dangling(audience, [before, after]);
-        let [file_gone, unanswered] = self.silent(audience, [before, after]);
         let config = self.lock().config.clone();
-        let between = self.between(before, after);
-        let mut change = between.read(|name| config.may_be_empty.matches(name));
-        // Nodes of a group that extends another go on with that one's files.
-        if is_gone && audience.node.is_none() && !after.extends_group() {
-            change.group_gone = audience.group.as_deref().map(str::to_owned);
-        }
-        if config.dangling == GateMode::Enforce {
-            between.forgive_unreferred(&mut change, before.extends_group());
-        }
-        let notice = self.notice(before, after);
-        let now = (self.0.clock)();
-        let mut state = self.lock();
-        // Nodes of which somebody was told may only be away for a moment.
-        let is_away = is_unused && used != Some(Use::Elsewhere);
-        let is_unused = is_unused && !(is_away && state.is_known(audience));
-        let GateConfig { messages, loss, dangling: references, .. } = config;
-        let looks = [messages, loss, references].iter().any(|it| *it != GateMode::Off);
-        if is_unused || !looks {
-            state.forget(audience);
+        let GateConfig { messages, loss, dangling, .. } = config;
+        if [messages, loss, dangling].iter().all(|it| *it == GateMode::Off) {
+            self.lock().forget(audience);
             return true;
         }
-        let largest = state.largest(audience, &change, now);
-        let mut reasons = Vec::new();
-        if loss != GateMode::Off {
-            let percent = config.loss_percent.0;
-            reasons = loss::reasons(&change, &largest, percent, |it| between.lost_from(it));
-            reasons.extend(file_gone);
-        }
-        reasons.extend(dangling);
-        if messages != GateMode::Off {
-            reasons.extend(clash::reasons(before, after));
-            reasons.extend(unanswered);
-        }
+        let change = self.change(audience, [before, after], &config);
+        let now = (self.0.clock)();
+        let largest = self.lock().largest(audience, &change, now);
+        let reasons = self.reasons(audience, [before, after], (&change, &largest), &config);
         let token = Token::of(audience, after.snapshot(), after.has_own_layer())
             .with_edits(after.unapplied().iter());
-        let (audience, at) = (audience.clone(), SystemTime::now());
-        let held = Held { token, audience, reasons, largest, since: now, at };
+        let (audience, at, edits) = (audience.clone(), SystemTime::now(), Listed::default());
+        let mut held = Held { token, audience, reasons, edits, largest, since: now, at };
         if held.reasons.is_empty() {
+            let notice = notices::notice(&self.0.schema, &self.0.lost, before, after);
+            let notice = notice.filter(|_| self.use_of(&held.audience) != Some(Use::Unused));
+            let mut state = self.lock();
             state.pass_without_loss(&held, &change, now);
             state.tell(notice, held);
+            return true;
+        }
+        let is_unused = self.is_unused(&held.audience, is_gone);
+        held.edits = waiting::edits(before, after);
+        let mut state = self.lock();
+        if is_unused {
+            state.forget(&held.audience);
             return true;
         }
         state.decide(held, now)
@@ -378,6 +394,7 @@ impl Gate for LoadGate {
 
     fn judged(&self, held: &mut dyn Iterator<Item = &Audience>) {
         let now = (self.0.clock)();
+        self.0.users.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.0.lost.clear();
         self.0.unanswered.clear();
         let mut state = self.lock();

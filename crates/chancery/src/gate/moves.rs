@@ -111,8 +111,15 @@ impl LoadGate {
         let audience = if is_one { first } else { Audience::default() };
         let token = Token::of_moves(moves.iter().map(|it| (&it.from, it.to.as_ref())));
         let largest = Counts::default();
-        let mut held =
-            Held { audience, reasons, token, largest, since: now, at: SystemTime::now() };
+        let mut held = Held {
+            audience,
+            reasons,
+            edits: Listed::default(),
+            token,
+            largest,
+            since: now,
+            at: SystemTime::now(),
+        };
         let outcome = match state.outcome(&mut held, known.as_ref(), now) {
             // Another edit does not wait for rules, so only other reasons are news.
             Some(Outcome::Waits) => {

@@ -189,11 +189,9 @@ fn a_group_that_nodes_use_does_not_go() {
     let gated = Gated::new("{}");
     let used = Arc::new(AtomicBool::new(true));
     let is_used = Arc::clone(&used);
-    gated.gate.ask_for_users(move |audience| {
-        match audience.group.as_deref() == Some("edge") && is_used.load(Ordering::Relaxed) {
-            true => Use::Used,
-            false => Use::Unused,
-        }
+    gated.gate.ask_for_users(move || {
+        let edge = Audience { group: Some("edge".into()), node: None };
+        Users::new(is_used.load(Ordering::Relaxed).then_some(edge), true)
     });
     let other = Layer::Group("other".into());
     gated.clusters(&Layer::Base, 1);

@@ -4,14 +4,13 @@
 
 use std::sync::Arc;
 
-use chancery_catalog::Audience;
 use chancery_server::Audiences;
 use tracing::info;
 
 use super::change_applier::ChangeApplier;
 use super::grouping::Grouping;
 use crate::config::GateConfig;
-use crate::gate::{Held, NotConfirmed, Selection, Use};
+use crate::gate::{Held, NotConfirmed, Selection, Users};
 
 /// Says what is held back.
 pub(super) fn say_mode(gate: &GateConfig) {
@@ -22,26 +21,10 @@ pub(super) fn say_mode(gate: &GateConfig) {
     );
 }
 
-/// Finds out if streams belong to an audience, or to nodes in its group. Where there are no groups, all nodes
-/// belong to base.
-pub(super) fn users(
-    audiences: &Audiences<Grouping>,
-) -> impl Fn(&Audience) -> Use + Send + Sync + 'static {
+/// Finds the nodes with open streams.
+pub(super) fn users(audiences: &Audiences<Grouping>) -> impl Fn() -> Users + Send + Sync + 'static {
     let audiences = audiences.clone();
-    move |audience| {
-        let watched = audiences.watched();
-        let is_part = |watched: &Audience| match &audience.node {
-            Some(_) => watched == audience,
-            None => watched.group == audience.group,
-        };
-        let is_all = *audience == Audience::default() && audiences.catalog().groups().is_empty();
-        let is_node = |watched: &Audience| audience.node.is_some() && watched.node == audience.node;
-        match is_all || watched.iter().any(is_part) {
-            true => Use::Used,
-            false if watched.iter().any(is_node) => Use::Elsewhere,
-            false => Use::Unused,
-        }
-    }
+    move || Users::new(audiences.watched(), !audiences.catalog().groups().is_empty())
 }
 
 /// Applies confirmations, for as long as the server is there.

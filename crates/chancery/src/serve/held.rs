@@ -51,8 +51,9 @@ fn tell_one(outcome: Outcome, why: &str, of: &[&Held]) {
         ),
         Outcome::Waits => warn!(
             %token,
-            "a later edit waits too, held back from {who}: {why}; repair that, or let both pass with \
-             `chancery confirm {flags}`"
+            "a later edit waits too, held back from {who}: {why}; repair that, or let all pass with \
+             `chancery confirm {flags}`: {}",
+            of.first().map(|held| held.waiting()).unwrap_or_default()
         ),
         Outcome::Warned => {
             warn!("goes live for {who}: {why}; with `enforce` in `gate` it would be held back");
