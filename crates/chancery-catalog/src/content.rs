@@ -23,6 +23,8 @@ pub struct LayerContent {
     entries: OrdMap<Key, Entry>,
     /// The number of entries that are [written](Form::Written).
     written: usize,
+    /// The number of entries that are patches and removals.
+    edits: usize,
     /// The sum of the digests of the entries.
     digest: u128,
     /// The files that entries are of, once somebody has asked.
@@ -32,10 +34,11 @@ pub struct LayerContent {
 impl LayerContent {
     fn of(layer: &Layer, entries: BTreeMap<Key, Entry>) -> Self {
         let written = entries.values().filter(|entry| entry.form == Form::Written).count();
+        let edits = entries.values().filter(|entry| entry.resource().is_none()).count();
         let digests = entries.iter().map(|(key, entry)| digest(layer, key, entry));
         let digest = digests.fold(0, u128::wrapping_add);
         let entries = entries.into_iter().collect();
-        Self { entries, written, digest, files: OnceLock::new() }
+        Self { entries, written, edits, digest, files: OnceLock::new() }
     }
 
     /// The entry under that key.
@@ -67,6 +70,11 @@ impl LayerContent {
         self.written
     }
 
+    /// Returns true if it has patches or removals.
+    pub(crate) fn has_edits(&self) -> bool {
+        self.edits > 0
+    }
+
     pub(crate) fn digest(&self) -> u128 {
         self.digest
     }
@@ -93,11 +101,13 @@ impl LayerContent {
         if let Some(old) = self.entries.get(&key) {
             self.digest = self.digest.wrapping_sub(digest(layer, &key, old));
             self.written -= usize::from(old.form == Form::Written);
+            self.edits -= usize::from(old.resource().is_none());
         }
         match entry {
             Some(entry) => {
                 self.digest = self.digest.wrapping_add(digest(layer, &key, &entry));
                 self.written += usize::from(entry.form == Form::Written);
+                self.edits += usize::from(entry.resource().is_none());
                 self.entries.insert(key, entry);
             }
             None => drop(self.entries.remove(&key)),

@@ -478,6 +478,8 @@ mod tests {
             ("patch: {name: a}", "expected a list of patches"),
             ("patch: [{name: a}]", "`@type` is missing"),
             ("remove: {cds: [a]}\nresources: []", "`resources` stands beside"),
+            ("removes: {cds: [a]}", "unknown key `removes`"),
+            ("patches: []\nremove: {cds: [a]}", "unknown key `patches`"),
         ] {
             let told = faults(text);
             assert!(told.len() == 1 && told[0].contains(expected), "{text}: {told:?}");

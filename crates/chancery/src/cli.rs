@@ -9,6 +9,7 @@ use crate::check::CheckArgs;
 use crate::config::ServeFlags;
 use crate::confirm::ConfirmArgs;
 use crate::diff::DiffArgs;
+use crate::explain::ExplainArgs;
 use crate::get::GetArgs;
 use crate::watch::WatchArgs;
 
@@ -27,6 +28,7 @@ pub(crate) enum Command {
     Serve(Box<ServeFlags>),
     Check(Box<CheckArgs>),
     Diff(Box<DiffArgs>),
+    ExplainNode(Box<ExplainArgs>),
     Get(Box<GetArgs>),
     Watch(Box<WatchArgs>),
     Confirm(Box<ConfirmArgs>),

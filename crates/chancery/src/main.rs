@@ -15,6 +15,7 @@ mod confirm;
 mod counts_by_file;
 mod diff;
 mod exit;
+mod explain;
 mod finding;
 mod gate;
 mod get;
@@ -66,6 +67,7 @@ fn run() -> Result<(), Failure> {
         Command::Serve(flags) => serve::run(&flags),
         Command::Check(flags) => check::run(&flags),
         Command::Diff(flags) => diff::run(&flags),
+        Command::ExplainNode(flags) => explain::run(&flags),
         Command::Get(flags) => get::run(&flags),
         Command::Watch(flags) => watch::run(&flags),
         Command::Confirm(flags) => confirm::run(&flags),

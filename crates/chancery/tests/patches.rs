@@ -169,6 +169,22 @@ fn the_edits_of_a_node_are_those_of_what_its_group_has() {
 }
 
 #[test]
+fn an_edit_of_nothing_for_a_node_that_nobody_has_seen_is_told_once() {
+    let dir = fleet();
+    let mut server = Server::start(&dir, &[]);
+    dir_write(&dir, "nodes/unseen/own.yaml", "remove: {cds: [shpo]}");
+    server.log_has(
+        "for node `unseen`: no layer below has cds `shpo`, which this removes; did you mean `shop`?",
+    );
+    // The node comes, and the next load looks at what it sees.
+    let _open = client(&server, "unseen");
+    dir_write(&dir, "groups/edge/last.yaml", &format!("{CLUSTER}\nname: last\n"));
+    server.log_has("group `edge`: +cds last");
+    let told = server.log().matches("which this removes").count();
+    assert_eq!(told, 1, "{}", server.log());
+}
+
+#[test]
 fn check_has_an_error_where_an_edit_stands() {
     let dir = fleet();
     let (code, told) = checked(&dir, &[]);
@@ -242,4 +258,37 @@ fn a_reference_that_a_patch_brings_has_its_place() {
     let (_, told) = checked(&dir, &["--only", "dangling-reference"]);
     assert!(told.contains("did you mean `more`?"), "{told}");
     assert!(told.contains("--> DIR/groups/canary/routes.yaml:2:"), "{told}");
+}
+
+#[test]
+fn the_messages_in_the_lists_of_a_patch_are_looked_at_like_others() {
+    let rds = "\"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
+    let to =
+        |prefix: &str| format!("{{match: {{prefix: {prefix}}}, direct_response: {{status: 200}}}}");
+    let dir = fleet();
+    dir_write(
+        &dir,
+        "groups/edge/routes.yaml",
+        &format!("{rds}\nname: web\nvirtual_hosts: [{{name: all, domains: ['*']}}]\n"),
+    );
+    let patch = |routes: &str| {
+        format!(
+            "patch:\n- {rds}\n  name: web\n  virtual_hosts:\n  - name: all\n    domains: ['*']\n    \
+             routes:\n    - {}\n    - {routes}\n",
+            to("/")
+        )
+    };
+    dir_write(&dir, "groups/canary/routes.yaml", &patch(&to("/shop")));
+    let (code, told) = checked(&dir, &[]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("warning[shadowed-route]"), "{told}");
+    assert!(told.contains("--> DIR/groups/canary/routes.yaml:9:"), "{told}");
+
+    // Where a broken rule is a warning, it is one here too.
+    dir_write(&dir, "chancery.yaml", &format!("{RULES}gate: {{messages: warn}}\n"));
+    dir_write(&dir, "groups/canary/routes.yaml", &patch("{match: {prefix: /shop}}"));
+    let (code, told) = checked(&dir, &["--only", "rule"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("warning[rule/oneof-required]"), "{told}");
+    assert!(told.contains("--> DIR/groups/canary/routes.yaml:9:"), "{told}");
 }

@@ -157,6 +157,30 @@ impl Collector {
         }
     }
 
+    /// The warnings about a patch. A message in a list is written whole, so it can be judged; all else may be
+    /// as it should together with what is below.
+    pub(super) fn edit_warnings(
+        &mut self,
+        schema: &Schema,
+        (type_url, name): (&TypeUrl, &ResourceName),
+        message: &DynamicMessage,
+        place: &Location<'_, '_>,
+    ) -> Vec<Warning> {
+        let Checks { rules, clients } = self.checks;
+        let is_for_grpc = clients.has_grpc() || lint::is_only_for_grpc(type_url, message);
+        let mut warnings = if is_for_grpc { lint::lint(type_url, message) } else { Vec::new() };
+        warnings.extend(lint::lint_traffic(type_url, message));
+        // Where broken rules are faults, they are found in what comes of the patch.
+        if rules == RuleCheck::Warn || (rules == RuleCheck::Fault && !clients.has_envoy()) {
+            let checked = CheckedResource { type_url, name, body: message, wrapped: false };
+            let checks = Checks { rules: RuleCheck::Warn, clients };
+            warnings.extend(self.rules.check(schema.rules(), checks, &checked, place));
+        }
+        warnings.retain(|warning| warning.path.contains('['));
+        self.place(&mut warnings, false, place);
+        warnings
+    }
+
     /// Adds the fault of an edit.
     pub(super) fn wrong_edit(&mut self, message: String, place: &Location<'_, '_>) {
         self.fault(ResourceFault::new("", message), place);

@@ -48,7 +48,7 @@ pub(super) fn take_over(
 /// The one node with this id, and with the cluster of the flags if there is one.
 fn known(admin: &AdminClient, id: &str, given: &NodeArgs) -> Result<ConnectedNode, Failure> {
     let mut found = admin.nodes(Some(id))?;
-    if let Some(cluster) = &given.cluster {
+    if let Some(cluster) = &given.details.cluster {
         found.retain(|it| it.node.cluster == *cluster);
     }
     // One that moves is in two audiences for a moment.
@@ -85,13 +85,13 @@ fn become_known(node: &mut Node, found: &ConnectedNode) {
 }
 
 /// The address at which `serve` has the admin interface.
-fn usual_admin() -> AdminAddress {
+pub(crate) fn usual_admin() -> AdminAddress {
     let set = std::env::var("CHANCERY_ADMIN").ok().and_then(|text| text.parse().ok());
     set.unwrap_or_default()
 }
 
 /// Returns true for an address of a server on this machine.
-fn is_on_this_machine(uri: &str) -> bool {
+pub(crate) fn is_on_this_machine(uri: &str) -> bool {
     if uri.starts_with("unix:") {
         return true;
     }

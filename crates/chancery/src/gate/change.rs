@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chancery_core::{Api, Resource, Snapshot, TypeUrl};
+use chancery_core::{Api, Resource, ResourceName, Snapshot, TypeUrl};
 use chancery_proto::resource::{lacks_endpoints, lacks_routes};
 use chancery_proto::schema::Schema;
 
@@ -41,30 +41,25 @@ impl Between<'_> {
         change
     }
 
-    /// Forgives that all resources of a type are gone where they went together with what referred to them: a
-    /// reference that is left would lead nowhere, which is another loss. A resource to which nothing referred may be
-    /// known to clients otherwise, and with another group below everything is another one.
+    /// Forgives that all resources of a type are gone where they went together with what referred to them. A
+    /// resource to which nothing referred may be known to clients otherwise, and with another group below everything
+    /// is another one.
     pub(super) fn forgive_unreferred(&self, change: &mut Change, extends_group: bool) {
-        if change.gone.is_empty() || self.before.len() > MOST_WALKED {
+        if change.gone.is_empty() || self.before.len().max(self.after.len()) > MOST_WALKED {
             return;
         }
-        let mut referred: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        for type_url in self.before.types() {
-            for resource in self.before.set(type_url).iter() {
-                if extends_group && self.after.set(type_url).get(resource.name().as_str()).is_none()
-                {
-                    continue;
-                }
-                for link in &resource.facts().links {
-                    referred.entry(link.type_url.short()).or_default().insert(link.name.as_str());
-                }
-            }
-        }
+        let stays = |type_url: &TypeUrl, name: &ResourceName| {
+            !extends_group || self.after.set(type_url).get(name.as_str()).is_some()
+        };
+        let referred = names_referred_to(self.before, stays);
+        let needed = names_referred_to(self.after, |_, _| true);
         change.gone.retain(|gone| {
             let of_type = self.before.types().filter(|it| it.short() == gone.type_name);
             let mut all = of_type.flat_map(|type_url| self.before.set(type_url).iter());
-            let names = referred.get(gone.type_name.as_str());
-            !all.all(|it| names.is_some_and(|names| names.contains(it.name().as_str())))
+            !all.all(|it| {
+                let key = (gone.type_name.as_str(), it.name().as_str());
+                referred.contains(&key) && !needed.contains(&key)
+            })
         });
     }
 
@@ -159,6 +154,22 @@ impl Between<'_> {
         }
         self.places.files(lost.iter().map(|(type_url, name)| (*type_url, name)))
     }
+}
+
+/// The types and names to which resources refer, those of which `counts` is true.
+fn names_referred_to(
+    snapshot: &Snapshot,
+    counts: impl Fn(&TypeUrl, &ResourceName) -> bool,
+) -> BTreeSet<(&str, &str)> {
+    let mut names = BTreeSet::new();
+    for type_url in snapshot.types() {
+        let resources = snapshot.set(type_url).iter();
+        for resource in resources.filter(|it| counts(type_url, it.name())) {
+            let links = resource.facts().links.iter();
+            names.extend(links.map(|link| (link.type_url.short(), link.name.as_str())));
+        }
+    }
+    names
 }
 
 /// The resources among which references are looked for.

@@ -3,22 +3,31 @@
 //! Not here: the judgement (`crate::gate`), and the log lines about what is held back (`held`).
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use chancery_server::Audiences;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::change_applier::ChangeApplier;
 use super::grouping::Grouping;
 use crate::config::GateConfig;
 use crate::gate::{Held, NotConfirmed, Selection, Users};
+use crate::state::{seconds, utc};
 
-/// Says what is held back.
-pub(super) fn say_mode(gate: &GateConfig) {
+/// Says what is held back, and from when on if it is only warned of so far.
+pub(super) fn say_mode(gate: &GateConfig, warns_for: Option<Duration>) {
     let GateConfig { messages, loss, dangling, .. } = gate;
     info!(
         %messages, %loss, %dangling, loss_percent = u64::from(gate.loss_percent),
         "the gate: what it enforces is held back until it is repaired or confirmed"
     );
+    if let Some(rest) = warns_for {
+        let until = utc(seconds(SystemTime::now() + rest));
+        warn!(
+            "the gate only warns until {until}, as `gate.warn-for` says: until then nothing is held back \
+             by it"
+        );
+    }
 }
 
 /// Finds the nodes with open streams.
