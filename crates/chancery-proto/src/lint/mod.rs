@@ -1,5 +1,5 @@
 //! Warnings about resources that gRPC clients and servers would refuse, about virtual hosts that
-//! Envoy would not remove, about connection managers that answer nothing, about routes that never match,
+//! Envoy would not remove, about connection managers and endpoints that answer nothing, about routes that never match,
 //! and about secrets outside of SDS.
 //!
 //! A warning is not an error, because the same text may be meant for other clients; [`is_for_grpc`] helps
@@ -21,6 +21,7 @@ use crate::walk::{message_in, walk};
 
 mod grpc;
 mod managers;
+mod ports;
 mod shadowed;
 
 pub(crate) use self::grpc::{check_sources, findings as grpc_findings, is_only_for_grpc};
@@ -41,6 +42,7 @@ pub struct Warning {
 /// The codes of warnings.
 const HOST_NAME: &str = "vhds/host-name";
 const NO_HTTP_FILTER: &str = "no-http-filter";
+const ENDPOINT_PORT: &str = "endpoint-port";
 const SHADOWED_ROUTE: &str = "shadowed-route";
 const SECRET: &str = "secret/outside-sds";
 
@@ -69,15 +71,28 @@ pub fn lint(type_url: &TypeUrl, message: &DynamicMessage) -> Vec<Warning> {
     grpc::findings(type_url, message).into_iter().map(|finding| finding.warning).collect()
 }
 
-/// Warns of connection managers that answer nothing, and of routes that can never match.
+/// Warns of connection managers and endpoints that answer nothing, and of routes that can never match.
 pub(crate) fn lint_traffic(type_url: &TypeUrl, body: &DynamicMessage) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if is_v2(type_url) {
         return warnings;
     }
-    if type_url.api() != Api::Lds {
-        shadowed::lint_routes(type_url, body, &mut warnings);
-        return warnings;
+    match type_url.api() {
+        Api::Lds => {}
+        Api::Eds => {
+            ports::lint_ports("", body, &mut warnings);
+            return warnings;
+        }
+        Api::Cds => {
+            if let Some(assignment) = message_in(body, "load_assignment") {
+                ports::lint_ports("load_assignment.", assignment, &mut warnings);
+            }
+            return warnings;
+        }
+        _ => {
+            shadowed::lint_routes(type_url, body, &mut warnings);
+            return warnings;
+        }
     }
     let is_of_client = message_in(body, "api_listener").is_some();
     walk(body, &mut |path, message| match message.descriptor().full_name() {
@@ -86,6 +101,12 @@ pub(crate) fn lint_traffic(type_url: &TypeUrl, body: &DynamicMessage) -> Vec<War
         _ => {}
     });
     warnings
+}
+
+/// The first warning of a connection manager or an endpoint that answers nothing.
+pub(crate) fn unanswering(type_url: &TypeUrl, body: &DynamicMessage) -> Option<Warning> {
+    let warnings = lint_traffic(type_url, body);
+    warnings.into_iter().find(|warning| [NO_HTTP_FILTER, ENDPOINT_PORT].contains(&warning.code))
 }
 
 /// Warns of a virtual host whose body has another name than the resource. Envoy 1.40 compares the

@@ -205,6 +205,14 @@ fn a_connection_manager_without_a_filter_answers_nothing() {
     one(&told("defaultFilterChain", json!([])), path, "no request gets an answer");
     let own = json!([{"name": "own", "configDiscovery": {"configSource": {"ads": {}}}}]);
     assert_eq!(told("filterChains", own), [""; 0], "a filter may answer itself");
+    let of_type = |kind: &str| {
+        let kind = format!("type.googleapis.com/envoy.extensions.filters.http.{kind}");
+        let source = json!({"configSource": {"ads": {}}, "typeUrls": [kind]});
+        told("filterChains", json!([{"name": "own", "configDiscovery": source}]))
+    };
+    let path = "filter_chains[0].filters[0].typed_config";
+    one(&of_type("header_mutation.v3.HeaderMutation"), path, "`envoy.filters.http.router`");
+    assert_eq!(of_type("router.v3.Router"), [""; 0]);
     assert_eq!(told("apiListener", json!([])), [""; 0], "gRPC has rules of its own");
 }
 

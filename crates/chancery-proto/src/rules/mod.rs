@@ -65,6 +65,7 @@ use std::fmt;
 
 use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage};
 
+pub(crate) use self::envoy::passes_requests_on;
 pub use self::name::RuleName;
 pub(crate) use self::place::key_text;
 use self::plan::Plans;

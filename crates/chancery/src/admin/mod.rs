@@ -128,6 +128,9 @@ fn held_back(held: &[Held]) -> String {
     let mut text = "held back until it is confirmed (`chancery confirm --list`):\n".to_owned();
     for one in held.iter().take(MOST_HELD) {
         text += &format!("- from {}: {}\n", Printable(&one.audience), one.why());
+        if one.edits.count > 0 {
+            text += &format!("  waiting: {}\n", one.waiting());
+        }
     }
     match held.len().saturating_sub(MOST_HELD) {
         0 => text,

@@ -53,7 +53,7 @@ pub(super) const ERRORS: [&str; 16] = [
 pub(super) const ERRORS_TOGETHER: [&str; 2] = [DUPLICATE_ADDRESS, UNAPPLIED];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 19] = [
+pub(super) const WARNINGS: [&str; 20] = [
     DANGLING_REFERENCE,
     UNUSED_RESOURCE,
     NOTHING_TO_REMOVE,
@@ -64,6 +64,7 @@ pub(super) const WARNINGS: [&str; 19] = [
     ALLOW_UNKNOWN,
     "allow/malformed",
     "no-http-filter",
+    "endpoint-port",
     "shadowed-route",
     "vhds/host-name",
     "secret/outside-sds",

@@ -46,7 +46,7 @@ pub(crate) fn say_without_files(name: &str, known: &OverlayNames) -> String {
     let near = closest(name, known.iter().take(MOST_COMPARED).map(|known| &**known));
     let near = near.map(|near| format!("; did you mean `{}`?", Printable(near)));
     let (name, near) = (Printable(name), near.unwrap_or_default());
-    format!("group `{name}` has rules and no files below `groups/{name}`{near}")
+    format!("chancery.yaml: group `{name}` has rules and no files below `groups/{name}`{near}")
 }
 
 /// The number of groups that a name is compared with.

@@ -24,7 +24,8 @@ use super::held;
 use super::keeping::Keeping;
 use super::metrics::LoadMetrics;
 use super::reference_warnings::ReferenceWarnings;
-use super::rules::{self, WantedRules};
+use super::rules::{self, Belonging, WantedRules};
+use super::strays::strays;
 use super::unruled;
 use crate::admin::{Admin, LoadFindings, ReadinessState};
 use crate::check::codes::GROUP_WITHOUT_FILES;
@@ -182,6 +183,10 @@ impl ChangeApplier {
             self.audiences.follow(revision);
         }
         self.apply_rules(&mut state);
+        // Nodes may have moved with that.
+        if self.gate.holds_for_nobody() {
+            self.judge_again(GATE);
+        }
         let moved = self.look_at_groups(&mut state, report);
         state.comments = Arc::clone(&report.allowances);
         let of_references = state.references.look(&report.allowances);
@@ -197,6 +202,9 @@ impl ChangeApplier {
         }
         let report = wanted.as_ref().unwrap_or(report);
         self.log_report(&mut state, report, &of_references, is_first, moved.as_deref());
+        for stray in report.revision.iter().flat_map(|it| strays(&self.audiences, it)) {
+            warn!("{stray}");
+        }
         state.warnings = (Arc::clone(&report.present_warnings), report.warning_count);
         self.judge_if_changed(&mut state);
         self.record(&mut state);
@@ -342,9 +350,7 @@ impl ChangeApplier {
                     state.only_warns = self.gate.warns_for().is_some();
                     state.is_gate_changed = true;
                 }
-                self.audiences.extend(config.groups.lineage().clone(), FILE);
-                state.rules = Some(WantedRules::new(Grouping::new(&config)));
-                let are_in_force = self.apply_rules(state);
+                let are_in_force = self.regroup(state, &config);
                 match (is_missing, are_in_force) {
                     (true, true) => warn!("chancery.yaml is gone; the defaults are in force"),
                     (false, true) => info!(
@@ -374,13 +380,35 @@ impl ChangeApplier {
         self.metrics.config(state.config_fault.is_some());
     }
 
+    /// Takes over which groups extend others, and the rules. Nobody is shown one without the other: a node that
+    /// moves to a group which extends another would see base alone. Returns true if no rules wait.
+    fn regroup(&self, state: &mut ApplierState, config: &Config) -> bool {
+        let (catalog, belonging) = (self.audiences.catalog(), rules::belonging(&self.audiences));
+        let lineage = config.groups.lineage();
+        rules::say_lineage(&catalog.lineage(), lineage);
+        let revision = catalog.extend(lineage.clone(), FILE);
+        state.rules = Some(WantedRules::new(Grouping::new(config)));
+        let are_in_force = self.apply_rules_to(state, belonging);
+        if let Some(revision) = revision {
+            self.audiences.follow(&revision);
+        }
+        are_in_force
+    }
+
     /// Puts rules in force that are not, unless the gate holds the moves of nodes back. Returns true if none wait.
     fn apply_rules(&self, state: &mut ApplierState) -> bool {
+        match state.rules {
+            Some(_) => self.apply_rules_to(state, rules::belonging(&self.audiences)),
+            None => true,
+        }
+    }
+
+    fn apply_rules_to(&self, state: &mut ApplierState, belonging: Belonging) -> bool {
         let Some(mut rules) = state.rules.take() else { return true };
         if *rules.grouping() == *self.audiences.assignment() {
             return self.gate.lets_move(&[]);
         }
-        let moves = rules.moves(&self.audiences);
+        let moves = rules.moves(&self.audiences, belonging);
         let pass = self.gate.lets_move(&moves);
         if pass {
             rules::say(&moves);

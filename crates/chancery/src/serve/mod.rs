@@ -28,6 +28,7 @@ mod reference_warnings;
 mod reloads;
 mod rules;
 mod signals;
+mod strays;
 mod unruled;
 
 use std::net::TcpListener;

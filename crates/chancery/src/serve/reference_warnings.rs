@@ -167,7 +167,9 @@ impl ReferenceWarnings {
         let advice = self.names.advice(name.as_str(), None);
         let groups = self.catalog.groups();
         let groups = groups.iter().map(|group| Layer::Group(Arc::clone(group)));
-        let layers = std::iter::once(Layer::Base).chain(groups);
+        let nodes = self.catalog.nodes();
+        let nodes = nodes.iter().map(|id| Layer::Node(Arc::clone(id)));
+        let layers = std::iter::once(Layer::Base).chain(groups).chain(nodes);
         let origin = self.origin(type_url, name, layers, |_| false);
         let message = format!(
             "nothing refers to {} `{name}`; remove it, or, if the clients refer to it themselves, \

@@ -16,6 +16,7 @@ mod mutants;
 mod peers;
 mod quickstart;
 mod rate_limit;
+mod slips;
 mod state;
 mod support;
 mod versions;

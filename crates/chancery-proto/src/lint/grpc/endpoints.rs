@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use prost_reflect::{DynamicMessage, Value};
+use prost_reflect::DynamicMessage;
 
 use super::{ALL, CORE, Findings, GO, JAVA, NODE};
-use crate::walk::{message_in, messages_in, text_in, value_in};
+use crate::walk::{message_in, messages_in, number_in, text_in};
 
 /// Adds the warnings about a `ClusterLoadAssignment`.
 pub(super) fn lint(assignment: &DynamicMessage, found: &mut Findings) {
@@ -132,8 +132,4 @@ fn weight(group: &DynamicMessage) -> u32 {
 /// The weight of an endpoint. The default is one.
 fn weight_of_endpoint(endpoint: &DynamicMessage) -> u32 {
     message_in(endpoint, "load_balancing_weight").map_or(1, |weight| number_in(weight, "value"))
-}
-
-fn number_in(message: &DynamicMessage, field: &str) -> u32 {
-    value_in(message, field).and_then(Value::as_u32).unwrap_or_default()
 }

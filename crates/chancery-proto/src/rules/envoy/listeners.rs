@@ -319,6 +319,11 @@ const HTTP: Chain = Chain {
     kind: "must be followed by `envoy.filters.http.router`, which ends the chain",
 };
 
+/// Returns true for a type of HTTP filters that lets requests pass to the next one.
+pub(crate) fn passes_requests_on(type_name: &str) -> bool {
+    HTTP.passing.contains(&type_name)
+}
+
 fn filter_chain(chain: &DynamicMessage, found: &mut Found<'_>) {
     order(chain, &[], "filters", &NETWORK, found);
     let socket = message_in(chain, "transport_socket");

@@ -17,6 +17,8 @@ mod routes;
 mod subsets;
 mod tls;
 
+pub(crate) use self::listeners::passes_requests_on;
+
 use std::collections::HashMap;
 use std::sync::LazyLock;
 

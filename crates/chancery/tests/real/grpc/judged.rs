@@ -142,7 +142,7 @@ impl<'r> Judge<'r> {
     /// Waits until the client has judged a type since a mark. Returns true if it rejects it.
     fn rejects(&self, mark: usize, kind: &str) -> bool {
         wait::until(&format!("gRPC {} to judge {kind}", self.name), || {
-            let told = self.chancery.told_after(mark);
+            let told = self.chancery.said_since(mark).join("\n");
             let mut lines = told.lines().filter(|line| line.contains(&format!("type=\"{kind}\"")));
             lines.find_map(|line| {
                 let is_rejected = line.contains(" rejected ");

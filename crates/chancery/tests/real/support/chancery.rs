@@ -45,6 +45,11 @@ impl Directory {
         check.output()
     }
 
+    /// The path of the directory.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Removes a file that is there.
     pub(crate) fn remove(&self, name: &str) {
         fs::remove_file(self.path.join(name)).expect("the test wrote it");
@@ -97,7 +102,7 @@ impl Chancery {
         self.process.says(words);
     }
 
-    /// The length of its log so far.
+    /// The length of its log so far; see [`Self::said_since`].
     pub(crate) fn mark(&self) -> usize {
         self.process.mark()
     }
@@ -108,10 +113,15 @@ impl Chancery {
         self.process.says_after(mark, words);
     }
 
-    /// Its log since a mark.
-    pub(crate) fn told_after(&self, mark: usize) -> String {
-        let told = self.process.output();
-        told.get(mark..).unwrap_or_default().to_owned()
+    /// The lines of its log after the mark.
+    pub(crate) fn said_since(&self, mark: usize) -> Vec<String> {
+        let output = self.process.output();
+        output.get(mark..).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    /// The text of a page of its admin interface.
+    pub(crate) fn page(&self, path: &str) -> String {
+        http::get(self.admin.number(), path, &[]).map(|reply| reply.body).unwrap_or_default()
     }
 
     /// Where discovery is served, as clients write it.
@@ -139,6 +149,16 @@ impl Chancery {
         command.args(["confirm", "--all", "--admin", &self.admin.address()]);
         let done = command.output().expect("it can be run");
         assert!(done.status.success(), "{done:?}");
+    }
+
+    /// Lets everything pass that it holds back, if that is something.
+    pub(crate) fn confirm_if_held(&self) {
+        if self.page("/ready").contains("held back") {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+            command.args(["confirm", "--all", "--admin", &self.admin.address()]);
+            // Nothing may be held back any more by then.
+            command.output().expect("it can be run");
+        }
     }
 
     /// Ends it as a crash would, and hands over its ports: another one may start on them.
