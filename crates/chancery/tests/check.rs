@@ -159,6 +159,79 @@ fn a_warning_has_its_place_and_its_resource_too() {
     assert!(found, "{told}");
 }
 
+#[test]
+fn a_comment_with_a_reason_lets_a_finding_pass() {
+    let clusters = "\
+# chancery: allow rule/duration-gt: the old ones take it
+- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: a
+  connect_timeout: 0s
+- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: b
+  # chancery: allow rule: this line alone
+  connect_timeout: 0s
+  health_checks: [{}]
+";
+    let codes = |files: &[(&str, &str)], flags: &[&str]| -> Vec<String> {
+        let (_, told) = check(files, &[&["-o", "json"], flags].concat());
+        let lines =
+            told.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let text = |it: &serde_json::Value| it.as_str().unwrap_or_default().to_owned();
+        lines
+            .map(|it| format!("{}:{} {}", text(&it["file"]), it["line"], text(&it["code"])))
+            .collect()
+    };
+    let told = codes(&[("a.yaml", clusters)], &[]);
+    assert!(
+        told.iter().all(|it| it.starts_with("DIR/a.yaml:9 rule/")) && told.len() > 2,
+        "{told:?}"
+    );
+    // Those of no single message, and comments that let nothing pass.
+    let route = "\
+# chancery: allow dangling-reference: it comes from the bootstrap
+\"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
+name: a
+# chancery: allow rule
+# chancery: allow ruel: a slip
+# chancery: allow shadowed-route: it was once
+virtual_hosts: [{name: a, domains: [a], routes: [{match: {prefix: /}, route: {cluster: b}}]}]
+";
+    let slips = [
+        "DIR/a.yaml:4 allow/malformed",
+        "DIR/a.yaml:5 allow/unknown-code",
+        "DIR/a.yaml:6 allow/unused",
+    ];
+    assert_eq!(codes(&[("a.yaml", route)], &[]), slips);
+    assert_eq!(codes(&[("a.yaml", route)], &["--for", "envoy"]), slips[..2]);
+    // Nothing hides a file that cannot be used.
+    let broken = "# chancery: allow syntax: no\nname: [a\n";
+    let told = ["DIR/a.yaml:1 allow/unknown-code", "DIR/a.yaml:3 syntax"];
+    assert_eq!(codes(&[("a.yaml", broken)], &[]), told);
+}
+
+#[test]
+fn the_configuration_lets_all_findings_of_a_code_pass() {
+    let bad = cluster("b", 0);
+    let with = |allow: &str| {
+        let allow = format!("allow: {{{allow}}}\n");
+        check(&[("chancery.yaml", &allow), ("b.yaml", &bad)], &[])
+    };
+    let (code, told) = with("rule/duration-gt: none of them minds");
+    assert_eq!((code, told.as_str()), (Some(0), "0 errors, 0 warnings (1 file, 1 resource)\n"));
+    let (code, told) = with("rule: none of them minds, grpc: there is none");
+    assert_eq!(code, Some(0));
+    let line =
+        "warning[allow/unused]: `allow` in chancery.yaml has `grpc`, and nothing is: remove it\n";
+    assert!(told.starts_with(line), "{told}");
+    for (allow, why) in
+        [("rule: ''", "say why"), ("ruel: a", "no finding"), ("syntax: a", "cannot")]
+    {
+        let (code, told) = with(allow);
+        assert_eq!(code, Some(1), "{told}");
+        assert!(told.starts_with("error[config]") && told.contains(why), "{told}");
+    }
+}
+
 /// A cluster with a field that came with Envoy 1.40.
 const NEW: &str = "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: a\n\
                    stats_matcher: {reject_all: true}\n";

@@ -73,7 +73,7 @@ fn the_nodes_with_open_streams_are_listed() {
         "id": "edge-1", "cluster": "edge",
         "locality": {"region": "r", "zone": "z", "sub_zone": ""},
         "group": "canary", "audience": "group `canary`",
-        "layers": ["base", "group `edge`", "group `canary`"],
+        "own_files": false, "layers": ["base", "group `edge`", "group `canary`"],
         "streams": 1, "polls": 0,
         "metadata": {"stage": "canary", "a": {"b": [1]}},
         "left_out": [

@@ -8,12 +8,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
+use std::sync::mpsc::Receiver;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use self::daemon::{
-    Running, Server, chancery, cluster, dir_write, directory, eventually, finished,
+    Running, Server, chancery, cluster, dir_write, directory, eventually, finished, lines,
+    next_line,
 };
 
 /// A state directory in a temporary one, and the flag for it.
@@ -210,6 +212,107 @@ fn a_loss_while_the_server_was_down_is_held_until_it_is_confirmed() {
     assert_eq!(clusters_of(&server, "back"), 20);
     // Without a state nothing is judged.
     assert_eq!(clusters_of(&Server::start(&dir, &[]), ""), 9);
+}
+
+/// A client of a group, by this node id, and its output.
+fn client(server: &Server, node: &str, group: &str) -> (Running, Receiver<String>) {
+    let address = format!("127.0.0.1:{}", server.port);
+    let words =
+        ["watch", "cds", "--server", &address, "--node", node, "--cluster", group, "-o", "json"];
+    let mut client = Running::start(chancery(&words).stderr(Stdio::null()));
+    let seen = lines(client.stdout.take().unwrap(), usize::MAX);
+    assert!(next_line(&seen).is_some());
+    (client, seen)
+}
+
+#[test]
+fn a_group_and_a_node_that_were_connected_lose_nothing_while_the_server_is_down() {
+    let (dir, state) = (fleet(), State::new());
+    dir_write(&dir, "nodes/own/clusters.yaml", &clusters("own", 30));
+    let server = state.start(&dir);
+    let clients = [client(&server, "n", "back"), client(&server, "own", "")];
+    dir_write(&dir, "clusters.yaml", &clusters("base", 21));
+    crash(server, &state, |head| head["gate"]["used"].as_array().unwrap().len() >= 3);
+    drop(clients);
+    fs::remove_dir_all(dir.path().join("groups/back")).unwrap();
+    dir_write(&dir, "nodes/own/clusters.yaml", "[]\n");
+    let mut server = state.start(&dir);
+    server.log_has("held back from group `back`: the directory of group `back` is gone");
+    server.log_has("held back from node `own`: 21 of 51 clusters left");
+    assert_eq!(clusters_of(&server, "back"), 24);
+    let own = server.clusters("own");
+    assert_eq!(own.matches("\"own").count(), 30, "{own}");
+}
+
+#[test]
+fn rules_that_wait_go_on_waiting() {
+    const EDGE: &str = "groups: [{name: edge, match: {id: n}}]\n";
+    const BACK: &str = "groups: [{name: back, match: {id: n}}]\n";
+    let (dir, state) = (fleet(), State::new());
+    dir_write(&dir, "chancery.yaml", EDGE);
+    let mut server = state.start(&dir);
+    let (mut client, _seen) = client(&server, "n", "");
+    dir_write(&dir, "chancery.yaml", BACK);
+    server.log_has("23 of 35 clusters left");
+    eventually(|| config(&server)["held_count"] == 1);
+    let held = config(&server)["held"].clone();
+    client.kill();
+    crash(server, &state, |head| head["rules"].is_object());
+    let mut server = state.start(&dir);
+    server.log_has("23 of 35 clusters left");
+    assert_eq!(config(&server)["held"], held);
+    assert_eq!(clusters_of(&server, ""), 35, "the node belongs where it did");
+    assert!(confirm(&server, &["--all"]).status.success());
+    assert_eq!(clusters_of(&server, ""), 23);
+    server.child.kill();
+    let server = state.start(&dir);
+    assert_eq!((clusters_of(&server, ""), config(&server)["held_count"].as_u64()), (23, Some(0)));
+}
+
+#[test]
+fn a_slip_in_chancery_yaml_stops_no_start() {
+    let (dir, state) = (fleet(), State::new());
+    dir_write(&dir, "chancery.yaml", "groups: [{name: edge, match: {id: n}}]\n");
+    stop(state.start(&dir));
+    dir_write(&dir, "chancery.yaml", "grops: []\n");
+    let mut server = state.start(&dir);
+    server.log_has(
+        "chancery.yaml cannot be used, so the one that was in force before the start stays",
+    );
+    assert!(server.log().contains("unknown key `grops`"), "{}", server.log());
+    assert_eq!(clusters_of(&server, ""), 35);
+    assert!(server.admin("/ready").1.starts_with("ready, with faults: 1"));
+    assert!(server.admin("/metrics").1.contains("\nchancery_config_faulty 1\n"));
+    // A second start goes on with the same.
+    stop(server);
+    let server = state.start(&dir);
+    assert_eq!(clusters_of(&server, ""), 35);
+    dir_write(&dir, "chancery.yaml", "groups: [{name: edge, match: {id: n*}}]\n");
+    eventually(|| server.admin("/ready").1 == "ready\n");
+    stop(server);
+    dir_write(&dir, "chancery.yaml", "grops: []\n");
+    for flags in [&["--allow-partial=false", &state.flag][..], &[]] {
+        let refused = finished(chancery(&["serve", dir.path().to_str().unwrap()]).args(flags));
+        assert_eq!(refused.status.code(), Some(1));
+    }
+}
+
+#[test]
+fn the_gate_only_warns_for_a_time_after_the_first_start() {
+    let (dir, state) = (fleet(), State::new());
+    dir_write(&dir, "chancery.yaml", "gate: {warn-for: 168h}\n");
+    let mut server = state.start(&dir);
+    server.log_has("the gate only warns until 2");
+    dir_write(&dir, "clusters.yaml", &clusters("base", 2));
+    server.log_has("goes live for group `edge`: 17 of 35 clusters left");
+    eventually(|| clusters_of(&server, "edge") == 17);
+    stop(server);
+    // The first start was longer ago than that.
+    dir_write(&dir, "chancery.yaml", "gate: {warn-for: 1ms}\n");
+    dir_write(&dir, "groups/edge/clusters.yaml", "[]\n");
+    let mut server = state.start(&dir);
+    server.log_has("held back from group `edge`: 2 of 17 clusters left");
+    assert!(!server.log().contains("only warns"), "{}", server.log());
 }
 
 #[test]

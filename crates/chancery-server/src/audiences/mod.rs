@@ -29,7 +29,7 @@ pub use self::assign::Assign;
 use self::name::{audience_of, name_of, text_of};
 pub use self::open_stream::OpenStream;
 use crate::store::Supply;
-use crate::{AudienceName, Client, Policy, Refusal, Store};
+use crate::{AudienceName, Client, LoadInterval, Policy, Refusal, Store};
 
 /// The audiences of a catalog: a store of what is watched, and a policy that says who belongs where.
 /// Clones are the same.
@@ -237,6 +237,11 @@ impl<A: Assign> Policy for Audiences<A> {
         let mut found =
             layers.filter_map(|layer| Some(catalog.content(&layer)?.get(&key)?.origin.to_string()));
         found.next()
+    }
+
+    fn load_interval(&self, audience: &AudienceName) -> Option<LoadInterval> {
+        let audience = audience_of(audience)?;
+        self.0.assign.load().load_interval(audience.group.as_deref())
     }
 
     fn reads_dynamic_parameters(&self) -> bool {

@@ -23,6 +23,7 @@ use chancery_proto::resource::to_v2;
 use chancery_proto::schema::Schema;
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::allowance::{Allowance, Allowances};
 use crate::fault::{Fault, Scope, Warning, Wrong};
 use crate::options::Options;
 use crate::read::workers;
@@ -39,6 +40,10 @@ const NOTHING_BELOW: &str = "`patch` and `remove` change resources of the layers
 /// The hint for it.
 const WHERE_EDITS_STAND: &str = "change the resource where it stands, or move this to the directory of a group \
                                  (`groups/NAME/`) or a node (`nodes/ID/`)";
+/// The warning about a comment that lets nothing pass.
+const MALFORMED: &str = "allow/malformed";
+const NOT_UNDERSTOOD: &str =
+    "this comment lets nothing pass; write `# chancery: allow CODE: REASON`";
 
 /// The fault of an edit where v2 is served: the v2 form of the resource would stay as it is.
 const NOT_FOR_V2: &str = "`patch` and `remove` do not reach clients of v2: write the resource whole, or do without \
@@ -57,6 +62,8 @@ pub(crate) struct Document {
     /// The number of the others.
     pub(crate) more_violations: usize,
     pub(crate) warnings: Vec<Warning>,
+    /// The comments that let findings pass.
+    pub(crate) allowances: Vec<Allowance>,
     /// True if the file says nothing, not even that it has no resources.
     pub(crate) is_blank: bool,
     /// The pieces of the file, if it was parsed piece by piece.
@@ -201,14 +208,28 @@ impl Parsing<'_> {
     /// Parses a whole text. A parser that panics is a fault of this file and concerns no other.
     fn parse_caught(self, bytes: &[u8]) -> Result<Document, Wrong> {
         let Self { found, options: &Options { v2, ref checks, .. }, schema, .. } = self;
-        let checks = checks.of(&found.layer);
+        let (allowing, checks) = (checks, checks.of(&found.layer));
         let parse =
             AssertUnwindSafe(|| document::parse_checked(schema, found.format, bytes, checks));
         let parsed = catch_unwind(parse).map_err(|_| Wrong::Panicked)?;
-        let Parsed { resources, edits, violations, more_violations, .. } = parsed;
+        let Parsed { mut resources, edits, mut violations, more_violations, .. } = parsed;
         let Parsed { mut faults, more_faults, is_blank, .. } = parsed;
         if let Some(first) = edits.first() {
             faults.extend(self.wrong_edits().map(|fault| fault.at(first.position)));
+        }
+        let starts = resources.iter().map(|it| it.position);
+        let starts = starts.chain(edits.iter().map(|it| it.position));
+        let mut allowances = Allowances::read(found.format, bytes, starts);
+        violations.retain(|broken| {
+            let code = broken.fault.code;
+            !allowing.allow(code) && !allowances.let_pass(broken.fault.position, code)
+        });
+        for parsed in &mut resources {
+            let start = parsed.position;
+            parsed.warnings.retain(|warning| {
+                let position = warning.position.unwrap_or(start);
+                !allowing.allow(warning.code) && !allowances.let_pass(Some(position), warning.code)
+            });
         }
         let mut document =
             Document { more_faults, more_violations, is_blank, ..Document::default() };
@@ -217,6 +238,11 @@ impl Parsing<'_> {
         if self.options.hold_violations {
             document.hold_violations();
         }
+        document.warnings.extend(allowances.malformed.iter().map(|line| Warning {
+            line: Some(*line),
+            ..Warning::of_file(MALFORMED, &found.path, NOT_UNDERSTOOD)
+        }));
+        document.allowances = allowances.all;
         for parsed in resources {
             let key = (&parsed.type_url, parsed.resource.name());
             document.warnings.extend(self.warnings(key, parsed.position, &parsed.warnings));
@@ -304,6 +330,8 @@ impl Parsing<'_> {
                 warning
             });
             document.warnings.extend(warnings);
+            let allowances = part.document.allowances.iter().cloned();
+            document.allowances.extend(allowances.map(|it| it.moved(piece.lines)));
         }
         document.is_blank = document.parts.iter().all(|part| part.document.is_blank);
         let names = document.resources.iter();

@@ -96,13 +96,13 @@ fn become_known(node: &mut Node, found: &ConnectedNode) {
 }
 
 /// The address at which `serve` has the admin interface.
-fn usual_admin() -> AdminAddress {
+pub(crate) fn usual_admin() -> AdminAddress {
     let set = std::env::var("CHANCERY_ADMIN").ok().and_then(|text| text.parse().ok());
     set.unwrap_or_default()
 }
 
 /// Returns true for an address of a server on this machine.
-fn is_on_this_machine(uri: &str) -> bool {
+pub(crate) fn is_on_this_machine(uri: &str) -> bool {
     if uri.starts_with("unix:") {
         return true;
     }

@@ -39,23 +39,30 @@ pub(crate) struct QueryArgs {
 
 /// The servers.
 #[derive(Args, Clone, Debug)]
-pub(super) struct ServerArgs {
+pub(crate) struct ServerArgs {
     /// The server: HOST:PORT or unix:PATH, http://HOST:PORT or https://… for REST, file:PATH; may be
     /// given several times: the next server is asked when those before it cannot be reached
     /// [default: the servers of the bootstrap]
     #[arg(long = "server", value_name = "URI", help_heading = "Server")]
-    pub(super) servers: Vec<String>,
+    pub(crate) servers: Vec<String>,
 
     /// The bootstrap file of a gRPC client [default: the file that GRPC_XDS_BOOTSTRAP names, or the
     /// JSON in GRPC_XDS_BOOTSTRAP_CONFIG]
     #[arg(long, value_name = "FILE", conflicts_with = "servers", help_heading = "Server")]
-    pub(super) bootstrap: Option<PathBuf>,
+    pub(crate) bootstrap: Option<PathBuf>,
 
     /// The time that a connection to a server may take, and then its answer [default: 15s; for the
     /// answer 30s if the bootstrap has resource_timer_is_transient_error for the server]
     #[arg(long, value_name = "TIME", help_heading = "Server")]
-    pub(super) timeout: Option<Span>,
+    pub(crate) timeout: Option<Span>,
 
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
+}
+
+/// The encryption of the connections to servers of the flags.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TlsArgs {
     /// Connect with TLS, and verify the servers by the certificate authorities of the system or --ca
     #[arg(long, requires = "servers", help_heading = "TLS")]
     pub(super) tls: bool,
@@ -184,7 +191,7 @@ impl NodeDetails {
     }
 }
 
-impl ServerArgs {
+impl TlsArgs {
     pub(super) fn is_secure(&self) -> bool {
         self.tls || self.ca.is_some() || self.cert.is_some()
     }

@@ -48,7 +48,7 @@ impl Findings {
     /// does not take together, which are errors like the broken rules of one resource.
     pub(super) fn add_references(&mut self, config: &Config, catalog: Catalog) {
         let mut references = ReferenceWarnings::new(catalog, ExternalNames::new(config));
-        references.look();
+        references.look(&[]);
         let (described, count) = references.present();
         let enforces = config.gate.messages == GateMode::Enforce;
         let first = self.all.len();

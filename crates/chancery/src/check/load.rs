@@ -49,6 +49,8 @@ impl LoadedDirectory {
         if let Some(clients) = clients {
             source.checks = Checks { rules: config.gate.rules(), clients }.into();
         }
+        // They are left out later, where it is known which of them leave nothing out.
+        source.checks.allowed.clear();
         let mut directory = Directory::new(source, schema.clone());
         directory.catalog().extend(config.groups.lineage().clone(), config::FILE);
         let report = directory.load();

@@ -5,8 +5,9 @@
 //! a code, and the code says what it weighs ([`codes`]). Not here: the rules (`chancery-proto`), and
 //! the reading of files (`chancery-sources`).
 
+mod allowances;
 mod baseline;
-mod codes;
+pub(crate) mod codes;
 mod finding;
 mod findings;
 mod load;
@@ -38,6 +39,8 @@ pub(crate) fn run(flags: &CheckArgs) -> Result<(), Failure> {
     findings.add_rules(&schema);
     findings.add_references(&config, catalog.clone());
     findings.add_groups(&config, catalog);
+    let is_for_all = clients.is_none();
+    allowances::apply(&config.allow, &report.allowances, is_for_all, &mut findings);
     let is_whole = findings.is_whole();
     let mut findings = findings.weighed(&weights);
     if let Some(baseline) = baseline {

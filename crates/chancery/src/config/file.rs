@@ -12,6 +12,8 @@ pub(crate) struct ConfigFile {
     started: Config,
     /// The content that is in force or was refused.
     known: FileContent,
+    /// The text that could be used last, if there was one.
+    good: Option<String>,
     /// Newer content that may still be incomplete, and the number of looks since it appeared.
     pending: Option<(FileContent, u32)>,
 }
@@ -33,7 +35,23 @@ pub(crate) enum ConfigChange {
 impl ConfigFile {
     /// The file with the content that the server was started with.
     pub(crate) fn new(flags: ServeFlags, started: Config, known: FileContent) -> Self {
-        Self { flags, started, known, pending: None }
+        let good = known.text().map(str::to_owned);
+        Self { flags, started, known, good, pending: None }
+    }
+
+    /// The file with content that cannot be used, while another text is in force.
+    pub(crate) fn faulty(
+        flags: ServeFlags,
+        started: Config,
+        known: FileContent,
+        in_force: String,
+    ) -> Self {
+        Self { good: Some(in_force), ..Self::new(flags, started, known) }
+    }
+
+    /// The text that could be used last, if there was one.
+    pub(crate) fn good(&self) -> Option<&str> {
+        self.good.as_deref()
     }
 
     /// Looks at the file. A change counts once the content has stayed the same for some looks, so
@@ -86,6 +104,7 @@ impl ConfigFile {
         self.pending = None;
         match read {
             Ok(config) => {
+                self.good = self.known.text().map(str::to_owned);
                 let restart = restart_needed(&self.started, &config);
                 ConfigChange::Usable { config: Box::new(config), restart }
             }

@@ -35,6 +35,10 @@ pub(crate) struct GateConfig {
     /// The time after which a load passes that is held back, if its content is still the same. Default:
     /// `never`.
     pub(crate) pass_after: SpanOrNever,
+    /// The time after the first start for which `enforce` means `warn`, for a fleet that has to get used to it.
+    /// Default: `never`. The first start is the first one with the state directory; without one it is the
+    /// last one.
+    pub(crate) warn_for: SpanOrNever,
 }
 
 /// The consequence of something that the gate finds.
@@ -93,6 +97,7 @@ impl Default for GateConfig {
             loss_percent: Percent(50),
             may_be_empty: Patterns::default(),
             pass_after: SpanOrNever(None),
+            warn_for: SpanOrNever(None),
         }
     }
 }
@@ -126,12 +131,13 @@ mod tests {
     #[test]
     fn every_key_is_read_and_has_a_default() {
         assert_eq!(read("{}"), Ok(GateConfig::default()));
-        let all = read("loss: warn\ndangling: off\nloss-percent: 30\nmay-be-empty: [a, b-*]\npass-after: 1h30m\n")
+        let all = read("loss: warn\ndangling: off\nloss-percent: 30\nmay-be-empty: [a, b-*]\npass-after: 1h30m\nwarn-for: 168h\n")
             .unwrap();
         assert_eq!((all.loss, all.loss_percent), (GateMode::Warn, Percent(30)));
         assert_eq!(all.dangling, GateMode::Off);
         assert!(all.may_be_empty.matches("b-1") && !all.may_be_empty.matches("c"));
         assert_eq!(all.pass_after, SpanOrNever(Some(std::time::Duration::from_secs(5400))));
+        assert_eq!(all.warn_for, SpanOrNever(Some(std::time::Duration::from_secs(604_800))));
         assert!(read("may-be-empty: a\n").unwrap().may_be_empty.matches("a"));
         assert!(read("may-be-empty: []\n").unwrap().may_be_empty.is_empty());
     }

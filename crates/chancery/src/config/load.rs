@@ -68,6 +68,19 @@ impl FileContent {
         }
     }
 
+    /// The text of the file, if it was read.
+    pub(super) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text { text, .. } => Some(text),
+            Self::Missing | Self::Unreadable(_) => None,
+        }
+    }
+
+    /// A text that the file had, and that nobody looks for in it any more.
+    pub(crate) fn of_before(text: String) -> Self {
+        Self::Text { text, real_path: None }
+    }
+
     pub(super) fn is_missing(&self) -> bool {
         matches!(self, Self::Missing)
     }
@@ -228,7 +241,8 @@ const MAX_BYTES: u64 = 16 << 20;
 const TABLES: [&str; 3] = ["gate", "limits", "log"];
 
 /// The keys that take effect while the server runs.
-const LIVE: [&str; 6] = ["groups", "unmatched", "anonymous", "external", "clients", "gate"];
+const LIVE: [&str; 7] =
+    ["groups", "unmatched", "anonymous", "external", "clients", "allow", "gate"];
 
 #[cfg(test)]
 mod tests {

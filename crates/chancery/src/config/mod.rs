@@ -6,6 +6,7 @@
 //! the log says so. Not here: the resources, which `chancery-sources` reads.
 
 mod address;
+mod allow;
 mod clients;
 mod external;
 mod file;
@@ -33,6 +34,7 @@ use self::clients::DeclaredClients;
 use self::pattern::Patterns;
 
 pub(crate) use address::{AdminAddress, ListenAddress};
+pub(crate) use allow::AllowedCodes;
 pub(crate) use external::ExternalNames;
 pub(crate) use file::{ConfigChange, ConfigFile};
 pub(crate) use flags::ServeFlags;
@@ -82,6 +84,10 @@ pub(crate) struct Config {
     /// any version. A change takes effect without a restart.
     #[serde(skip_serializing_if = "DeclaredClients::is_empty")]
     pub(crate) clients: DeclaredClients,
+    /// Codes of findings that nobody wants to hear of, in `serve` and in `check`, each with a reason.
+    /// Default: none. A change takes effect without a restart.
+    #[serde(skip_serializing_if = "AllowedCodes::is_empty")]
+    pub(crate) allow: AllowedCodes,
     /// Files and directories that are not read, by name or by path below the directory.
     /// Default: none.
     pub(crate) ignore: Vec<PathBuf>,
@@ -233,6 +239,7 @@ impl Default for Config {
             anonymous: Decision::Base,
             external: Patterns::default(),
             clients: DeclaredClients::default(),
+            allow: AllowedCodes::default(),
             ignore: Vec::new(),
             descriptor_sets: Vec::new(),
             enable_v2: false,

@@ -10,7 +10,7 @@ use chancery_catalog::Audience;
 use serde::{Deserialize, Serialize};
 
 use super::LoadGate;
-use super::held::Token;
+use super::held::{Held, Token};
 use super::loss::Counts;
 use super::window::Window;
 
@@ -20,6 +20,9 @@ use super::window::Window;
 pub(crate) struct GateMemory {
     held: Vec<HeldMemory>,
     windows: Vec<WindowMemory>,
+    /// The moves of nodes that are held back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    moves: Option<HeldMemory>,
     /// The audiences that nodes with open streams belonged to.
     pub(crate) used: BTreeSet<KeptAudience>,
 }
@@ -76,17 +79,26 @@ impl From<&KeptAudience> for Audience {
     }
 }
 
+impl GateMemory {
+    /// The nodes with files of their own that had open streams.
+    pub(crate) fn used_nodes(&self) -> impl Iterator<Item = Audience> {
+        self.used.iter().filter(|used| used.node.is_some()).map(Audience::from)
+    }
+}
+
 impl LoadGate {
     /// All that it would have to know after a restart. `used` are the audiences of open streams.
     pub(crate) fn memory(&self, used: BTreeSet<KeptAudience>) -> GateMemory {
         let (now, wall) = ((self.0.clock)(), SystemTime::now());
         let state = self.lock();
-        let held = state.held.values().map(|held| HeldMemory {
+        let memory = |held: &Held| HeldMemory {
             audience: (&held.audience).into(),
             largest: held.largest,
             token: held.token.to_string(),
             since: seconds(held.at),
-        });
+        };
+        let moves = state.moves.as_ref().map(memory);
+        let held = state.held.values().map(memory);
         let windows = state.windows.iter().map(|(audience, window)| {
             let ended = window.ends().map(|(until, counts)| {
                 let age = now.saturating_sub(until);
@@ -94,7 +106,7 @@ impl LoadGate {
             });
             WindowMemory { audience: audience.into(), ended: ended.collect() }
         });
-        GateMemory { held: held.collect(), windows: windows.collect(), used }
+        GateMemory { held: held.collect(), windows: windows.collect(), moves, used }
     }
 
     /// Goes on from what was known before a restart.
@@ -106,10 +118,13 @@ impl LoadGate {
             (now.saturating_sub(wall.duration_since(at).unwrap_or_default()), at)
         };
         let mut state = self.lock();
-        for HeldMemory { audience, largest, token, since } in &memory.held {
+        let before = |HeldMemory { largest, token, since, .. }: &HeldMemory| {
             let (since, at) = then(*since);
-            let held = HeldBefore { largest: *largest, token: token.clone(), since, at };
-            state.held_before.insert(audience.into(), held);
+            HeldBefore { largest: *largest, token: token.clone(), since, at }
+        };
+        state.moves_before = memory.moves.as_ref().map(before);
+        for held in &memory.held {
+            state.held_before.insert((&held.audience).into(), before(held));
         }
         for WindowMemory { audience, ended } in &memory.windows {
             let mut window = Window::default();

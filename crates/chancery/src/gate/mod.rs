@@ -25,7 +25,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use chancery_catalog::{Audience, External, Gate, Seen};
+use chancery_proto::document::RuleCheck;
 use chancery_proto::schema::Schema;
+use chancery_sources::LayerChecks;
 
 pub(crate) use self::held::{Held, HeldRow, Token};
 pub(crate) use self::loss::{Listed, Reason};
@@ -53,6 +55,8 @@ struct Shared {
 
 struct State {
     config: GateConfig,
+    /// The time of the first start.
+    begun: Duration,
     names: ExternalNames,
     /// The names that clients know from elsewhere.
     external: External,
@@ -61,6 +65,7 @@ struct State {
     held: BTreeMap<Audience, Held>,
     /// Those that were held back before a restart, until they are judged again.
     held_before: BTreeMap<Audience, HeldBefore>,
+    moves_before: Option<HeldBefore>,
     /// The audiences of nodes before a restart, for as long as nobody says which there are now.
     used_before: BTreeSet<Audience>,
     /// The moves of nodes that are held back: of all of them, or none.
@@ -130,11 +135,13 @@ impl LoadGate {
         let names = ExternalNames::new(config);
         let state = State {
             config: config.gate.clone(),
+            begun: clock(),
             external: names.for_catalog(),
             names,
             windows: BTreeMap::new(),
             held: BTreeMap::new(),
             held_before: BTreeMap::new(),
+            moves_before: None,
             used_before: BTreeSet::new(),
             moves: None,
             confirmed: BTreeSet::new(),
@@ -147,6 +154,30 @@ impl LoadGate {
     /// States how to find out if nodes belong to an audience. Until then none does.
     pub(crate) fn ask_for_users(&self, in_use: impl Fn(&Audience) -> bool + Send + Sync + 'static) {
         self.0.in_use.set(Box::new(in_use)).ok();
+    }
+
+    /// States when the first start was, which counts for `gate.warn-for`.
+    pub(crate) fn begun_at(&self, first: SystemTime) {
+        let age = SystemTime::now().duration_since(first).unwrap_or_default();
+        self.lock().begun = (self.0.clock)().saturating_sub(age);
+    }
+
+    /// The rest of the time in which it only warns, if that is not over.
+    pub(crate) fn warns_for(&self) -> Option<Duration> {
+        let now = (self.0.clock)();
+        self.lock().warns_for(now)
+    }
+
+    /// These checks of the directory, with the rules of messages as they count now.
+    pub(crate) fn due(&self, mut checks: LayerChecks) -> LayerChecks {
+        let only_warns = self.warns_for().is_some();
+        let rules = match self.lock().config.rules() {
+            RuleCheck::Fault if only_warns => RuleCheck::Warn,
+            rules => rules,
+        };
+        let all = [&mut checks.shared, &mut checks.other_groups].into_iter();
+        all.chain(checks.groups.values_mut()).for_each(|checks| checks.rules = rules);
+        checks
     }
 
     /// Puts other settings in force. Returns true if they differ: what is held has to be judged again.
@@ -356,7 +387,9 @@ impl State {
     fn outcome(&self, loss: &mut Held, known: Option<&Held>, now: Duration) -> Option<Outcome> {
         let is_confirmed = self.confirmed.contains(&(loss.audience.clone(), loss.token));
         match known {
-            _ if loss.reasons.iter().all(|reason| !self.enforces(reason)) => Some(Outcome::Warned),
+            _ if !loss.reasons.iter().any(|reason| self.enforces(reason, now)) => {
+                Some(Outcome::Warned)
+            }
             _ if is_confirmed => Some(Outcome::Confirmed),
             Some(known) if known.token == loss.token => {
                 (loss.since, loss.at) = (known.since, known.at);
@@ -368,14 +401,20 @@ impl State {
     }
 
     /// Returns true if this reason holds something back, and is not only warned of.
-    fn enforces(&self, reason: &Reason) -> bool {
+    fn enforces(&self, reason: &Reason, now: Duration) -> bool {
         let mode = match reason {
             Reason::Dangling(_) => self.config.dangling,
             // Broken rules of the messages, which only several of them together have.
             Reason::Clash(_) | Reason::Unapplied(_) => self.config.messages,
             _ => self.config.loss,
         };
-        mode == GateMode::Enforce
+        mode == GateMode::Enforce && self.warns_for(now).is_none()
+    }
+
+    /// The rest of the time in which nothing is enforced, if that is not over.
+    fn warns_for(&self, now: Duration) -> Option<Duration> {
+        let until = self.begun.saturating_add(self.config.warn_for.0?);
+        until.checked_sub(now).filter(|rest| !rest.is_zero())
     }
 
     fn pass_without_loss(&mut self, audience: &Audience, change: &loss::Change, now: Duration) {

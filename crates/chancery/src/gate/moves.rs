@@ -98,6 +98,9 @@ impl LoadGate {
         let largest = Counts::default();
         let mut held =
             Held { audience, reasons, token, largest, since: now, at: SystemTime::now() };
+        if let Some(before) = state.moves_before.take().filter(|before| before.is(token)) {
+            (held.since, held.at) = (before.since, before.at);
+        }
         let outcome = match state.outcome(&mut held, known.as_ref(), now) {
             // Another edit does not wait for rules, so only other reasons are news.
             Some(Outcome::Waits) => {

@@ -267,3 +267,71 @@ fn many_audiences_make_a_bounded_number_of_events() {
     assert_eq!((news.events.len(), news.more), (1000, 101));
     assert_eq!(gated.gate.held().len(), 1101);
 }
+
+#[test]
+fn it_only_warns_for_the_time_after_the_first_start_that_is_set() {
+    let gated = Gated::new(r#"{"warn-for": "1h"}"#);
+    gated.gate.begun_at(SystemTime::now() - Duration::from_secs(600));
+    assert_eq!(gated.gate.due(LayerChecks::default()).shared.rules, RuleCheck::Warn);
+    gated.clusters(&Layer::Base, 100);
+    gated.clusters(&Layer::Base, 30);
+    assert_eq!((gated.outcomes(), gated.seen(None)), (vec![Outcome::Warned], 30));
+    gated.wait(3601);
+    assert_eq!(
+        (gated.gate.warns_for(), gated.gate.due(LayerChecks::default()).shared.rules),
+        (None, RuleCheck::Fault)
+    );
+    gated.clusters(&Layer::Base, 10);
+    assert_eq!((gated.outcomes(), gated.seen(None)), (vec![Outcome::HeldBack], 30));
+}
+
+/// Another gate and catalog that begin with what these have, as after a restart.
+fn restarted(gated: &Gated) -> Gated {
+    let used = [KeptAudience::from(&Audience { group: Some("edge".into()), node: None })];
+    let memory = serde_json::to_value(gated.gate.memory(used.into())).unwrap();
+    let again = Gated::new("{}");
+    again.wait(1_000_000);
+    again.gate.remember(&serde_json::from_value(memory).unwrap());
+    assert!(again.catalog.restore(&gated.catalog.memory()));
+    again.catalog.judge_again("test");
+    again
+}
+
+#[test]
+fn three_cuts_of_a_third_do_not_slip_through_a_restart_either() {
+    let gated = Gated::new("{}");
+    gated.wait(1_000_000);
+    gated.clusters(&Layer::Base, 100);
+    gated.clusters(&Layer::Base, 70);
+    let again = restarted(&gated);
+    again.clusters(&Layer::Base, 49);
+    assert_eq!(again.held(), ["nodes without an overlay: 49 of 100 clusters left"]);
+    // It stays held for these reasons, whatever the window says by then.
+    let held = again.gate.held();
+    let later = restarted(&again);
+    assert_eq!(later.outcomes(), [Outcome::HeldBack]);
+    let row = |held: &Held| held.row();
+    let rows: Vec<_> = later.gate.held().iter().map(row).collect();
+    assert_eq!(rows, held.iter().map(row).collect::<Vec<_>>());
+    assert_eq!(later.seen(None), 70);
+    later.confirm(&Selection::All);
+    assert_eq!((restarted(&later).held(), later.seen(None)), (vec![], 49));
+}
+
+#[test]
+fn a_group_that_had_nodes_before_a_restart_is_not_removed_by_the_first_load() {
+    let gated = Gated::new("{}");
+    gated.clusters(&edge(), 3);
+    gated.clusters(&Layer::Group("back".into()), 3);
+    let again = restarted(&gated);
+    again.change(|changes| {
+        changes.remove_layer(&edge());
+        changes.remove_layer(&Layer::Group("back".into()));
+    });
+    assert_eq!(
+        again.held(),
+        [
+            "group `edge`: the directory of group `edge` is gone, and nodes use it; 0 of 3 resources of type `cds` left"
+        ]
+    );
+}

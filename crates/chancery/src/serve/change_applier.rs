@@ -6,12 +6,13 @@
 //! whether `chancery.yaml` changed (`config::file`).
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chancery_catalog::Author;
 use chancery_server::Audiences;
-use chancery_sources::{LayerChecks, LoadReport, Scope, Warning};
+use chancery_sources::{Allowance, LayerChecks, LoadReport, Scope, Warning};
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
@@ -25,7 +26,10 @@ use super::metrics::LoadMetrics;
 use super::reference_warnings::ReferenceWarnings;
 use super::rules::{self, WantedRules};
 use crate::admin::{Admin, LoadFindings, ReadinessState};
-use crate::config::{ConfigChange, ConfigFile, ExternalNames, FILE};
+use crate::check::codes::GROUP_WITHOUT_FILES;
+use crate::config::{
+    AllowedCodes, Config, ConfigChange, ConfigFile, ExternalNames, FILE, InvalidConfig,
+};
 use crate::counts_by_file::{CountsByFile, MOST_TOLD};
 use crate::finding::Finding;
 use crate::gate::{Held, LoadGate, NotConfirmed, Selection, Token};
@@ -51,6 +55,10 @@ struct ApplierState {
     /// The first of the present warnings of the directory, and the number of them all.
     warnings: (Arc<Vec<Warning>>, usize),
     references: ReferenceWarnings,
+    /// The codes of warnings that nobody wants to hear of.
+    allowed: AllowedCodes,
+    /// The comments in files that let a warning pass.
+    comments: Arc<Vec<(Arc<Path>, Allowance)>>,
     config_fault: Option<Finding>,
     /// The rules of `chancery.yaml`, if they are not in force.
     rules: Option<WantedRules>,
@@ -60,6 +68,8 @@ struct ApplierState {
     directory_fault: Option<String>,
     /// True if the settings of the gate have changed since it judged.
     is_gate_changed: bool,
+    /// True until the time of `gate.warn-for` is over.
+    only_warns: bool,
     faulty: FaultyLayers,
     keeping: Keeping,
 }
@@ -72,21 +82,26 @@ impl ChangeApplier {
         metrics: LoadMetrics,
         checks: watch::Sender<LayerChecks>,
         file: ConfigFile,
-        external: ExternalNames,
+        config: &Config,
         gate: LoadGate,
     ) -> Self {
-        let references = ReferenceWarnings::new(audiences.catalog().clone(), external);
+        let external = ExternalNames::new(config);
+        let mut references = ReferenceWarnings::new(audiences.catalog().clone(), external);
+        references.set_allowed(&config.allow);
         let state = ApplierState {
             file,
             faults: BTreeSet::new(),
             more_faults: CountsByFile::default(),
             warnings: (Arc::default(), 0),
+            allowed: config.allow.clone(),
+            comments: Arc::default(),
             references,
             config_fault: None,
             rules: None,
             without_files: BTreeSet::new(),
             directory_fault: None,
             is_gate_changed: false,
+            only_warns: gate.warns_for().is_some(),
             faulty: FaultyLayers::default(),
             keeping: Keeping::new(None),
         };
@@ -94,14 +109,34 @@ impl ChangeApplier {
     }
 
     /// The same applier, which has the present state kept after each change.
-    pub(super) fn keeping(self, keeper: Option<StateKeeper>) -> Self {
-        {
-            let mut state = self.lock();
-            let known = keeper.as_ref().map_or(&[][..], StateKeeper::faulty_before);
-            state.faulty = FaultyLayers::before(known);
-            state.keeping = Keeping::new(keeper);
-        }
+    ///
+    /// `waiting` are rules that waited before the start, and `fault` is that of `chancery.yaml`, if an older text
+    /// is in force.
+    pub(super) fn keeping(
+        self,
+        keeper: Option<StateKeeper>,
+        waiting: Option<WantedRules>,
+        fault: Option<&InvalidConfig>,
+    ) -> Self {
+        let mut state = self.lock();
+        let known = keeper.as_ref().map_or(&[][..], |keeper| &keeper.before().faulty);
+        state.faulty = FaultyLayers::before(known);
+        state.keeping = Keeping::new(keeper);
+        state.rules = waiting;
+        state.config_fault = fault.map(InvalidConfig::finding);
+        drop(state);
+        self.metrics.config(fault.is_some());
         self
+    }
+
+    /// Keeps the present state, if there is a state directory.
+    fn keep(&self, state: &mut ApplierState) {
+        // A server that stops has fewer and fewer nodes.
+        if self.admin.readiness.state() == ReadinessState::Ready {
+            state.keeping.look_for_users(&self.audiences);
+        }
+        let ApplierState { file, rules, faulty, keeping, .. } = state;
+        keeping.keep(&self.audiences, &self.gate, faulty, (file.good(), rules.as_ref()));
     }
 
     /// Waits until the present state is kept, and not longer than a bound.
@@ -114,10 +149,8 @@ impl ChangeApplier {
 
     /// Takes note which groups have nodes, for a start at which nobody is connected.
     pub(crate) fn keep_users(&self) {
-        let mut state = self.lock();
         if self.admin.readiness.state() == ReadinessState::Ready {
-            state.keeping.look_for_users(&self.audiences);
-            state.keeping.keep(&self.audiences, &self.gate, &state.faulty);
+            self.keep(&mut self.lock());
         }
     }
 
@@ -137,11 +170,17 @@ impl ChangeApplier {
             self.audiences.follow(revision);
         }
         self.apply_rules(&mut state);
-        let of_references = state.references.look();
+        state.comments = Arc::clone(&report.allowances);
+        let of_references = state.references.look(&report.allowances);
         if is_first {
             // If nothing has changed, no commit judges what was held back before a start.
             self.judge_again("state");
         }
+        let mut wanted = None;
+        if !state.allowed.is_empty() {
+            state.allowed.leave_out(wanted.insert(report.clone()));
+        }
+        let report = wanted.as_ref().unwrap_or(report);
         let since = state.keeping.since(is_first);
         state.faulty.update(report, self.audiences.catalog(), since);
         self.log_report(&mut state, report, &of_references, is_first);
@@ -156,13 +195,22 @@ impl ChangeApplier {
         let whole = state.directory_fault.is_none();
         let Some(changed) = state.file.look(whole) else { return };
         self.configured(&mut state, changed);
-        log_warnings(&state.references.look());
+        let comments = Arc::clone(&state.comments);
+        log_warnings(&state.references.look(&comments));
         self.judge_if_changed(&mut state);
         self.record(&mut state);
     }
 
-    /// Checks if something was held back for as long as the settings say.
+    /// Checks if the time is over in which the gate only warns, and if something was held back for as long as
+    /// the settings say.
     pub(crate) fn check_gate(&self) {
+        if self.gate.warns_for().is_none() {
+            let mut state = self.lock();
+            if std::mem::take(&mut state.only_warns) {
+                info!("the time of `gate.warn-for` is over: the gate enforces from now on");
+                self.checks.send_modify(|now| *now = self.gate.due(std::mem::take(now)));
+            }
+        }
         if self.gate.is_due() {
             let mut state = self.lock();
             self.judge_again(GATE);
@@ -247,8 +295,11 @@ impl ChangeApplier {
                     warn!(keys = restart.join(", "), "a restart brings these keys into force");
                 }
                 state.references.set_external(ExternalNames::new(&config));
+                state.references.set_allowed(&config.allow);
+                state.allowed.clone_from(&config.allow);
                 if self.gate.configure(&config) {
-                    gate::say_mode(&config.gate);
+                    gate::say_mode(&config.gate, self.gate.warns_for());
+                    state.only_warns = self.gate.warns_for().is_some();
                     state.is_gate_changed = true;
                 }
                 self.audiences.extend(config.groups.lineage().clone(), FILE);
@@ -267,7 +318,7 @@ impl ChangeApplier {
                          rules of its groups wait"
                     ),
                 }
-                let checks = config.checks();
+                let checks = self.gate.due(config.checks());
                 self.checks.send_if_modified(|now| {
                     let differ = *now != checks;
                     *now = checks;
@@ -349,7 +400,10 @@ impl ChangeApplier {
     /// Records the present faults and warnings, and what is held back, for the admin interface.
     fn record(&self, state: &mut ApplierState) {
         let (held, news) = (Arc::new(self.gate.held()), self.gate.take_news());
-        let without_files = without_files(&self.audiences);
+        let mut without_files = without_files(&self.audiences);
+        if state.allowed.allow(GROUP_WITHOUT_FILES) {
+            without_files.clear();
+        }
         let known = self.audiences.catalog().groups();
         for name in without_files.difference(&state.without_files) {
             warn!("{}", say_without_files(name, &known));
@@ -372,7 +426,7 @@ impl ChangeApplier {
             held: Arc::clone(&held),
             faulty: state.faulty.rows(),
         });
-        state.keeping.keep(&self.audiences, &self.gate, &state.faulty);
+        self.keep(state);
         // Whoever reads of it in the log finds it in `/config` and `/metrics`.
         held::tell(&news, &held, &self.metrics);
     }

@@ -3,23 +3,32 @@
 //! Not here: the judgement (`crate::gate`), and the log lines about what is held back (`held`).
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use chancery_catalog::Audience;
 use chancery_server::Audiences;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::change_applier::ChangeApplier;
 use super::grouping::Grouping;
 use crate::config::GateConfig;
 use crate::gate::{Held, NotConfirmed, Selection};
+use crate::state::{seconds, utc};
 
-/// Says what is held back.
-pub(super) fn say_mode(gate: &GateConfig) {
+/// Says what is held back, and from when on if it is only warned of so far.
+pub(super) fn say_mode(gate: &GateConfig, warns_for: Option<Duration>) {
     let GateConfig { messages, loss, dangling, .. } = gate;
     info!(
         %messages, %loss, %dangling, loss_percent = u64::from(gate.loss_percent),
         "the gate: what it enforces is held back until it is repaired or confirmed"
     );
+    if let Some(rest) = warns_for {
+        let until = utc(seconds(SystemTime::now() + rest));
+        warn!(
+            "the gate only warns until {until}, as `gate.warn-for` says: until then nothing is held back \
+             by it"
+        );
+    }
 }
 
 /// Finds out if streams belong to an audience, or to nodes in its group. Where there are no groups, all nodes

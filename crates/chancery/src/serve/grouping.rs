@@ -3,11 +3,12 @@
 use chancery_catalog::Lineage;
 use chancery_core::Node;
 use chancery_server::Refusal;
+use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Decision, GroupRules};
 
 /// The rules in force. They are replaced as a whole when `chancery.yaml` changes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Grouping {
     rules: GroupRules,
     unmatched: Decision,
@@ -44,7 +45,11 @@ impl Grouping {
         match self.decides(node, is_known) {
             Decider::Rule { name, .. } | Decider::Cluster(name) => Ok(Some(name.to_owned())),
             Decider::Unmatched => decided(&self.unmatched, || {
-                Refusal::Denied(format!("no group of this server is for node `{}`", node.id))
+                Refusal::Denied(format!(
+                    "no group of this server is for node `{}`: a rule for it in `groups` of its \
+                     chancery.yaml, or another `unmatched`, would let it in",
+                    node.id
+                ))
             }),
         }
     }
@@ -70,7 +75,12 @@ impl Grouping {
 
     /// The group of a client that states no node id (S-024).
     pub(crate) fn of_nobody(&self) -> Result<Option<String>, Refusal> {
-        decided(&self.anonymous, Refusal::anonymous)
+        decided(&self.anonymous, || {
+            Refusal::Unidentified(format!(
+                "{}: give the client one in its bootstrap, or set another `anonymous` in chancery.yaml",
+                Refusal::anonymous()
+            ))
+        })
     }
 
     /// The groups that the rules name.
@@ -154,7 +164,7 @@ mod tests {
         // S-024
         assert_eq!(grouping("{}").of_nobody(), Ok(None));
         let refused = grouping(r#"{"anonymous": "refuse"}"#).of_nobody();
-        assert_eq!(refused, Err(Refusal::anonymous()));
+        assert!(matches!(refused, Err(Refusal::Unidentified(_))), "{refused:?}");
         let group = grouping(r#"{"anonymous": {"group": "g"}}"#).of_nobody();
         assert_eq!(group, Ok(Some("g".to_owned())));
     }

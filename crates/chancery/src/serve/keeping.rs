@@ -11,14 +11,63 @@ use chancery_catalog::Audience;
 use chancery_proto::schema::Schema;
 use chancery_server::Audiences;
 use chancery_sources::Directory;
+use tracing::error;
 
 use super::faulty::FaultyLayers;
 use super::grouping::Grouping;
 use super::metrics::LoadMetrics;
-use crate::config::{Config, ServeFlags};
+use super::rules::WantedRules;
+use crate::config::{self, Config, ConfigFile, FILE, FileContent, InvalidConfig, ServeFlags};
 use crate::exit::Failure;
 use crate::gate::{KeptAudience, LoadGate};
-use crate::state::{self, Past, PastState, StateKeeper};
+use crate::state::{self, DaemonMemory, Past, PastState, StateKeeper};
+
+/// The configuration at a start, its file, and the fault of the file, if another text of it is in force.
+pub(super) struct Started {
+    pub(super) config: Config,
+    pub(super) file: ConfigFile,
+    pub(super) fault: Option<InvalidConfig>,
+}
+
+/// Reads the configuration. If `chancery.yaml` cannot be used, the one that was in force before the start is
+/// read, where a flag or a variable says which state directory has it.
+pub(super) fn configuration(flags: &ServeFlags) -> Result<Started, Failure> {
+    let content = FileContent::read(&flags.dir);
+    let invalid = match config::parsed(flags, &content) {
+        Ok(config) => {
+            let file = ConfigFile::new(flags.clone(), config.clone(), content);
+            return Ok(Started { config, file, fault: None });
+        }
+        Err(invalid) => invalid,
+    };
+    let before = flags.state.as_ref().and_then(|it| state::config_before(it, &flags.dir));
+    let Some((text, _)) = before else { return Err(invalid.into()) };
+    let known = FileContent::of_before(text.clone());
+    match config::parsed(flags, &known) {
+        Ok(config) if config.allow_partial && !flags.print_config && !flags.print_limits => {
+            let file = ConfigFile::faulty(flags.clone(), config.clone(), content, text);
+            Ok(Started { config, file, fault: Some(invalid) })
+        }
+        _ => Err(invalid.into()),
+    }
+}
+
+/// Says that another text of `chancery.yaml` is in force than the one that is there.
+pub(super) fn say_fault(fault: &InvalidConfig) {
+    let finding = fault.finding();
+    error!(
+        "{FILE} cannot be used, so the one that was in force before the start stays in force: {finding}"
+    );
+}
+
+/// Tells the gate when the first start was, if a state directory says so.
+pub(super) fn find_first_start(flags: &ServeFlags, config: &Config, gate: &LoadGate) {
+    if let Some(begun) =
+        config.state.as_ref().and_then(|state| state::first_start(state, &flags.dir))
+    {
+        gate.begun_at(begun);
+    }
+}
 
 /// Has the first load begin with what was in force, if there is a state directory.
 pub(super) fn begin(
@@ -58,6 +107,14 @@ pub(super) fn keeper(
     Ok(started.context("cannot start the thread that keeps the state")?)
 }
 
+/// The rules in force and those that wait, if some waited before the start.
+pub(super) fn waiting_rules(
+    keeper: Option<&StateKeeper>,
+    wanted: &Grouping,
+) -> Option<(Grouping, WantedRules)> {
+    WantedRules::before(keeper?.before().rules.as_ref()?, wanted)
+}
+
 /// The present state is kept with this.
 pub(super) struct Keeping {
     keeper: Option<Arc<StateKeeper>>,
@@ -73,7 +130,7 @@ pub(super) struct Keeping {
 
 impl Keeping {
     pub(super) fn new(keeper: Option<StateKeeper>) -> Self {
-        let used = keeper.as_ref().map(|it| it.used_before().clone()).unwrap_or_default();
+        let used = keeper.as_ref().map(|it| it.before().gate.used.clone()).unwrap_or_default();
         Self {
             keeper: keeper.map(Arc::new),
             started: Instant::now(),
@@ -125,10 +182,16 @@ impl Keeping {
         audiences: &Audiences<Grouping>,
         gate: &LoadGate,
         faulty: &FaultyLayers,
+        (config, rules): (Option<&str>, Option<&WantedRules>),
     ) {
         if let Some(keeper) = &self.keeper {
-            let memory = audiences.catalog().memory();
-            keeper.keep(memory, gate.memory(self.used.clone()), faulty.kept());
+            let daemon = DaemonMemory {
+                faulty: faulty.kept(),
+                gate: gate.memory(self.used.clone()),
+                config: config.map(str::to_owned),
+                rules: rules.and_then(|rules| rules.kept(&audiences.assignment())),
+            };
+            keeper.keep(audiences.catalog().memory(), daemon);
         }
     }
 }

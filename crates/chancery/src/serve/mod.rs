@@ -51,6 +51,7 @@ use self::change_applier::ChangeApplier;
 pub(crate) use self::faulty::FaultyRow;
 pub(crate) use self::first::{exists, schema};
 pub(crate) use self::grouping::{Decider, Grouping};
+use self::keeping::Started;
 use self::listeners::Listeners;
 use self::metrics::LoadMetrics;
 pub(crate) use self::reference_warnings::{
@@ -63,9 +64,8 @@ use crate::admin::{
     self, Admin, AdminHosts, Confirmations, LoadStatus, MetricsPage, NodesPage, Readiness,
     ReadinessState,
 };
-use crate::config::{
-    self, Config, ConfigFile, ExternalNames, FileContent, ListenAddress, ServeFlags,
-};
+use crate::check::codes::UNSUPPORTED_RULE;
+use crate::config::{self, Config, ListenAddress, ServeFlags};
 use crate::exit::Failure;
 use crate::gate::LoadGate;
 use crate::logging;
@@ -82,14 +82,14 @@ pub(crate) fn run(flags: &ServeFlags) -> Result<(), Failure> {
         Failure::misuse(format!("{error}: `--listen` or `CHANCERY_LISTEN` has it"))
     })?;
     exists(&flags.dir)?;
-    let content = FileContent::read(&flags.dir);
-    let config = config::parsed(flags, &content)?;
+    let started = keeping::configuration(flags)?;
+    let config = &started.config;
     if flags.print_config {
-        return first::print(&config);
+        return first::print(config);
     }
     descriptors::raise();
     if flags.print_limits {
-        return derived_limits::print(&config);
+        return derived_limits::print(config);
     }
     let dropped = Counter::default();
     logging::start(&config.log, dropped.clone()).context("cannot write log lines to stderr")?;
@@ -102,8 +102,7 @@ pub(crate) fn run(flags: &ServeFlags) -> Result<(), Failure> {
         .enable_all()
         .build();
     let runtime = runtime.context("cannot start the threads of the server")?;
-    let file = ConfigFile::new(flags.clone(), config.clone(), content);
-    let ended = runtime.block_on(serve(flags, config, file, schema, &dropped));
+    let ended = runtime.block_on(serve(flags, started, schema, &dropped));
     // A task that still runs was cut on purpose, or reads a directory that does not answer.
     runtime.shutdown_background();
     ended
@@ -122,15 +121,19 @@ struct Parts {
 
 async fn serve(
     flags: &ServeFlags,
-    config: Config,
-    file: ConfigFile,
+    started: Started,
     schema: Schema,
     dropped: &Counter,
 ) -> Result<(), Failure> {
+    let Started { config, file, fault } = started;
+    fault.iter().for_each(keeping::say_fault);
     let mut signals = Signals::new().context("cannot listen to signals")?;
     let gate = LoadGate::new(&config, schema.clone());
-    gate::say_mode(&config.gate);
-    let directory = Directory::new(config.source(&flags.dir), schema.clone());
+    keeping::find_first_start(flags, &config, &gate);
+    gate::say_mode(&config.gate, gate.warns_for());
+    let mut source = config.source(&flags.dir);
+    source.checks = gate.due(source.checks);
+    let directory = Directory::new(source, schema.clone());
     let directory = directory.with_catalog(Catalog::gated(gate.clone()));
     directory.catalog().extend(config.groups.lineage().clone(), config::FILE);
     let (directory, past) = keeping::begin(directory, flags, &config, &gate, &schema)?;
@@ -138,7 +141,7 @@ async fn serve(
 
     // This failure is returned later: the faults of the directory help the operator more.
     let watched = listeners::bind_admin(config.admin).and_then(|bound| watch(bound, &admin));
-    if config.gate.rules() != RuleCheck::Off {
+    if config.gate.rules() != RuleCheck::Off && !config.allow.allow(UNSUPPORTED_RULE) {
         first::warn_of_rules(&schema);
     }
     let loaded = first::load(directory, config.allow_partial, &mut signals).await?;
@@ -149,21 +152,24 @@ async fn serve(
         () = signals.stop() => return Ok(()),
     };
 
-    let audiences = Audiences::new(directory.catalog(), Grouping::new(&config));
-    gate.ask_for_users(gate::users(&audiences));
-    let (wanted, checks) = watch::channel(config.checks());
-    let external = ExternalNames::new(&config);
     let keeper = keeping::keeper(past, &metrics)?;
+    let wanted_rules = Grouping::new(&config);
+    let waiting = keeping::waiting_rules(keeper.as_ref(), &wanted_rules);
+    let rules = waiting.as_ref().map_or(wanted_rules, |(in_force, _)| in_force.clone());
+    let audiences = Audiences::new(directory.catalog(), rules);
+    gate.ask_for_users(gate::users(&audiences));
+    let (wanted, checks) = watch::channel(gate.due(config.checks()));
     let applier = ChangeApplier::new(
         audiences.clone(),
         Arc::clone(&admin),
         metrics,
         wanted,
         file,
-        external,
+        &config,
         gate,
     );
-    let applier = Arc::new(applier.keeping(keeper));
+    let applier = applier.keeping(keeper, waiting.map(|(_, waiting)| waiting), fault.as_ref());
+    let applier = Arc::new(applier);
     applier.loaded(&report);
     admin.confirmations.apply_by(gate::confirmer(&applier));
     admin.nodes.tell_of(audiences.clone());

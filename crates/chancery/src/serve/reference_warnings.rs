@@ -5,6 +5,7 @@
 //! Not here: which references these are (`chancery_catalog`).
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use chancery_catalog::{
@@ -14,9 +15,9 @@ use chancery_catalog::{
 use chancery_core::printable::Printable;
 use chancery_core::{Facts, ResourceName, TypeUrl};
 use chancery_proto::complete::Clash;
-use chancery_sources::Warning;
+use chancery_sources::{Allowance, Warning};
 
-use crate::config::ExternalNames;
+use crate::config::{AllowedCodes, ExternalNames};
 
 /// The code of a warning about a reference that leads nowhere.
 pub(crate) const DANGLING_REFERENCE: &str = "dangling-reference";
@@ -34,6 +35,7 @@ pub(crate) struct ReferenceWarnings {
     catalog: Catalog,
     names: ExternalNames,
     external: External,
+    allowed: AllowedCodes,
     present: Vec<Warning>,
     /// The number of all, with those that are not described.
     count: usize,
@@ -51,6 +53,7 @@ impl ReferenceWarnings {
             catalog,
             external: names.for_catalog(),
             names,
+            allowed: AllowedCodes::default(),
             present: Vec::new(),
             count: 0,
             told: BTreeSet::new(),
@@ -65,9 +68,14 @@ impl ReferenceWarnings {
         }
     }
 
+    /// Takes the codes of which nobody wants to hear.
+    pub(super) fn set_allowed(&mut self, allowed: &AllowedCodes) {
+        self.allowed = allowed.clone();
+    }
+
     /// Looks at the catalog. Returns the warnings that are new. The places are looked up each time, because
     /// an edit may move a resource and change nothing else.
-    pub(crate) fn look(&mut self) -> Vec<Warning> {
+    pub(crate) fn look(&mut self, comments: &[(Arc<Path>, Allowance)]) -> Vec<Warning> {
         let references = self.catalog.references(&self.external);
         let missing = references.missing.iter().take(MOST);
         let unused = references.unused.iter().take(MOST - missing.len());
@@ -101,12 +109,15 @@ impl ReferenceWarnings {
             let identity = (key.type_url.clone(), key.name.clone(), what.into());
             (identity, of_unapplied(unapplied))
         });
-        let now: Vec<_> = unapplied.chain(clashes).chain(missing).chain(unused).collect();
+        let all = unapplied.chain(clashes).chain(missing).chain(unused);
+        let (passed, now): (Vec<_>, Vec<_>) =
+            all.partition(|(_, it)| self.allowed.allow(it.code) || is_let_pass(comments, it));
         let new = now.iter().filter(|(identity, _)| !self.told.contains(identity));
         let new = new.map(|(_, warning)| warning.clone()).collect();
         let (told, present): (BTreeSet<_>, Vec<_>) = now.into_iter().unzip();
         self.count = references.missing.len() + references.unused.len() + references.more_unused;
         self.count += references.clashes.len() + references.unapplied.len() + of_nodes.len();
+        self.count -= passed.len();
         (self.told, self.present) = (told, present);
         new
     }
@@ -213,6 +224,14 @@ fn of_unapplied(unapplied: &UnappliedEdit) -> Warning {
     let resource = (edit.key.type_url.clone(), edit.key.name.clone());
     let message = format!("{}{unapplied}{remedy}", who(audiences));
     warning(code, resource, Some(edit.origin.clone()), message)
+}
+
+/// Returns true if a comment at the place of a warning lets it pass.
+fn is_let_pass(comments: &[(Arc<Path>, Allowance)], warning: &Warning) -> bool {
+    comments.iter().any(|(file, comment)| {
+        let is_there = warning.line.is_some_and(|line| comment.lets_pass(line, warning.code));
+        is_there && warning.file.as_deref() == Some(file)
+    })
 }
 
 fn warning(

@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 
 use chancery_catalog::Audience;
 use chancery_server::Audiences;
+use serde::Deserialize;
 use tracing::info;
 
 use super::grouping::Grouping;
 use super::held;
 use crate::gate::{Listed, Move};
+use crate::state::{KeptMove, KeptRules};
 
 /// Rules that are not in force yet.
 pub(super) struct WantedRules {
@@ -25,6 +27,35 @@ type MovePath = (Audience, Option<Audience>);
 impl WantedRules {
     pub(super) fn new(grouping: Grouping) -> Self {
         Self { grouping, moves: BTreeMap::new() }
+    }
+
+    /// The rules that waited before a start, and those that were in force then: if these are still the wanted
+    /// ones, they wait on.
+    pub(super) fn before(kept: &KeptRules, wanted: &Grouping) -> Option<(Grouping, Self)> {
+        let in_force = Grouping::deserialize(&kept.in_force).ok()?;
+        if Grouping::deserialize(&kept.wanted).ok()? != *wanted {
+            return None;
+        }
+        let moves = kept.moves.iter().map(|kept| {
+            let path = (Audience::from(&kept.from), kept.to.as_ref().map(Audience::from));
+            (path, Listed { count: kept.count, first: kept.first.clone() })
+        });
+        Some((in_force, Self { grouping: wanted.clone(), moves: moves.collect() }))
+    }
+
+    /// The rules and the moves that they wait for, to be kept.
+    pub(super) fn kept(&self, in_force: &Grouping) -> Option<KeptRules> {
+        let moves = self.moves.iter().map(|((from, to), nodes)| KeptMove {
+            from: from.into(),
+            to: to.as_ref().map(Into::into),
+            count: nodes.count,
+            first: nodes.first.clone(),
+        });
+        Some(KeptRules {
+            in_force: serde_json::to_value(in_force).ok()?,
+            wanted: serde_json::to_value(&self.grouping).ok()?,
+            moves: moves.collect(),
+        })
     }
 
     /// The rules.

@@ -89,8 +89,10 @@ impl StateFiles {
 
     /// Writes the head, with which all that it leads to takes effect.
     pub(super) fn write_head(&self, bytes: &[u8]) -> io::Result<()> {
+        let is_first = !self.has_head();
         replace(&self.version(), HEAD, bytes)?;
-        sync(&self.version())
+        sync(&self.version())?;
+        if is_first { sync(&self.top) } else { Ok(()) }
     }
 
     /// Removes pieces that nothing leads to any more. What stays in spite of it is removed another time.

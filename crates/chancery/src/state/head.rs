@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::gate::{GateMemory, KeptAudience};
 
 /// All that the daemon keeps beside the states of the catalog.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(super) struct Head {
     /// The version of the program that wrote it.
     pub(super) program: String,
@@ -25,9 +24,43 @@ pub(super) struct Head {
     pub(super) written: u64,
     /// The seconds since 1970 at which a state was kept here for the first time.
     pub(super) begun: u64,
+    #[serde(flatten)]
+    pub(super) daemon: DaemonMemory,
+}
+
+/// The part of it that other parts of the daemon know.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub(crate) struct DaemonMemory {
     /// The layers that had faults, and since when.
-    pub(super) faulty: Vec<KeptLayer>,
-    pub(super) gate: GateMemory,
+    pub(crate) faulty: Vec<KeptLayer>,
+    pub(crate) gate: GateMemory,
+    /// The text of `chancery.yaml` that could be used last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) config: Option<String>,
+    /// The rules of groups in force, if others wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rules: Option<KeptRules>,
+}
+
+/// Rules of groups that are in force, and the moves of nodes for which others wait.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) struct KeptRules {
+    /// The keys of `chancery.yaml` that were in force.
+    pub(crate) in_force: serde_json::Value,
+    /// The keys that wait.
+    pub(crate) wanted: serde_json::Value,
+    pub(crate) moves: Vec<KeptMove>,
+}
+
+/// Nodes that would move.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct KeptMove {
+    pub(crate) from: KeptAudience,
+    /// `None` if they would be refused.
+    pub(crate) to: Option<KeptAudience>,
+    pub(crate) count: usize,
+    /// The first of their ids.
+    pub(crate) first: Vec<String>,
 }
 
 /// A layer that keeps its last good state because of faults.
@@ -158,12 +191,14 @@ mod tests {
             root: "0".to_owned(),
             written: 1,
             begun: 1,
-            faulty: vec![KeptLayer::new(&Layer::Group("g".into()), UNIX_EPOCH)],
-            gate: GateMemory::default(),
+            daemon: DaemonMemory {
+                faulty: vec![KeptLayer::new(&Layer::Group("g".into()), UNIX_EPOCH)],
+                ..DaemonMemory::default()
+            },
         };
         let (bytes, dir) = (head.to_bytes(), Path::new("/dir"));
         assert_eq!(Head::read(&bytes, dir), Ok(head.clone()));
-        assert_eq!(head.faulty[0].layer(), Layer::Group("g".into()));
+        assert_eq!(head.daemon.faulty[0].layer(), Layer::Group("g".into()));
         let other = Head::read(&bytes, Path::new("/other"));
         assert_eq!(other, Err(NoHead::OfAnother("/dir".into())));
         for at in 0..bytes.len() {

@@ -18,9 +18,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use tracing::{info, warn};
 
 use super::confirm_file::{self, ConfirmFile};
-use super::head::{Head, KeptLayer, seconds, time};
+use super::head::{DaemonMemory, Head, seconds, time};
 use super::past::{Opened, PastState};
-use crate::gate::{GateMemory, KeptAudience};
 
 /// The metrics of the state directory. Clones count into the same series.
 #[derive(Clone, Debug, Default)]
@@ -38,10 +37,8 @@ pub(crate) struct StateKeeper {
     thread: Option<JoinHandle<()>>,
     /// The state directory.
     top: PathBuf,
-    /// The layers that had faults before the start, and since when.
-    faulty: Vec<KeptLayer>,
-    /// The audiences of nodes before the start.
-    used: BTreeSet<KeptAudience>,
+    /// All that was kept before the start, beside the states.
+    before: DaemonMemory,
     /// The time at which what was in force before the start was kept.
     restored: Option<SystemTime>,
 }
@@ -67,8 +64,7 @@ struct Place {
 #[derive(Debug)]
 struct Wanted {
     memory: Memory,
-    gate: GateMemory,
-    faulty: Vec<KeptLayer>,
+    daemon: DaemonMemory,
 }
 
 impl StateKeeper {
@@ -79,8 +75,7 @@ impl StateKeeper {
     pub(crate) fn start(past: &PastState, metrics: StateMetrics) -> io::Result<Option<Self>> {
         let Some(opened) = past.take() else { return Ok(None) };
         let head = opened.kept.as_ref().map(|(head, _)| head);
-        let faulty = head.map(|head| head.faulty.clone()).unwrap_or_default();
-        let used = head.map(|head| head.gate.used.clone()).unwrap_or_default();
+        let before = head.map(|head| head.daemon.clone()).unwrap_or_default();
         let restored = head.map(|head| time(head.written));
         let shared = Arc::new(Shared::default());
         shared.lock().has_lock = opened.files.is_locked();
@@ -97,17 +92,12 @@ impl StateKeeper {
             }
         };
         let thread = Some(thread::Builder::new().name("state".to_owned()).spawn(run)?);
-        Ok(Some(Self { shared, thread, top, faulty, used, restored }))
+        Ok(Some(Self { shared, thread, top, before, restored }))
     }
 
-    /// The layers that had faults before the start, and since when.
-    pub(crate) fn faulty_before(&self) -> &[KeptLayer] {
-        &self.faulty
-    }
-
-    /// The audiences that nodes belonged to before the start.
-    pub(crate) fn used_before(&self) -> &BTreeSet<KeptAudience> {
-        &self.used
+    /// All that was kept before the start, beside the states.
+    pub(crate) fn before(&self) -> &DaemonMemory {
+        &self.before
     }
 
     /// The time at which what was in force before the start was kept, if anything was.
@@ -122,11 +112,11 @@ impl StateKeeper {
     }
 
     /// Keeps a state, soon, unless a newer one comes before that.
-    pub(crate) fn keep(&self, memory: Memory, gate: GateMemory, faulty: Vec<KeptLayer>) {
+    pub(crate) fn keep(&self, memory: Memory, daemon: DaemonMemory) {
         if memory.is_empty() {
             return;
         }
-        self.shared.lock().wanted = Some(Wanted { memory, gate, faulty });
+        self.shared.lock().wanted = Some(Wanted { memory, daemon });
         self.shared.changed.notify_all();
     }
 
@@ -235,8 +225,7 @@ impl Writer {
             root: now.root().to_string(),
             written: seconds(SystemTime::now()),
             begun: self.begun,
-            faulty: wanted.faulty.clone(),
-            gate: wanted.gate.clone(),
+            daemon: wanted.daemon.clone(),
         };
         let is_same = known.is_some_and(|(known, _)| {
             Head { written: head.written, ..known.clone() } == head && !self.is_doubtful

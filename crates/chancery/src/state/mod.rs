@@ -22,6 +22,6 @@ mod keeper;
 mod past;
 
 pub(crate) use self::confirm_file::ConfirmFile;
-pub(crate) use self::head::{KeptLayer, seconds, utc};
+pub(crate) use self::head::{DaemonMemory, KeptLayer, KeptMove, KeptRules, seconds, utc};
 pub(crate) use self::keeper::{StateKeeper, StateMetrics};
-pub(crate) use self::past::{Past, PastState, begin, lies_in};
+pub(crate) use self::past::{Past, PastState, begin, config_before, first_start, lies_in};

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use chancery_catalog::{Catalog, Kept, Layer, Lineage, Memory, Reader};
 use chancery_core::printable::Printable;
@@ -13,7 +14,7 @@ use chancery_sources::{Directory, ReadEntries};
 use tracing::{info, warn};
 
 use super::files::StateFiles;
-use super::head::{Head, utc};
+use super::head::{Head, time, utc};
 use crate::gate::LoadGate;
 
 /// The surroundings of a start.
@@ -127,12 +128,32 @@ impl Past {
         let (piece, known) = (|id| files.piece(id), |layer: &_, key: &_| read.get(layer, key));
         let reader = Reader { schema: &self.schema, piece: &piece, known: &known };
         let kept = Memory::read(root, &reader).map_err(|error| error.to_string())?;
-        self.gate.remember(&head.gate);
+        self.gate.remember(&head.daemon.gate);
         if self.catalog.restore(&kept.memory()) {
             self.catalog.extend(self.lineage.clone(), crate::config::FILE);
+            // Nodes with files of their own are judged while somebody asks for them, and nobody is back so far.
+            for node in head.daemon.gate.used_nodes() {
+                self.catalog.seen_by(&node);
+            }
         }
         Ok(Some((head, kept)))
     }
+}
+
+/// The text of `chancery.yaml` that could be used last, and the time at which it was kept.
+pub(crate) fn config_before(state: &Path, served: &Path) -> Option<(String, u64)> {
+    let head = head(state, served)?;
+    Some((head.daemon.config?, head.written))
+}
+
+/// The time at which a state was kept for the first time.
+pub(crate) fn first_start(state: &Path, served: &Path) -> Option<SystemTime> {
+    head(state, served).map(|head| time(head.begun))
+}
+
+fn head(state: &Path, served: &Path) -> Option<Head> {
+    let bytes = StateFiles::new(state).head().ok()??;
+    Head::read(&bytes, &std::path::absolute(served).ok()?).ok()
 }
 
 /// Returns true if one directory lies in another, or is the same, wherever symlinks lead.

@@ -19,7 +19,7 @@ use crate::{Locality, Node, Time};
 /// The limits of a book.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadBounds {
-    /// The most rows of one reporter: a cluster has one for each locality, and one for its drops; 20,000.
+    /// The most rows of one reporter: a cluster has one for each locality, and one for its drops; 10,000.
     pub max_rows: usize,
     /// The most bytes of the name of a cluster or service, and of each text of a locality; 4 KiB.
     pub max_name_length: usize,
@@ -59,7 +59,7 @@ pub struct SeriesView {
 
 impl Default for LoadBounds {
     fn default() -> Self {
-        Self { max_rows: 20_000, max_name_length: 4 * 1024, max_left_bytes: 16 * 1024 * 1024 }
+        Self { max_rows: 10_000, max_name_length: 4 * 1024, max_left_bytes: 16 * 1024 * 1024 }
     }
 }
 
@@ -122,10 +122,24 @@ impl LoadBook {
         self.reporters.get(&reporter).map_or(0, |from| from.held)
     }
 
+    /// All calls that a reporter has reported.
+    pub fn totals(&self, reporter: u64) -> LoadCounts {
+        self.reporters.get(&reporter).map_or_else(LoadCounts::default, |from| from.totals)
+    }
+
     /// A reporter is gone.
     pub fn close(&mut self, reporter: u64) {
-        let Some(gone) = self.reporters.remove(&reporter) else { return };
-        for (key, row) in gone.rows {
+        while !self.close_part(reporter) {}
+    }
+
+    /// A reporter is gone, of which a part is forgotten now. Returns true if that was the rest.
+    pub fn close_part(&mut self, reporter: u64) -> bool {
+        let Some(gone) = self.reporters.get_mut(&reporter) else { return true };
+        let rows: Vec<_> = std::iter::from_fn(|| gone.rows.pop_first()).take(AT_ONCE).collect();
+        if gone.rows.is_empty() {
+            self.reporters.remove(&reporter);
+        }
+        for (key, row) in rows {
             self.leave(&key, reporter, row);
         }
         while self.left_bytes > self.bounds.max_left_bytes
@@ -134,6 +148,7 @@ impl LoadBook {
             self.left_bytes -= bytes;
             self.series.remove(&key);
         }
+        !self.reporters.contains_key(&reporter)
     }
 
     /// At most so many series, in the order of their keys, those after this one.
@@ -276,6 +291,9 @@ struct Entry<'a> {
     left_out: LeftOut,
     allows: &'a mut dyn FnMut(usize) -> bool,
 }
+
+/// The number of rows that are forgotten in one part.
+const AT_ONCE: usize = 256;
 
 /// Charges a reporter for more bytes, if it may hold them.
 fn pay(held: &mut usize, bytes: usize, allows: &mut dyn FnMut(usize) -> bool) -> bool {
