@@ -141,7 +141,8 @@ fn programs_get_an_object() {
     let (code, told) = explained(&dir, &["x", "-o", "json"]);
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!(code, Some(1));
-    assert_eq!(told["refused"], "no group of this server is for node `x`");
+    let refused = told["refused"].as_str().unwrap();
+    assert!(refused.starts_with("no group of this server is for node `x`"), "{refused}");
 }
 
 #[test]
