@@ -58,7 +58,8 @@ pub(crate) use self::reference_warnings::{
     UNUSED_RESOURCE, of_unapplied,
 };
 use self::reloads::Reloads;
-use self::signals::{OperatorSignal, Signals};
+use self::signals::OperatorSignal;
+pub(crate) use self::signals::Signals;
 use crate::admin::{
     self, Admin, AdminHosts, Confirmations, LoadStatus, MetricsPage, NodesPage, Readiness,
     ReadinessState,
