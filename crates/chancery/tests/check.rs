@@ -5,9 +5,9 @@
 mod daemon;
 
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
-use daemon::{chancery, cluster, directory, finished};
+use daemon::{PATIENCE, Running, chancery, cluster, dir_write, directory, finished, lines};
 
 /// Runs the command on a directory of these files.
 fn check(files: &[(&str, &str)], flags: &[&str]) -> (Option<i32>, String) {
@@ -230,6 +230,39 @@ fn the_configuration_lets_all_findings_of_a_code_pass() {
         assert_eq!(code, Some(1), "{told}");
         assert!(told.starts_with("error[config]") && told.contains(why), "{told}");
     }
+}
+
+#[test]
+fn a_watch_tells_what_is_new_and_what_is_gone_and_ends_as_the_last_check() {
+    let dir = directory(&[("a.yaml", &cluster("a", 1))]);
+    let path = dir.path().to_str().unwrap();
+    let mut watch = Running::start(chancery(&["check", path, "--watch"]).stdout(Stdio::piped()));
+    let lines = lines(watch.stdout.take().unwrap(), 1000);
+    let until = |wanted: &str| {
+        let mut told = Vec::new();
+        while told.last().is_none_or(|line| line != wanted) {
+            told.push(
+                lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{wanted}: {told:?}")),
+            );
+        }
+        told
+    };
+    until("0 errors, 0 warnings (1 file, 1 resource)");
+    dir_write(&dir, "b.yaml", &cluster("b", 0));
+    let told = until("1 error, 0 warnings (2 files, 2 resources)");
+    assert!(told[0].starts_with("error[rule/duration-gt]: connect_timeout"), "{told:?}");
+    // A line above it is no news, and a comment that lets it pass is.
+    dir_write(&dir, "b.yaml", &format!("# one\n{}", cluster("b", 0)));
+    let allowed = format!("# chancery: allow rule/duration-gt: a test\n{}", cluster("b", 0));
+    dir_write(&dir, "b.yaml", &allowed);
+    let told = until("0 errors, 0 warnings (2 files, 2 resources)");
+    assert!(told[0].starts_with("gone[rule/duration-gt]: ") && told.len() == 3, "{told:?}");
+    dir_write(&dir, "chancery.yaml", "clients: envoy=1.20\n");
+    let told = until("1 error, 0 warnings (nothing else was read)");
+    assert!(told[0].starts_with("error[config]: clients"), "{told:?}");
+    watch.signal("INT");
+    assert_eq!(watch.ended().0, Some(1));
+    assert_eq!(check(&[("a.yaml", "[]")], &["--watch", "-o", "json"]).0, Some(64));
 }
 
 /// A cluster with a field that came with Envoy 1.40.

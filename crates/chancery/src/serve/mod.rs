@@ -61,7 +61,8 @@ pub(crate) use self::reference_warnings::{
     UNUSED_RESOURCE,
 };
 use self::reloads::Reloads;
-use self::signals::{OperatorSignal, Signals};
+use self::signals::OperatorSignal;
+pub(crate) use self::signals::Signals;
 use crate::admin::{
     self, Admin, AdminHosts, Confirmations, LoadReportsPage, LoadStatus, MetricsPage, NodesPage,
     Readiness, ReadinessState,
