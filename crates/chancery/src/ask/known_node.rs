@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use chancery_core::Node;
+use chancery_client::Bootstrap;
 
 use super::options::{NodeArgs, ServerArgs};
 use super::render::plain;
@@ -20,14 +20,14 @@ use crate::exit::Failure;
 
 /// Makes the node what a server knows of it.
 pub(super) fn take_over(
-    node: &mut Node,
+    bootstrap: &mut Bootstrap,
     servers: &ServerArgs,
     given: &NodeArgs,
 ) -> Result<(), Failure> {
     let Some(id) = &given.node else { return Ok(()) };
     if let Some(admin) = given.admin {
         if matches!(admin, AdminAddress::On(_)) {
-            become_known(node, &known(&AdminClient::new(admin)?, id, given)?);
+            become_known(bootstrap, &known(&AdminClient::new(admin)?, id, given)?);
         }
         return Ok(());
     }
@@ -37,7 +37,7 @@ pub(super) fn take_over(
     // Whatever goes wrong here, nobody has asked for it.
     let Ok(admin) = AdminClient::new(usual_admin()) else { return Ok(()) };
     if let Ok(found) = known(&admin.within(LITTLE_TIME), id, given) {
-        become_known(node, &found);
+        become_known(bootstrap, &found);
         let cluster = plain(&found.node.cluster);
         let told = format!("node `{}` as {admin} knows it, of cluster `{cluster}`", plain(id));
         writeln!(io::stderr(), "{told}; `--admin off` does not ask").ok();
@@ -70,8 +70,9 @@ fn known(admin: &AdminClient, id: &str, given: &NodeArgs) -> Result<ConnectedNod
     }
 }
 
-fn become_known(node: &mut Node, found: &ConnectedNode) {
-    let known = found.node.clone();
+fn become_known(bootstrap: &mut Bootstrap, found: &ConnectedNode) {
+    let (node, known) = (&mut bootstrap.node, found.node.clone());
+    bootstrap.states_user_agent = true;
     node.cluster = known.cluster;
     node.locality = known.locality;
     node.metadata = known.metadata;

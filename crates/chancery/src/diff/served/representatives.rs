@@ -73,7 +73,7 @@ fn made(side: &DirectorySide<'_>, shown: &Audience) -> Option<Node> {
     let plain = |id: &str, cluster: &str| Node {
         id: id.to_owned(),
         cluster: cluster.to_owned(),
-        user_agent_name: ID.to_owned(),
+        user_agent_name: "chancery".to_owned(),
         ..Node::default()
     };
     let nodes = match (&shown.node, &shown.group) {
