@@ -11,6 +11,7 @@ mod envoy;
 mod envoy_rules;
 mod gate;
 mod grpc;
+mod nodes;
 mod peers;
 mod quickstart;
 mod rate_limit;

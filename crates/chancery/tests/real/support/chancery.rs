@@ -97,6 +97,11 @@ impl Chancery {
         self.listen.number()
     }
 
+    /// The address of the admin interface.
+    pub(crate) fn admin_address(&self) -> String {
+        self.admin.address()
+    }
+
     /// Lets everything pass that it holds back.
     #[track_caller]
     pub(crate) fn confirm(&self) {
