@@ -1,7 +1,5 @@
 //! A real Envoy as the admin interface tells of it, and commands that take its place.
 
-use std::process::Command;
-
 use crate::support::bootstrap::{Bootstrap, Transport};
 use crate::support::chancery::{Chancery, Directory};
 use crate::support::clients::clients;
@@ -13,15 +11,6 @@ use crate::support::wait;
 /// A group of all Envoys, by what they say about their program.
 const RULES: &str =
     "groups:\n- name: envoys\n  match: {user-agent: envoy, user-agent-version: \">=1.36\"}\n";
-
-fn run(chancery: &Chancery, words: &[&str]) -> (Option<i32>, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
-    let (server, admin) = (chancery.address(), chancery.admin_address());
-    command.args(words).args(["--server", &server, "--admin", &admin]).env("NO_COLOR", "1");
-    let done = command.output().expect("it can be run");
-    let told = [done.stdout, done.stderr].concat();
-    (done.status.code(), String::from_utf8_lossy(&told).into_owned())
-}
 
 #[test]
 fn commands_are_given_what_an_envoy_is_given() {
@@ -38,7 +27,7 @@ fn commands_are_given_what_an_envoy_is_given() {
             Envoy::start(&clients, version, dir.path(), &bootstrap, Port::reserve().number());
         envoy.is_live();
         wait::holds("the cluster to come", || envoy.has_cluster("web"));
-        let (code, told) = run(&chancery, &["get", "cds", "--node", "envoy-1"]);
+        let (code, told) = chancery.asked_by(&["get", "cds", "--node", "envoy-1"]);
         assert!(code == Some(0) && told.contains("web"), "{version}: {told}");
 
         let after = Directory::new(dir.path(), "after");
@@ -46,7 +35,7 @@ fn commands_are_given_what_an_envoy_is_given() {
         let all = cluster("web", Source::Ads) + &endpoints("web", &[2]);
         after.write("groups/envoys/clusters.yaml", &all);
         let path = dir.path().join("after");
-        let (code, told) = run(&chancery, &["diff", path.to_str().expect("it is text")]);
+        let (code, told) = chancery.asked_by(&["diff", path.to_str().expect("it is text")]);
         assert_eq!(code, Some(1), "{version}: {told}");
         assert!(told.contains("# group `envoys`\neds web changed\n"), "{version}: {told}");
         assert!(told.contains("+           port_value: 2\n"), "{version}: {told}");
