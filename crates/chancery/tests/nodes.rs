@@ -3,6 +3,7 @@
 
 mod daemon;
 
+use std::io::Write;
 use std::process::{Output, Stdio};
 
 use daemon::{
@@ -189,4 +190,34 @@ fn a_group_that_no_node_is_in_and_that_is_nearly_a_cluster_is_told() {
         "group `frnot` has files and no node, and nodes of cluster `front` are in no group; did you mean \
          `groups/front/`?",
     );
+}
+
+#[test]
+fn the_client_of_a_node_is_stated_too() {
+    let dir = directory(&[
+        ("base.yaml", &cluster("base", 1)),
+        ("groups/envoys/e.yaml", &cluster("of-envoys", 1)),
+        (
+            "chancery.yaml",
+            "groups: [{name: envoys, match: {user-agent: envoy, user-agent-version: '1.40'}}]",
+        ),
+    ]);
+    let server = Server::start(&dir, &[]);
+    let node = r#""node": {"id": "e", "user_agent_name": "envoy", "user_agent_version": "1.40.0"}"#;
+    let (_, first) = server.post("clusters", &format!("{{{node}}}"));
+    let first: Value = serde_json::from_str(&first).unwrap();
+    let version = first["versionInfo"].as_str().unwrap();
+    // A poll that is current is held.
+    let body = format!("{{{node}, \"version_info\": \"{version}\"}}");
+    let mut poll = server.dial(server.port);
+    let head =
+        "POST /v3/discovery:clusters HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
+    write!(poll, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    eventually(|| nodes(&server, "")["nodes"][0]["polls"] == 1);
+    let found = nodes(&server, "?group=envoys")["nodes"][0].clone();
+    assert_eq!((&found["streams"], &found["user_agent"]), (&json!(0), &json!("envoy")));
+    let admin = format!("127.0.0.1:{}", server.admin);
+    let (code, told, trouble) = get(&server, &["--node", "e", "--admin", &admin]);
+    assert_eq!(code, Some(0), "{trouble}");
+    assert!(told.contains("of-envoys"), "{told}");
 }

@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use chancery_client::Bootstrap;
 use chancery_core::Node;
 
 use super::options::{NodeArgs, NodeDetails, ServerArgs};
@@ -20,13 +21,14 @@ use crate::exit::Failure;
 
 /// Makes the node what a server knows of it.
 pub(super) fn take_over(
-    node: &mut Node,
+    bootstrap: &mut Bootstrap,
     servers: &ServerArgs,
     given: &NodeArgs,
 ) -> Result<(), Failure> {
     let Some(id) = &given.node else { return Ok(()) };
     if let Some(admin) = given.admin {
-        return become_known_at(admin, node, id, &given.details);
+        bootstrap.states_user_agent |= matches!(admin, AdminAddress::On(_));
+        return become_known_at(admin, &mut bootstrap.node, id, &given.details);
     }
     if !servers.servers.iter().any(|uri| is_on_this_machine(uri)) {
         return Ok(());
@@ -34,7 +36,8 @@ pub(super) fn take_over(
     // Whatever goes wrong here, nobody has asked for it.
     let Ok(admin) = AdminClient::new(usual_admin()) else { return Ok(()) };
     if let Ok(found) = known(&admin.within(LITTLE_TIME), id, &given.details) {
-        become_known(node, &found);
+        bootstrap.states_user_agent = true;
+        become_known(&mut bootstrap.node, &found);
         let cluster = plain(&found.node.cluster);
         let told = format!("node `{}` as {admin} knows it, of cluster `{cluster}`", plain(id));
         writeln!(io::stderr(), "{told}; `--admin off` does not ask").ok();

@@ -83,7 +83,7 @@ impl QueryPlan {
         variant: Variant,
         schema: &Schema,
     ) -> Result<Self, Failure> {
-        let bootstrap = Bootstrap { node, ..bootstrap::given(server)? };
+        let bootstrap = Bootstrap { node, states_user_agent: true, ..bootstrap::given(server)? };
         let options = Options { variant, aggregated: false, ..timed(server) };
         Ok(Self {
             queries: Vec::new(),

@@ -13,6 +13,7 @@ mod gate;
 mod grpc;
 mod layers;
 mod mutants;
+mod nodes;
 mod peers;
 mod quickstart;
 mod rate_limit;

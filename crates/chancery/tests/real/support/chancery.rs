@@ -142,6 +142,16 @@ impl Chancery {
         serde_json::from_value(document["rows"].take()).unwrap_or_default()
     }
 
+    /// The exit code and the output of a command that asks it, as what it knows of a node.
+    pub(crate) fn asked_by(&self, words: &[&str]) -> (Option<i32>, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+        let (server, admin) = (self.address(), self.admin.address());
+        command.args(words).args(["--server", &server, "--admin", &admin]).env("NO_COLOR", "1");
+        let done = command.output().expect("it can be run");
+        let told = [done.stdout, done.stderr].concat();
+        (done.status.code(), String::from_utf8_lossy(&told).into_owned())
+    }
+
     /// Lets everything pass that it holds back.
     #[track_caller]
     pub(crate) fn confirm(&self) {
