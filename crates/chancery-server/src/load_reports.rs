@@ -29,6 +29,26 @@ const AT_ONCE: usize = 64;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
+/// A minute on which all clients have reported.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadMinute {
+    end: Duration,
+}
+
+impl LoadMinute {
+    /// The calls of a series in the slots that end within this minute.
+    pub fn counts(&self, series: &SeriesView) -> LoadCounts {
+        let mut sum = LoadCounts::default();
+        for slot in &series.slots {
+            let ended = slot.begins().0 + Slot::LENGTH;
+            if ended <= self.end && ended + MINUTE > self.end {
+                sum.add(slot.counts);
+            }
+        }
+        sum
+    }
+}
+
 impl LoadReports {
     /// A book of no reports yet.
     pub fn new(bounds: LoadBounds) -> Self {
@@ -63,23 +83,13 @@ impl LoadReports {
         self.now().0.saturating_sub(moment.0)
     }
 
-    /// The calls of a minute that all clients have reported on: it ends with the longest time between two
-    /// reports before now. `None` if that is longer than the calls of a series are kept.
-    pub fn last_minute(&self, series: &SeriesView) -> Option<LoadCounts> {
+    /// The last minute on which all clients have reported: it ends with the longest time between two reports
+    /// before now. `None` if that is longer than the calls of a series are kept.
+    pub fn last_minute(&self) -> Option<LoadMinute> {
         let longest = self.book().longest_interval().time();
-        let end = self.now().0.checked_sub(longest)?;
         let kept = Slot::LENGTH * u32::try_from(Slot::MOST).ok()?;
-        (longest + MINUTE <= kept).then(|| {
-            let (mut sum, begin) =
-                (LoadCounts::default(), end.saturating_sub(MINUTE + Slot::LENGTH));
-            for slot in &series.slots {
-                let ends = slot.begins().0 + Slot::LENGTH;
-                if slot.begins().0 > begin && ends <= end {
-                    sum.add(slot.counts);
-                }
-            }
-            sum
-        })
+        let end = self.now().0.checked_sub(longest)?;
+        (longest + MINUTE <= kept).then_some(LoadMinute { end })
     }
 
     /// The number of clients that report, and of series.
