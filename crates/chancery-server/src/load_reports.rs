@@ -107,3 +107,81 @@ impl LoadReports {
         self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use chancery_core::server::load::{ClusterStats, LoadInterval, LoadKey, LocalityStats};
+    use tokio::time::advance;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A report on a call in each second of these.
+    fn report(reports: &LoadReports, reporter: u64, seconds: u32) {
+        let issued = seconds.into();
+        let stats = LocalityStats { issued, ..LocalityStats::default() };
+        let stats = ClusterStats {
+            key: LoadKey { cluster: "a".into(), service: "".into() },
+            localities: [(chancery_core::Locality::default(), stats)].into(),
+            interval: SECOND * seconds,
+            ..ClusterStats::default()
+        };
+        reports.book().record(reports.now(), reporter, &stats, &mut |_| true);
+    }
+
+    fn opened(reports: &LoadReports, reporter: u64, seconds: u32) {
+        let mut book = reports.book();
+        book.open(reports.now(), reporter, None);
+        book.is_to_report(reporter, LoadInterval::new(SECOND * seconds).unwrap());
+    }
+
+    /// S-133: two clients make a call in each second, and report at different times.
+    #[tokio::test(start_paused = true)]
+    async fn the_last_minute_is_one_that_all_clients_have_reported_on() {
+        let reports = LoadReports::new(LoadBounds::default());
+        opened(&reports, 1, 10);
+        opened(&reports, 2, 50);
+        for second in 1..=400 {
+            advance(SECOND).await;
+            for (reporter, interval) in [(1, 10), (2, 50)] {
+                if second % interval == 0 {
+                    report(&reports, reporter, interval);
+                }
+            }
+            if second > 130 {
+                let series = reports.series().next().unwrap();
+                let minute = reports.last_minute().unwrap().counts(&series);
+                assert_eq!(minute.issued, 120, "{second}");
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clients_that_report_too_seldom_have_no_last_minute() {
+        for (seconds, has_one) in [(540, true), (541, false)] {
+            let reports = LoadReports::new(LoadBounds::default());
+            opened(&reports, 1, seconds);
+            advance(SECOND * 1_000).await;
+            report(&reports, 1, 1);
+            assert_eq!(reports.last_minute().is_some(), has_one);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_series_and_reporters_are_listed_once() {
+        let reports = LoadReports::new(LoadBounds::default());
+        for reporter in 0..3 {
+            opened(&reports, reporter, 10);
+            for name in 0..AT_ONCE + 1 {
+                let key = LoadKey { cluster: name.to_string().into(), service: "".into() };
+                let stats = ClusterStats { key, dropped: 1, ..ClusterStats::default() };
+                reports.book().record(reports.now(), reporter, &stats, &mut |_| true);
+            }
+        }
+        let dropped = reports.series().map(|series| series.totals.dropped);
+        assert_eq!(dropped.collect::<Vec<_>>(), [3; AT_ONCE + 1]);
+        let rows = reports.reporters().map(|reporter| reporter.rows.len());
+        assert_eq!(rows.collect::<Vec<_>>(), [AT_ONCE + 1; 3]);
+    }
+}
