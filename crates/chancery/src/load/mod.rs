@@ -5,6 +5,7 @@
 
 mod output;
 
+use std::io::{self, Write};
 use std::thread;
 use std::time::Duration;
 
@@ -151,7 +152,12 @@ fn nothing(args: &LoadArgs) -> Result<(), Failure> {
         .filter_map(|(what, name)| Some(format!("{what} `{}`", Printable(name.as_ref()?))))
         .collect();
     if named.is_empty() {
-        eprintln!("no client has reported calls; docs/load.md says how they are made to");
+        // It goes to stderr, because a program may read stdout.
+        writeln!(
+            io::stderr(),
+            "no client has reported calls; docs/load.md says how they are made to"
+        )
+        .ok();
         return Ok(());
     }
     Err(Failure::negative(anyhow!("nothing is reported of {}", named.join(" and "))))
@@ -164,4 +170,4 @@ const LEAST_TIME: Duration = Duration::from_secs(1);
 const ON_A_PAGE: usize = 1000;
 
 /// The number of rows after which no others are asked for.
-const MOST: usize = 100_000;
+const MOST: usize = 10_000;

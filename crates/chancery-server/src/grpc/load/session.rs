@@ -42,7 +42,7 @@ pub(in crate::grpc) struct LoadSession {
 }
 
 /// The most clusters of one report that are looked at.
-const MOST_CLUSTERS: usize = LoadReportParts::MOST;
+const MOST_CLUSTERS: usize = 20_000;
 
 impl LoadSession {
     pub(in crate::grpc) fn open(
@@ -112,7 +112,7 @@ impl LoadSession {
         held += book.held_bytes(self.id);
         let before = book.totals(self.id);
         let mut allows = |more| {
-            let may = charge.set(held + more).is_ok();
+            let may = charge.set(held + more + NEXT_REPORT).is_ok();
             held += if may { more } else { 0 };
             may
         };
@@ -248,6 +248,10 @@ fn frame(message: &[u8]) -> Bytes {
 
 /// The longest time between two looks at what a client is to report.
 const LONGEST_LOOK: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// The bytes that new rows leave of what the client may hold: its next report arrives in them. Otherwise the
+/// stream would end of it.
+const NEXT_REPORT: usize = 128 * 1024;
 
 /// The bytes of a name in a message beside its text: its field and its length.
 const NAME_BYTES: usize = 6;
