@@ -12,7 +12,7 @@ use super::record::{self, RecordPlace};
 use super::{Memory, Piece, PieceId, Reader, Unreadable};
 use crate::audience::Audience;
 use crate::changes::{ChangeSet, Hold};
-use crate::entry::{Entry, Key};
+use crate::entry::{Entry, Form, Key};
 use crate::layer::Layer;
 use crate::lineage::Lineage;
 use crate::state::CatalogState;
@@ -313,7 +313,9 @@ impl Reading<'_> {
                 start = start.or_else(|| place.clone());
                 last = place;
                 let entries = layers.entry(layer.clone()).or_default();
-                entries.extend(entry.clone());
+                let is_wanted =
+                    |(_, entry): &&(Key, Entry)| self.reader.derived || entry.form == Form::Written;
+                entries.extend(entry.as_ref().filter(is_wanted).cloned());
             }
             pieces.insert(start.ok_or(Unreadable::Foreign(id))?, id);
         }

@@ -26,6 +26,8 @@ pub(crate) struct Past {
     pub(crate) catalog: Catalog,
     pub(crate) gate: LoadGate,
     pub(crate) schema: Schema,
+    /// True if resources are served under their v2 types too.
+    pub(crate) v2: bool,
     /// The groups that extend others, as `chancery.yaml` says now.
     pub(crate) lineage: Lineage,
 }
@@ -126,7 +128,8 @@ impl Past {
         let head = Head::read(&bytes, &self.served).map_err(|error| error.to_string())?;
         let root = head.root.parse().map_err(|_| "its root has no name".to_owned())?;
         let (piece, known) = (|id| files.piece(id), |layer: &_, key: &_| read.get(layer, key));
-        let reader = Reader { schema: &self.schema, piece: &piece, known: &known };
+        let reader =
+            Reader { schema: &self.schema, piece: &piece, known: &known, derived: self.v2 };
         let kept = Memory::read(root, &reader).map_err(|error| error.to_string())?;
         self.gate.remember(&head.daemon.gate);
         if self.catalog.restore(&kept.memory()) {
