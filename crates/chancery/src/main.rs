@@ -6,6 +6,7 @@
 mod admin;
 mod ask;
 mod bench;
+mod certificates;
 mod check;
 mod cli;
 mod colour;

@@ -6,6 +6,7 @@
 use chancery_proto::rules::RuleName;
 use serde::Serialize;
 
+use crate::certificates::{EXPIRED, EXPIRES_SOON, OTHER_KEY};
 use crate::serve::{DANGLING_REFERENCE, DUPLICATE_ADDRESS, UNAPPLIED, UNUSED_RESOURCE};
 
 /// The weight of a finding.
@@ -51,7 +52,10 @@ pub(super) const ERRORS: [&str; 16] = [
 pub(super) const ERRORS_TOGETHER: [&str; 2] = [DUPLICATE_ADDRESS, UNAPPLIED];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 16] = [
+pub(super) const WARNINGS: [&str; 19] = [
+    EXPIRED,
+    EXPIRES_SOON,
+    OTHER_KEY,
     DANGLING_REFERENCE,
     UNUSED_RESOURCE,
     GROUP_WITHOUT_FILES,

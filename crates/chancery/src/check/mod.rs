@@ -36,6 +36,7 @@ pub(crate) fn run(flags: &CheckArgs) -> Result<(), Failure> {
     let mut findings = Findings::of_load(&report);
     findings.add_rules(&schema);
     findings.add_references(&config, catalog.clone());
+    findings.add_certificates(&schema, catalog.clone());
     findings.add_groups(&config, catalog);
     let is_whole = findings.is_whole();
     let mut findings = findings.weighed(&weights);

@@ -144,6 +144,8 @@ pub(crate) enum Reason {
     Clash(Listed),
     /// Patches and removals are not applied that were before, or are new, each in a sentence.
     Unapplied(Listed),
+    /// Certificates are replaced by ones that cannot be used, each in a sentence.
+    Expired(Listed),
     /// Nodes would move to another audience, and lose something.
     Moved {
         /// The ids of the nodes.
@@ -170,13 +172,23 @@ impl Reason {
             Self::Dangling(_) => "dangling",
             Self::Clash(_) => "clash",
             Self::Unapplied(_) => "unapplied",
+            Self::Expired(_) => "expired",
             Self::Moved { .. } => "moved",
         }
     }
 
     /// The names of all kinds.
-    pub(crate) const KINDS: [&str; 8] =
-        ["type-gone", "loss", "emptied", "group-gone", "dangling", "clash", "unapplied", "moved"];
+    pub(crate) const KINDS: [&str; 9] = [
+        "type-gone",
+        "loss",
+        "emptied",
+        "group-gone",
+        "dangling",
+        "clash",
+        "unapplied",
+        "expired",
+        "moved",
+    ];
 }
 
 impl Display for Reason {
@@ -223,6 +235,10 @@ impl Display for Reason {
             Self::Clash(listed) => {
                 write_sentences(f, listed)?;
                 f.write_str(": Envoy refuses the second one")
+            }
+            Self::Expired(listed) => {
+                write_sentences(f, listed)?;
+                f.write_str(" (what stood there before was good)")
             }
             Self::Unapplied(listed) => write_sentences(f, listed),
             Self::Dangling(Listed { count, first }) => {

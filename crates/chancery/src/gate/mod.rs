@@ -14,6 +14,7 @@
 mod change;
 mod clash;
 mod dangling;
+mod expired;
 mod held;
 mod loss;
 mod moves;
@@ -236,6 +237,7 @@ impl Gate for LoadGate {
         let is_gone = before.has_own_layer() && !after.has_own_layer();
         let is_unused = self.is_unused(audience, is_gone);
         let dangling = self.dangling(audience, [before, after]);
+        let expired = expired::reason(&self.0.schema, before.snapshot(), after.snapshot());
         let now = (self.0.clock)();
         let mut state = self.lock();
         // Nodes of which somebody was told may only be away for a moment.
@@ -266,6 +268,9 @@ impl Gate for LoadGate {
             }
         };
         reasons.extend(dangling);
+        if state.config.loss != GateMode::Off {
+            reasons.extend(expired);
+        }
         if messages != GateMode::Off {
             reasons.extend(clash::reasons([before, after]));
         }

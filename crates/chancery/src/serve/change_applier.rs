@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chancery_catalog::Author;
+use chancery_proto::Schema;
 use chancery_proto::document::Checks;
 use chancery_server::Audiences;
 use chancery_sources::{LoadReport, Scope, Warning};
@@ -16,6 +17,7 @@ use tokio::sync::watch;
 use tracing::{error, info, warn};
 
 use super::audiences::{say_without_files, without_files};
+use super::certificate_warnings::CertificateWarnings;
 use super::gate;
 use super::grouping::Grouping;
 use super::held;
@@ -48,6 +50,7 @@ struct ApplierState {
     /// The first of the present warnings of the directory, and the number of them all.
     warnings: (Arc<Vec<Warning>>, usize),
     references: ReferenceWarnings,
+    certificates: CertificateWarnings,
     config_fault: Option<Finding>,
     /// The rules of `chancery.yaml`, if they are not in force.
     rules: Option<WantedRules>,
@@ -69,14 +72,17 @@ impl ChangeApplier {
         file: ConfigFile,
         external: ExternalNames,
         gate: LoadGate,
+        schema: Schema,
     ) -> Self {
         let references = ReferenceWarnings::new(audiences.catalog().clone(), external);
+        let certificates = CertificateWarnings::new(audiences.catalog().clone(), schema);
         let state = ApplierState {
             file,
             faults: BTreeSet::new(),
             more_faults: CountsByFile::default(),
             warnings: (Arc::default(), 0),
             references,
+            certificates,
             config_fault: None,
             rules: None,
             without_files: BTreeSet::new(),
@@ -101,7 +107,8 @@ impl ChangeApplier {
             self.audiences.follow(revision);
         }
         self.apply_rules(&mut state);
-        let of_references = state.references.look();
+        let mut of_references = state.references.look();
+        of_references.extend(state.certificates.look());
         self.log_report(&mut state, report, &of_references);
         state.warnings = (Arc::clone(&report.present_warnings), report.warning_count);
         self.judge_if_changed(&mut state);
@@ -125,6 +132,16 @@ impl ChangeApplier {
             let mut state = self.lock();
             self.judge_again(GATE);
             self.apply_rules(&mut state);
+            self.record(&mut state);
+        }
+    }
+
+    /// Checks if certificates have come to their end meanwhile.
+    pub(crate) fn check_certificates(&self) {
+        let mut state = self.lock();
+        let new = state.certificates.look();
+        if !new.is_empty() {
+            log_warnings(&new);
             self.record(&mut state);
         }
     }
@@ -268,8 +285,11 @@ impl ChangeApplier {
         let faults = state.config_fault.iter().chain(&state.faults).cloned().collect();
         let (mut warnings, mut warning_count) = state.warnings.clone();
         let (of_references, more) = state.references.present();
+        let of_certificates = state.certificates.present();
+        let more = more + of_certificates.len();
         if more > 0 {
-            let all = warnings.iter().chain(of_references).take(MOST_PRESENT);
+            let all =
+                warnings.iter().chain(of_certificates).chain(of_references).take(MOST_PRESENT);
             (warnings, warning_count) = (Arc::new(all.cloned().collect()), warning_count + more);
         }
         let more_faults = state.more_faults.clone();

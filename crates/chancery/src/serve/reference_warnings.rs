@@ -171,7 +171,7 @@ impl ReferenceWarnings {
     }
 }
 
-fn warning(
+pub(super) fn warning(
     code: &'static str,
     resource: (TypeUrl, ResourceName),
     origin: Option<Origin>,
