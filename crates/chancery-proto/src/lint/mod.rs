@@ -1,6 +1,6 @@
 //! Warnings about resources that gRPC clients and servers would refuse, about virtual hosts that
 //! Envoy would not remove, about connection managers that answer nothing, about routes that never match,
-//! and about secrets outside of SDS.
+//! about what is there twice, and about secrets outside of SDS.
 //!
 //! gRPC reads the same resources as Envoy but accepts less, and says so only in a NACK. A warning
 //! is not an error, because the same text may be meant for Envoys alone; [`is_for_grpc`] helps to
@@ -28,6 +28,7 @@ use crate::walk::{message_in, walk};
 mod endpoints;
 mod grpc_only;
 mod managers;
+mod repeated;
 mod server;
 mod shadowed;
 
@@ -51,6 +52,9 @@ const GRPC: &str = "grpc";
 const HOST_NAME: &str = "vhds/host-name";
 const NO_HTTP_FILTER: &str = "no-http-filter";
 const SHADOWED_ROUTE: &str = "shadowed-route";
+const DUPLICATE_ENDPOINT: &str = "duplicate-endpoint";
+const DUPLICATE_HOST: &str = "duplicate-host";
+const AGGREGATE_CYCLE: &str = "aggregate-cycle";
 const SECRET: &str = "secret/outside-sds";
 
 /// The messages that are judged wherever they stand in a listener.
@@ -97,11 +101,27 @@ pub fn lint(type_url: &TypeUrl, message: &DynamicMessage) -> Vec<Warning> {
     warnings
 }
 
-/// Warns of connection managers that answer nothing, and of routes that can never match.
+/// Warns of connection managers that answer nothing, of routes that can never match, and of what is there
+/// twice.
 pub(crate) fn lint_traffic(type_url: &TypeUrl, body: &DynamicMessage) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if is_v2(type_url) {
         return warnings;
+    }
+    match type_url.api() {
+        Api::Cds => {
+            repeated::lint_aggregate(body, &mut warnings);
+            if let Some(assignment) = message_in(body, "load_assignment") {
+                let says = "it gets the requests of both";
+                repeated::lint_endpoints("load_assignment.", assignment, says, &mut warnings);
+            }
+        }
+        Api::Eds => {
+            let says = "Envoy uses the first alone, whatever this one says";
+            repeated::lint_endpoints("", body, says, &mut warnings);
+        }
+        Api::Rds => repeated::lint_hosts(body, &mut warnings),
+        _ => {}
     }
     if type_url.api() != Api::Lds {
         shadowed::lint_routes(type_url, body, &mut warnings);

@@ -52,7 +52,7 @@ pub(super) const ERRORS: [&str; 16] = [
 pub(super) const ERRORS_TOGETHER: [&str; 2] = [DUPLICATE_ADDRESS, UNAPPLIED];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 19] = [
+pub(super) const WARNINGS: [&str; 22] = [
     EXPIRED,
     EXPIRES_SOON,
     OTHER_KEY,
@@ -63,6 +63,9 @@ pub(super) const WARNINGS: [&str; 19] = [
     BASELINE_UNUSED,
     "no-http-filter",
     "shadowed-route",
+    "duplicate-endpoint",
+    "duplicate-host",
+    "aggregate-cycle",
     "grpc",
     "vhds/host-name",
     "secret/outside-sds",
