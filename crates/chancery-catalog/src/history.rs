@@ -24,7 +24,11 @@ impl History {
         let before = self.clone();
         let is_needed = |older: &Arc<CatalogState>| {
             let held_too = state.holds.iter().all(|hold| older.holds.contains(hold));
-            !held_too || state.held.iter().any(|audience| !older.held.contains(audience))
+            // A group may stand on a layer that is held, and did not then.
+            let stood_elsewhere = !state.holds.is_empty() && older.lineage != state.lineage;
+            !held_too
+                || stood_elsewhere
+                || state.held.iter().any(|audience| !older.held.contains(audience))
         };
         self.0.retain(is_needed);
         self.0.insert(0, state);

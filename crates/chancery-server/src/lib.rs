@@ -83,7 +83,7 @@ pub use budget::{
 pub use config::{Config, Limits, Times};
 pub use event::{Observer, StreamEvent, StreamEventKind};
 pub use listen::Listener;
-pub use load_reports::LoadReports;
+pub use load_reports::{LoadMinute, LoadReports};
 pub use metrics::Metrics;
 pub use policy::{ByNode, Client, OneAudience, Peer, Policy, Refusal};
 pub use server::{ServeError, Server};

@@ -27,10 +27,10 @@ pub trait Policy: Send + Sync + 'static {
         None
     }
 
-    /// The time between two load reports of the clients of an audience; `None` if they are to report nothing.
-    /// Ten seconds by default. It is asked again while a stream of reports is open.
-    fn load_interval(&self, audience: &AudienceName) -> Option<LoadInterval> {
-        _ = audience;
+    /// The time between two load reports of a client that was given an audience; `None` if it is to report
+    /// nothing. Ten seconds by default. It is asked again while a stream of reports is open.
+    fn load_interval(&self, client: &Client<'_>) -> Option<LoadInterval> {
+        _ = client;
         Some(LoadInterval::default())
     }
 

@@ -87,7 +87,7 @@ impl Server {
     }
 
     /// Takes load reports (LRS) on the same listeners, into a book of which the program keeps a clone. The
-    /// [`Policy`] says how often the clients of an audience report
+    /// [`Policy`] says how often each client reports
     /// ([`load_interval`](Policy::load_interval)).
     #[must_use]
     pub fn with_load_reports(mut self, reports: LoadReports) -> Self {

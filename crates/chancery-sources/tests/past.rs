@@ -23,7 +23,7 @@ fn restart(tree: &Tree, before: &Catalog) -> (Catalog, LoadReport) {
     let mut directory = directory.beginning_with(move |read| {
         let (piece, known) =
             (|id| pieces.get(&id).cloned(), |layer: &_, key: &_| read.get(layer, key));
-        let reader = Reader { schema: &schema(), piece: &piece, known: &known };
+        let reader = Reader { schema: &schema(), piece: &piece, known: &known, derived: true };
         let kept = Memory::read(kept.root(), &reader).unwrap();
         assert!(restored.restore(&kept.memory()));
         kept.memory().layers()

@@ -11,6 +11,7 @@ use crate::confirm::ConfirmArgs;
 use crate::diff::DiffArgs;
 use crate::explain::ExplainArgs;
 use crate::get::GetArgs;
+use crate::load::LoadArgs;
 use crate::watch::WatchArgs;
 
 /// An xDS management server for Envoy proxies and gRPC services, and tools for any xDS server.
@@ -32,6 +33,7 @@ pub(crate) enum Command {
     Get(Box<GetArgs>),
     Watch(Box<WatchArgs>),
     Confirm(Box<ConfirmArgs>),
+    Load(Box<LoadArgs>),
     Bench(Box<Bench>),
 }
 

@@ -20,6 +20,7 @@ mod finding;
 mod gate;
 mod get;
 mod line_diff;
+mod load;
 mod logging;
 mod misuse;
 mod serve;
@@ -71,6 +72,7 @@ fn run() -> Result<(), Failure> {
         Command::Get(flags) => get::run(&flags),
         Command::Watch(flags) => watch::run(&flags),
         Command::Confirm(flags) => confirm::run(&flags),
+        Command::Load(flags) => load::run(&flags),
         Command::Bench(flags) => bench::run(&flags),
     };
     ended.map_err(|failure| failure.with_usage(|| misuse::called(&Cli::command(), &words)))

@@ -161,6 +161,16 @@ fn nodes_that_would_move_are_told() {
     let last: Value = serde_json::from_str(told.lines().last().unwrap()).unwrap();
     assert_eq!((&last["change"], &last["from"]), (&"nodes".into(), &"canary".into()));
     assert_eq!((&last["to"], &last["count"]), (&"edge".into(), &1.into()));
+    let stages = RULES.replace("stage: canary", "token: hush");
+    dir_write(&after, "chancery.yaml", &stages);
+    let _three = connected(&server, "far-1", &["--metadata", "token=hush"]);
+    are_connected(&server, 3);
+    let (_, told, _) = diff(&server, &after, &[]);
+    assert!(!told.contains("hush") && !told.contains("far-1 would"), "{told}");
+    assert!(told.contains("asked for as node `far-1` without metadata.token (secret)\n"), "{told}");
+    dir_write(&after, "chancery.yaml", &RULES.replace("far-*", "nobody"));
+    let (_, told, _) = diff(&server, &after, &[]);
+    assert!(told.contains("left out: 1 of the nodes may move: "), "{told}");
     dir_write(&after, "chancery.yaml", "unmatched: refuse\n");
     let (_, told, _) = diff(&server, &after, &["--group", "canary"]);
     assert!(

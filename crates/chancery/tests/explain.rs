@@ -3,9 +3,9 @@
 
 mod daemon;
 
-use std::process::Output;
+use std::process::{Output, Stdio};
 
-use daemon::{chancery, dir_write, directory, finished};
+use daemon::{Running, Server, chancery, dir_write, directory, finished, lines, next_line};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -141,7 +141,8 @@ fn programs_get_an_object() {
     let (code, told) = explained(&dir, &["x", "-o", "json"]);
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!(code, Some(1));
-    assert_eq!(told["refused"], "no group of this server is for node `x`");
+    let refused = told["refused"].as_str().unwrap();
+    assert!(refused.starts_with("no group of this server is for node `x`"), "{refused}");
 }
 
 #[test]
@@ -158,4 +159,20 @@ fn the_exit_code_says_how_it_ended() {
     let (code, told) = explained(&dir, &["x"]);
     assert_eq!(code, Some(2));
     assert!(told.contains("did you mean `groups`?"), "{told}");
+}
+
+#[test]
+fn a_server_may_know_the_node() {
+    let dir = fleet();
+    let server = Server::start(&dir, &[]);
+    let admin = format!("127.0.0.1:{}", server.admin);
+    assert_eq!(explained(&dir, &["edge-1", "--admin", &admin]).0, Some(2), "it is not connected");
+    let at = format!("127.0.0.1:{}", server.port);
+    let words = ["watch", "cds", "--server", &at, "--node", "edge-1", "--metadata", "role=canary"];
+    let mut open = Running::start(chancery(&words).stdout(Stdio::piped()).stderr(Stdio::null()));
+    let seen = lines(open.stdout.take().unwrap(), usize::MAX);
+    assert!(next_line(&seen).is_some());
+    let (code, told) = explained(&dir, &["edge-1", "--admin", &admin]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("node `edge-1` is in group `canary`"), "{told}");
 }

@@ -91,9 +91,15 @@ fn a_canary_says_only_which_fields_differ_and_what_is_not_there() {
     // A change below reaches the canary, in the fields that it does not have another form of.
     dir_write(&dir, "groups/edge/clusters.yaml", &edge("second", &["old", "more"]));
     eventually(|| seen(&server, "canary") == "more , shop 7ssecond");
+    // A patch whose fields only stand elsewhere is no other one.
+    let moved = edits("shop", 7).replace("  connect", "  # a comment\n  connect");
+    dir_write(&dir, "groups/canary/edits.yaml", &format!("# one more line\n{moved}"));
+    eventually(|| server.admin("/config").1.contains("\"line\": 4"));
     dir_write(&dir, "groups/canary/edits.yaml", &edits("shop", 8));
     eventually(|| seen(&server, "canary") == "more , shop 8ssecond");
     server.log_has("group `canary`: ~cds shop");
+    let changes = server.log().matches("~cds shop").count();
+    assert_eq!(changes, 2, "one in edge and one in the canary: {}", server.log());
 
     // The removal was good, and takes place below too: nothing is lost by that.
     dir_write(&dir, "groups/edge/clusters.yaml", &edge("third", &["more"]));
@@ -230,6 +236,13 @@ fn a_diff_has_the_fields_that_a_patch_changes() {
         assert!(told.contains(expected), "{told}");
     }
     assert!(told.ends_with("0 added, 1 changed, 0 removed\n"), "{told}");
+
+    // One that has no effect would be no difference, and is an error.
+    std::fs::write(format!("{new}/groups/canary/edits.yaml"), edits("shpo", 7)).unwrap();
+    let compared = finished(&mut chancery(&["diff", &new, &old]));
+    assert_eq!(compared.status.code(), Some(2));
+    let told = String::from_utf8(compared.stderr).unwrap();
+    assert!(told.contains("error[layer/unapplied]") && told.contains("`shop`?"), "{told}");
 }
 
 #[test]

@@ -28,6 +28,8 @@ api_listener:
     "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
     stat_prefix: l
     rds: {route_config_name: r, config_source: {ads: {}}}
+    http_filters:
+    - {name: router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}
 "#;
 
 /// A cluster of type EDS, and endpoints under a name.

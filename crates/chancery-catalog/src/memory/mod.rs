@@ -67,6 +67,9 @@ pub struct Reader<'a> {
     /// Gives an entry that is known from elsewhere. If it is what is kept, it is used, and nothing is made of
     /// the bytes.
     pub known: &'a dyn Fn(&Layer, &Key) -> Option<Entry>,
+    /// False if resources that were [derived](crate::Form::Derived) from others are not served any more. They
+    /// are left out then, so that nobody takes them for lost.
+    pub derived: bool,
 }
 
 impl Memory {

@@ -12,7 +12,7 @@ use super::record::{self, RecordPlace};
 use super::{Memory, Piece, PieceId, Reader, Unreadable};
 use crate::audience::Audience;
 use crate::changes::{ChangeSet, Hold};
-use crate::entry::{Entry, Key};
+use crate::entry::{Entry, Form, Key};
 use crate::layer::Layer;
 use crate::lineage::Lineage;
 use crate::state::CatalogState;
@@ -61,9 +61,11 @@ impl Memory {
             let is_same = |it: &&CutState| Arc::ptr_eq(&it.state, state);
             let pieces = match known.iter().find(is_same) {
                 Some(same) => same.pieces.clone(),
-                None => {
-                    cut_beside(state, known.get(at).or(states.last()).or(known.first()), &mut made)
-                }
+                None => cut_beside(
+                    state,
+                    known.get(at).or_else(|| states.last()).or_else(|| known.first()),
+                    &mut made,
+                ),
             };
             states.push(CutState { state: Arc::clone(state), pieces });
         }
@@ -261,10 +263,13 @@ fn read_name(input: &mut Input<'_>) -> Option<Option<Arc<str>>> {
     }
 }
 
+/// The records of a piece: layers that are there, and their entries.
+type Records = Arc<Vec<(Layer, Option<(Key, Entry)>)>>;
+
 /// A reading of states, which share pieces.
 struct Reading<'a> {
     reader: &'a Reader<'a>,
-    pieces: BTreeMap<PieceId, Arc<Vec<(Layer, Option<(Key, Entry)>)>>>,
+    pieces: BTreeMap<PieceId, Records>,
 }
 
 impl Reading<'_> {
@@ -273,10 +278,7 @@ impl Reading<'_> {
         bytes.ok_or(Unreadable::Piece(id))
     }
 
-    fn piece(
-        &mut self,
-        id: PieceId,
-    ) -> Result<Arc<Vec<(Layer, Option<(Key, Entry)>)>>, Unreadable> {
+    fn piece(&mut self, id: PieceId) -> Result<Records, Unreadable> {
         if let Some(known) = self.pieces.get(&id) {
             return Ok(Arc::clone(known));
         }
@@ -311,7 +313,9 @@ impl Reading<'_> {
                 start = start.or_else(|| place.clone());
                 last = place;
                 let entries = layers.entry(layer.clone()).or_default();
-                entries.extend(entry.clone());
+                let is_wanted =
+                    |(_, entry): &&(Key, Entry)| self.reader.derived || entry.form == Form::Written;
+                entries.extend(entry.as_ref().filter(is_wanted).cloned());
             }
             pieces.insert(start.ok_or(Unreadable::Foreign(id))?, id);
         }

@@ -24,7 +24,7 @@ pub(super) fn lint_manager(path: &str, manager: &DynamicMessage, warnings: &mut 
         }
         Some(_) => return,
     };
-    warnings.push(Warning { code: NO_HTTP_FILTER, ..Warning::new(path, text) });
+    warnings.push(Warning::new(NO_HTTP_FILTER, path, text));
 }
 
 /// Returns true for a filter of ECDS of whose types none ends a chain.

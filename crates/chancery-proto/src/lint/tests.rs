@@ -32,7 +32,9 @@ fn api() -> Json {
 fn a_client_takes_routes_from_the_same_server_only() {
     // S-125
     let listener = |source: Json| {
-        let hcm = json!({"@type": HCM, "rds": {"configSource": source, "routeConfigName": "r"}});
+        let router = json!({"@type": "t/envoy.extensions.filters.http.router.v3.Router"});
+        let hcm = json!({"@type": HCM, "rds": {"configSource": source, "routeConfigName": "r"},
+            "httpFilters": [{"name": "router", "typedConfig": router}]});
         warnings(
             "envoy.config.listener.v3.Listener",
             &json!({"name": "l", "apiListener": {"apiListener": hcm}}),
@@ -162,8 +164,8 @@ fn a_server_accepts_one_connection_manager_and_nothing_around_it() {
     // S-127
     let of = |change: fn(&mut Json)| server("1.2.3.4:5", "1.2.3.4", 5, change);
     let filters = of(|json| json["listenerFilters"] = json!([{"name": "tls_inspector"}]));
-    one(&filters, "listener_filters", "refuse");
-    one(&of(|json| json["useOriginalDst"] = json!(true)), "use_original_dst", "refuse");
+    one(&filters, "listener_filters", "rejected by gRPC");
+    one(&of(|json| json["useOriginalDst"] = json!(true)), "use_original_dst", "rejected by gRPC");
     assert_eq!(of(|json| json["useOriginalDst"] = json!(false)), [""; 0]);
     one(&of(|json| json["filterChains"] = json!([])), "filter_chains", "at least one");
     let chain = "filter_chains[0].filters";

@@ -105,6 +105,11 @@ pub struct Violations {
     pub more_warnings: usize,
 }
 
+/// Returns true for a pattern that RE2 can parse.
+pub(crate) fn is_pattern(pattern: &str) -> bool {
+    envoy::is_pattern(pattern)
+}
+
 /// The number of violations of one message that are described.
 pub const MAX_VIOLATIONS: usize = MAX_FAULTS;
 

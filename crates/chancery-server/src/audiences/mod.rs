@@ -239,9 +239,11 @@ impl<A: Assign> Policy for Audiences<A> {
         found.next()
     }
 
-    fn load_interval(&self, audience: &AudienceName) -> Option<LoadInterval> {
-        let audience = audience_of(audience)?;
-        self.0.assign.load().load_interval(audience.group.as_deref())
+    /// A group without a layer is none of an audience, and may have an interval.
+    fn load_interval(&self, client: &Client<'_>) -> Option<LoadInterval> {
+        let assign = self.0.assign.load();
+        let group = assign.group(client, &self.0.catalog.groups()).ok()?;
+        assign.load_interval(group.as_deref())
     }
 
     fn reads_dynamic_parameters(&self) -> bool {

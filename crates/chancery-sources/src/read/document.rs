@@ -33,6 +33,14 @@ use crate::scan::listing::FoundFile;
 const HOW_TO_SERVE_IT: &str =
     "Envoy rejects this; if all clients accept it, set `gate.messages: warn`";
 
+const HOW_TO_SERVE_TO_GRPC: &str =
+    "gRPC rejects this; if all clients accept it, set `gate.messages: warn`";
+
+/// The warning about a comment that lets nothing pass.
+const MALFORMED: &str = "allow/malformed";
+const NOT_UNDERSTOOD: &str =
+    "this comment lets nothing pass; write `# chancery: allow CODE: REASON`";
+
 /// The fault of an edit at the top of the directory.
 const NOTHING_BELOW: &str = "`patch` and `remove` change resources of the layers below, and nothing is below the \
                              files at the top";
@@ -40,10 +48,6 @@ const NOTHING_BELOW: &str = "`patch` and `remove` change resources of the layers
 /// The hint for it.
 const WHERE_EDITS_STAND: &str = "change the resource where it stands, or move this to the directory of a group \
                                  (`groups/NAME/`) or a node (`nodes/ID/`)";
-/// The warning about a comment that lets nothing pass.
-const MALFORMED: &str = "allow/malformed";
-const NOT_UNDERSTOOD: &str =
-    "this comment lets nothing pass; write `# chancery: allow CODE: REASON`";
 
 /// The fault of an edit where v2 is served: the v2 form of the resource would stay as it is.
 const NOT_FOR_V2: &str = "`patch` and `remove` do not reach clients of v2: write the resource whole, or do without \
@@ -196,9 +200,10 @@ impl Parsing<'_> {
 
     /// The rules of messages that a text breaks, as faults.
     fn violations(self, broken: &[BrokenRule], bytes: &[u8]) -> Vec<Fault> {
-        let hint = self.options.hold_violations.then_some(HOW_TO_SERVE_IT);
         let faults = broken.iter().map(|broken| {
-            let hint = hint.map(str::to_owned);
+            let is_of_grpc = broken.fault.code.starts_with("grpc/");
+            let hint = if is_of_grpc { HOW_TO_SERVE_TO_GRPC } else { HOW_TO_SERVE_IT };
+            let hint = self.options.hold_violations.then(|| hint.to_owned());
             document::Fault { hint, ..broken.fault.clone() }
         });
         let faults = self.rendered(faults.collect(), bytes).into_iter().zip(broken);
@@ -383,6 +388,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
+    use chancery_proto::clients::Clients;
     use chancery_proto::document::{Checks, RuleCheck};
 
     use super::*;
@@ -437,7 +443,8 @@ mod tests {
         ) {
             let (found, schema) = (found(), Schema::bundled());
             let rules = if v2 { RuleCheck::Warn } else { RuleCheck::Fault };
-            let checks = Checks { rules, ..Checks::default() }.into();
+            let clients = "grpc".parse::<Clients>().unwrap().and(Clients::ENVOY);
+            let checks = Checks { rules, clients }.into();
             let options = Options { v2, checks, ..Options::new(".") };
             let parsing =
                 Parsing { found: &found, quotes: &|| true, options: &options, schema: &schema };

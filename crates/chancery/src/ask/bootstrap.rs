@@ -26,7 +26,7 @@ pub(super) fn bootstrap(
         let named = named.chain(target.and_then(Target::authority));
         bootstrap.authorities = named.map(|name| (name.into(), Authority::default())).collect();
     }
-    known_node::take_over(&mut bootstrap.node, args, node)?;
+    known_node::take_over(&mut bootstrap, args, node)?;
     introduce(&mut bootstrap.node, node);
     Ok(bootstrap)
 }

@@ -28,7 +28,7 @@ use chancery_proto::schema::Schema;
 use chancery_proto::show::Viewer;
 
 pub(crate) use self::answer::{Answer, Trouble, answers};
-pub(crate) use self::known_node::{is_on_this_machine, usual_admin};
+pub(crate) use self::known_node::{become_known_at, is_on_this_machine, usual_admin};
 pub(crate) use self::options::{NodeDetails, QueryArgs, ServerArgs, TlsArgs};
 pub(crate) use self::query::Query;
 pub(crate) use self::render::{Renderer, Row, plain};
@@ -83,7 +83,7 @@ impl QueryPlan {
         variant: Variant,
         schema: &Schema,
     ) -> Result<Self, Failure> {
-        let bootstrap = Bootstrap { node, ..bootstrap::given(server)? };
+        let bootstrap = Bootstrap { node, states_user_agent: true, ..bootstrap::given(server)? };
         let options = Options { variant, aggregated: false, ..timed(server) };
         Ok(Self {
             queries: Vec::new(),

@@ -53,7 +53,7 @@ pub(super) const ERRORS: [&str; 16] = [
 pub(super) const ERRORS_TOGETHER: [&str; 2] = [DUPLICATE_ADDRESS, UNAPPLIED];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 21] = [
+pub(super) const WARNINGS: [&str; 20] = [
     DANGLING_REFERENCE,
     UNUSED_RESOURCE,
     NOTHING_TO_REMOVE,
@@ -66,7 +66,6 @@ pub(super) const WARNINGS: [&str; 21] = [
     "no-http-filter",
     "endpoint-port",
     "shadowed-route",
-    "grpc",
     "vhds/host-name",
     "secret/outside-sds",
     "file/empty",

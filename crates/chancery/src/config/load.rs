@@ -209,7 +209,7 @@ fn override_by(config: &mut Config, flags: &ServeFlags) {
     }
     config.admin = flags.admin.unwrap_or(config.admin);
     config.enable_v2 = flags.enable_v2.unwrap_or(config.enable_v2);
-    config.state = flags.state.clone().or(config.state.take());
+    config.state = flags.state.clone().or_else(|| config.state.take());
     config.allow_partial = flags.allow_partial.unwrap_or(config.allow_partial);
     config.log.format = flags.log_format.unwrap_or(config.log.format);
     config.log.level = flags.level().unwrap_or(config.log.level);
@@ -241,8 +241,8 @@ const MAX_BYTES: u64 = 16 << 20;
 const TABLES: [&str; 3] = ["gate", "limits", "log"];
 
 /// The keys that take effect while the server runs.
-const LIVE: [&str; 7] =
-    ["groups", "unmatched", "anonymous", "external", "clients", "allow", "gate"];
+const LIVE: [&str; 8] =
+    ["groups", "unmatched", "anonymous", "external", "clients", "allow", "gate", "load-reports"];
 
 #[cfg(test)]
 mod tests {

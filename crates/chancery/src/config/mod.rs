@@ -16,6 +16,7 @@ mod groups;
 mod limits;
 mod list;
 mod load;
+mod load_reports;
 mod network;
 mod pattern;
 mod resource_flags;
@@ -42,6 +43,7 @@ pub(crate) use gate::{GateConfig, GateMode};
 pub(crate) use groups::{Decision, GroupRules};
 pub(crate) use limits::LimitsTable;
 pub(crate) use load::{FILE, FileContent, InvalidConfig, parsed};
+pub(crate) use load_reports::LoadReportsTable;
 pub(crate) use resource_flags::ResourceFlags;
 pub(crate) use socket_mode::SocketMode;
 pub(crate) use units::{Size, Span};
@@ -113,6 +115,8 @@ pub(crate) struct Config {
     pub(crate) control_plane: Option<String>,
     /// The checks that hold something back before it is served.
     pub(crate) gate: GateConfig,
+    /// The load reports of clients.
+    pub(crate) load_reports: LoadReportsTable,
     /// The form and the level of log lines.
     pub(crate) log: LogTable,
     /// The waits and limits.
@@ -249,6 +253,7 @@ impl Default for Config {
             secrets_anywhere: false,
             control_plane: None,
             gate: GateConfig::default(),
+            load_reports: LoadReportsTable::default(),
             log: LogTable::default(),
             limits: LimitsTable::default(),
         }

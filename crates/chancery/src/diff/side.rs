@@ -125,6 +125,6 @@ fn differing(before: Option<&LayerContent>, after: Option<&LayerContent>) -> BTr
 fn is_same_content(one: &EntryContent, other: &EntryContent) -> bool {
     match (one, other) {
         (EntryContent::Whole(one), EntryContent::Whole(other)) => is_same(Some(one), Some(other)),
-        (one, other) => one == other,
+        (one, other) => one.says_same(other),
     }
 }

@@ -6,7 +6,7 @@
 //!   DIR --> check's loading --> catalog --------------------------/                 --> [output]
 //! ```
 //!
-//! Not here: what a server knows of a node, and the contents of resources (`get`).
+//! Not here: what a server knows of a node (`ask`), and the contents of resources (`get`).
 
 mod options;
 mod output;

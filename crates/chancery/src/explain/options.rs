@@ -5,17 +5,17 @@ use std::path::PathBuf;
 use chancery_core::Node;
 use clap::{Args, ValueEnum};
 
-use crate::ask::NodeDetails;
-use crate::config::ResourceFlags;
+use crate::ask::{NodeDetails, become_known_at};
+use crate::config::{AdminAddress, ResourceFlags};
 use crate::exit::Failure;
 
 /// Tell why a node gets what it gets
 ///
-/// Reads DIR as `chancery serve DIR` would, and asks no server. It tells which rule of
-/// DIR/chancery.yaml decides on the group of the node, the layers that the node sees with their files,
-/// and for each resource the place that it comes from, the patches that change it, and the places that
-/// it hides. The rules know of a node what it says about itself: give with flags what they ask for.
-/// docs/layers.md describes layers.
+/// Reads DIR as `chancery serve DIR` would. It tells which rule of DIR/chancery.yaml decides on the
+/// group of the node, the layers that the node sees with their files, and for each resource the place
+/// that it comes from, the patches that change it, and the places that it hides. The rules know of a
+/// node what it says about itself: give with flags what they ask for, or with --admin the server that
+/// knows. docs/layers.md describes layers.
 #[derive(Args, Clone, Debug)]
 #[command(verbatim_doc_comment, after_long_help = AFTER_HELP, arg_required_else_help = true)]
 pub(crate) struct ExplainArgs {
@@ -25,6 +25,11 @@ pub(crate) struct ExplainArgs {
 
     /// The directory that holds the resources
     pub(super) dir: PathBuf,
+
+    /// Address of the admin interface of a server on this machine, IP:PORT, to which the node is connected
+    /// and which knows the rest of it; what other flags say is put over that
+    #[arg(long, value_name = "ADDR", help_heading = "Node")]
+    admin: Option<AdminAddress>,
 
     #[command(flatten)]
     details: NodeDetails,
@@ -66,6 +71,9 @@ impl ExplainArgs {
             return Err(Failure::misuse("the id of the node is empty"));
         }
         let mut node = Node { id: self.node.clone(), ..Node::default() };
+        if let Some(admin) = self.admin {
+            become_known_at(admin, &mut node, &self.node, &self.details)?;
+        }
         self.details.introduce(&mut node);
         if let Some(program) = &self.user_agent {
             let (name, version) = program.rsplit_once('/').unwrap_or((program, ""));
@@ -79,10 +87,11 @@ const AFTER_HELP: &str = "\
 Examples:
   chancery explain-node edge-1 config/ --cluster edge
   chancery explain-node edge-1 config/ --cluster edge --type cds --name shop
+  chancery explain-node edge-1 config/ --admin 127.0.0.1:18080
   chancery explain-node edge-1 config/ --metadata role=canary --user-agent envoy/1.36.2 -o json
 
 Exit codes:
   0   the node gets what is printed
   1   the node is refused, or gets nothing, or nothing of that type and name
-  2   the directory cannot be read, or has errors
+  2   the directory cannot be read, or has errors; or --admin knows no such node
   64  the command line is wrong";

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chancery_catalog::Author;
+use chancery_catalog::{Author, OverlayNames};
 use chancery_server::Audiences;
 use chancery_sources::{Allowance, LayerChecks, LoadReport, Scope, Warning};
 use tokio::sync::watch;
@@ -26,6 +26,7 @@ use super::metrics::LoadMetrics;
 use super::reference_warnings::ReferenceWarnings;
 use super::rules::{self, Belonging, WantedRules};
 use super::strays::strays;
+use super::unruled;
 use crate::admin::{Admin, LoadFindings, ReadinessState};
 use crate::check::codes::GROUP_WITHOUT_FILES;
 use crate::config::{
@@ -64,6 +65,13 @@ struct ApplierState {
     /// The rules of `chancery.yaml`, if they are not in force.
     rules: Option<WantedRules>,
     without_files: BTreeSet<String>,
+    /// The groups that no rule names, and those that were told to be nearly a cluster.
+    unruled: BTreeSet<String>,
+    /// True if other groups have files or rules since they were looked at.
+    is_unruled_stale: bool,
+    nearly_clusters: BTreeSet<(String, String)>,
+    /// The groups with files at the last load.
+    groups: OverlayNames,
     /// The fault of the whole directory at the last load, if it was not there, or had no files any more.
     /// It holds back everything.
     directory_fault: Option<String>,
@@ -100,6 +108,10 @@ impl ChangeApplier {
             config_fault: None,
             rules: None,
             without_files: BTreeSet::new(),
+            unruled: BTreeSet::new(),
+            is_unruled_stale: true,
+            nearly_clusters: BTreeSet::new(),
+            groups: audiences.catalog().groups(),
             directory_fault: None,
             is_gate_changed: false,
             only_warns: gate.warns_for().is_some(),
@@ -175,20 +187,21 @@ impl ChangeApplier {
         if self.gate.holds_for_nobody() {
             self.judge_again(GATE);
         }
+        let moved = self.look_at_groups(&mut state, report);
         state.comments = Arc::clone(&report.allowances);
         let of_references = state.references.look(&report.allowances);
         if is_first {
             // If nothing has changed, no commit judges what was held back before a start.
             self.judge_again("state");
         }
+        let since = state.keeping.since(is_first);
+        state.faulty.update(report, self.audiences.catalog(), since);
         let mut wanted = None;
         if !state.allowed.is_empty() {
             state.allowed.leave_out(wanted.insert(report.clone()));
         }
         let report = wanted.as_ref().unwrap_or(report);
-        let since = state.keeping.since(is_first);
-        state.faulty.update(report, self.audiences.catalog(), since);
-        self.log_report(&mut state, report, &of_references, is_first);
+        self.log_report(&mut state, report, &of_references, is_first, moved.as_deref());
         for stray in report.revision.iter().flat_map(|it| strays(&self.audiences, it)) {
             warn!("{stray}");
         }
@@ -224,6 +237,33 @@ impl ChangeApplier {
             self.judge_again(GATE);
             self.apply_rules(&mut state);
             self.record(&mut state);
+        }
+    }
+
+    /// Takes note if other groups have files than before. Returns the nodes that this moved, in words.
+    fn look_at_groups(&self, state: &mut ApplierState, report: &LoadReport) -> Option<String> {
+        let revision = report.revision.as_ref()?;
+        if revision.reassigned.is_nobody() {
+            return None;
+        }
+        state.is_unruled_stale = true;
+        let groups = self.audiences.catalog().groups();
+        let before = std::mem::replace(&mut state.groups, groups);
+        rules::moved_by_load(&self.audiences, &before, &state.groups)
+    }
+
+    /// Compares the groups that no node is in with the clusters of nodes in no group.
+    pub(crate) fn check_groups(&self) {
+        let mut state = self.lock();
+        let now = unruled::nearly_clusters(&self.audiences, &state.unruled);
+        let ApplierState { nearly_clusters, unruled, .. } = &mut *state;
+        // A line that was written is not written again when a node comes back.
+        nearly_clusters.retain(|(group, _)| unruled.contains(group));
+        for near in now {
+            if !nearly_clusters.contains(&near) {
+                warn!("{}", unruled::say_nearly(&near));
+                nearly_clusters.insert(near);
+            }
         }
     }
 
@@ -373,6 +413,7 @@ impl ChangeApplier {
         if pass {
             rules::say(&moves);
             self.audiences.assign(rules.grouping().clone());
+            state.is_unruled_stale = true;
         } else {
             state.rules = Some(rules);
         }
@@ -385,6 +426,7 @@ impl ChangeApplier {
         report: &LoadReport,
         of_references: &[Warning],
         is_first: bool,
+        moved: Option<&str>,
     ) {
         let faults: BTreeSet<Finding> = report.faults.iter().map(Finding::from).collect();
         let more: CountsByFile = report.more_faults.iter().collect();
@@ -405,8 +447,8 @@ impl ChangeApplier {
         let edits = edits(report);
         let edits = edits.as_deref();
         match report.fault_count() {
-            0 if state.faults.is_empty() => info!(files, resources, layers, edits, "loaded"),
-            0 => info!(files, resources, layers, edits, "loaded; all faults are repaired"),
+            0 if state.faults.is_empty() => info!(files, resources, layers, edits, moved, "loaded"),
+            0 => info!(files, resources, layers, edits, moved, "loaded; all faults are repaired"),
             faults => {
                 warn!(
                     files,
@@ -414,6 +456,7 @@ impl ChangeApplier {
                     layers,
                     faults,
                     edits,
+                    moved,
                     "loaded with faults; what they are in stays as it was"
                 );
             }
@@ -437,6 +480,13 @@ impl ChangeApplier {
             warn!("{}", say_without_files(name, &known));
         }
         state.without_files = without_files;
+        if std::mem::take(&mut state.is_unruled_stale) {
+            let unruled = unruled::unruled(&self.audiences);
+            if let Some(line) = unruled::say(unruled.difference(&state.unruled)) {
+                info!("{line}");
+            }
+            state.unruled = unruled;
+        }
         let faults = state.config_fault.iter().chain(&state.faults).cloned().collect();
         let (mut warnings, mut warning_count) = state.warnings.clone();
         let (of_references, more) = state.references.present();

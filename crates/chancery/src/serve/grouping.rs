@@ -2,10 +2,10 @@
 
 use chancery_catalog::Lineage;
 use chancery_core::Node;
-use chancery_server::Refusal;
+use chancery_server::{LoadInterval, Refusal};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Config, Decision, GroupRules};
+use crate::config::{Config, Decision, GroupRules, LoadReportsTable};
 
 /// The rules in force. They are replaced as a whole when `chancery.yaml` changes.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -13,6 +13,8 @@ pub(crate) struct Grouping {
     rules: GroupRules,
     unmatched: Decision,
     anonymous: Decision,
+    #[serde(default)]
+    load_reports: LoadReportsTable,
 }
 
 /// The thing that decides on the group of a node.
@@ -33,6 +35,7 @@ impl Grouping {
             rules: config.groups.clone(),
             unmatched: config.unmatched.clone(),
             anonymous: config.anonymous.clone(),
+            load_reports: config.load_reports.clone(),
         }
     }
 
@@ -95,6 +98,11 @@ impl Grouping {
     /// The groups that extend others.
     pub(crate) fn lineage(&self) -> &Lineage {
         self.rules.lineage()
+    }
+
+    /// The time between two load reports of the clients of a group, or of those in none.
+    pub(crate) fn load_interval_of(&self, group: Option<&str>) -> Option<LoadInterval> {
+        self.load_reports.interval(group, self.lineage())
     }
 
     fn is_about(&self, group: &str) -> bool {

@@ -91,6 +91,7 @@ pub(super) fn begin(
         catalog: directory.catalog(),
         gate: gate.clone(),
         schema: schema.clone(),
+        v2: config.enable_v2,
         lineage: config.groups.lineage().clone(),
     };
     let (directory, past) = state::begin(directory, past);

@@ -29,6 +29,7 @@ mod reloads;
 mod rules;
 mod signals;
 mod strays;
+mod unruled;
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ use anyhow::Context;
 use chancery_catalog::Catalog;
 use chancery_proto::document::RuleCheck;
 use chancery_proto::schema::Schema;
-use chancery_server::{Audiences, Server, Tls};
+use chancery_server::{Audiences, LoadBounds, LoadReports, Server, Tls};
 use chancery_sources::{Directory, LayerChecks};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
@@ -60,10 +61,11 @@ pub(crate) use self::reference_warnings::{
     UNUSED_RESOURCE,
 };
 use self::reloads::Reloads;
-use self::signals::{OperatorSignal, Signals};
+use self::signals::OperatorSignal;
+pub(crate) use self::signals::Signals;
 use crate::admin::{
-    self, Admin, AdminHosts, Confirmations, LoadStatus, MetricsPage, NodesPage, Readiness,
-    ReadinessState,
+    self, Admin, AdminHosts, Confirmations, LoadReportsPage, LoadStatus, MetricsPage, NodesPage,
+    Readiness, ReadinessState,
 };
 use crate::check::codes::UNSUPPORTED_RULE;
 use crate::config::{self, Config, ListenAddress, ServeFlags};
@@ -176,6 +178,7 @@ async fn serve(
     admin.nodes.tell_of(audiences.clone());
     let server = Server::new(audiences.store(), audiences, server_config(&config))
         .with_metrics(server_metrics)
+        .with_load_reports(admin.load_reports.reports())
         .with_schema(schema);
     let parts = Parts { server, listeners, admin, applier, checks, directory };
     let ended = run_parts(parts, &mut signals).await;
@@ -275,7 +278,16 @@ fn admin(
     let confirmations = Confirmations::new(gate.clone());
     let metrics_page = MetricsPage::new(registry);
     let nodes = NodesPage::default();
-    let admin = Admin { readiness, loaded, metrics: metrics_page, hosts, confirmations, nodes };
+    let load_reports = LoadReportsPage::new(LoadReports::new(LoadBounds::default()));
+    let admin = Admin {
+        readiness,
+        loaded,
+        metrics: metrics_page,
+        hosts,
+        confirmations,
+        nodes,
+        load_reports,
+    };
     (Arc::new(admin), server_metrics, metrics)
 }
 
@@ -294,17 +306,23 @@ fn watch(listener: Option<TcpListener>, admin: &Arc<Admin>) -> Result<Cancellati
 async fn watch_config(applier: Arc<ChangeApplier>, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut until_users = TICKS_BETWEEN_USERS;
-    while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+    for number in 1_u32.. {
+        if stop.run_until_cancelled(ticks.tick()).await.is_none() {
+            break;
+        }
         let applier = Arc::clone(&applier);
-        until_users = until_users.checked_sub(1).unwrap_or(TICKS_BETWEEN_USERS);
+        let looks_at_nodes = number.is_multiple_of(LOOKS_AT_NODES);
+        let keeps_users = number.is_multiple_of(KEEPS_USERS);
         // Reading blocks, for long if the file is on another machine.
         let checking = tokio::task::spawn_blocking(move || {
             applier.check_config();
             applier.check_gate();
             applier.check_confirm_file();
-            if until_users == 0 {
+            if keeps_users {
                 applier.keep_users();
+            }
+            if looks_at_nodes {
+                applier.check_groups();
             }
         });
         checking.await.ok();
@@ -329,5 +347,7 @@ const STOP_WAIT: Duration = Duration::from_secs(2);
 /// `chancery.yaml` alone takes effect after 0.6 s.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// The number of these checks after which it is noted which groups have nodes.
-const TICKS_BETWEEN_USERS: u32 = 50;
+/// Once in so many of these checks, it is noted which groups have nodes.
+const KEEPS_USERS: u32 = 50;
+/// Once in so many of them, the clusters of nodes are compared with groups that have none.
+const LOOKS_AT_NODES: u32 = 25;

@@ -213,6 +213,14 @@ impl ReferenceWarnings {
     }
 }
 
+/// Returns true if a comment at the place of a warning lets it pass.
+fn is_let_pass(comments: &[(Arc<Path>, Allowance)], warning: &Warning) -> bool {
+    comments.iter().any(|(file, comment)| {
+        let is_there = warning.line.is_some_and(|line| comment.lets_pass(line, warning.code));
+        is_there && warning.file.as_deref() == Some(file)
+    })
+}
+
 /// The warning about an edit that is not applied.
 fn of_unapplied(unapplied: &UnappliedEdit) -> Warning {
     let UnappliedEdit { edit, audiences, near } = unapplied;
@@ -226,14 +234,6 @@ fn of_unapplied(unapplied: &UnappliedEdit) -> Warning {
     let resource = (edit.key.type_url.clone(), edit.key.name.clone());
     let message = format!("{}{unapplied}{remedy}", who(audiences));
     warning(code, resource, Some(edit.origin.clone()), message)
-}
-
-/// Returns true if a comment at the place of a warning lets it pass.
-fn is_let_pass(comments: &[(Arc<Path>, Allowance)], warning: &Warning) -> bool {
-    comments.iter().any(|(file, comment)| {
-        let is_there = warning.line.is_some_and(|line| comment.lets_pass(line, warning.code));
-        is_there && warning.file.as_deref() == Some(file)
-    })
 }
 
 fn warning(

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use chancery_catalog::{Audience, Lineage};
+use chancery_catalog::{Audience, Lineage, OverlayNames};
 use chancery_core::Node;
 use chancery_core::printable::Printable;
 use chancery_server::Audiences;
@@ -127,6 +127,39 @@ impl WantedRules {
     }
 }
 
+/// The nodes with open streams that a load moved, in words, because groups have files now that had none, or have
+/// none any more.
+pub(super) fn moved_by_load(
+    audiences: &Audiences<Grouping>,
+    before: &OverlayNames,
+    after: &OverlayNames,
+) -> Option<String> {
+    let grouping = audiences.assignment();
+    let audience = |node: &Node, known: &OverlayNames| {
+        let group = grouping.of_node(node, |name| known.contains(name)).ok()??;
+        // A group without files sees what it extends.
+        let group: Arc<str> = group.into();
+        grouping.lineage().chain(&group).find(|name| known.contains(name)).cloned()
+    };
+    let mut moves: BTreeMap<[Audience; 2], usize> = BTreeMap::new();
+    for node in audiences.nodes() {
+        let [from, to] =
+            [before, after].map(|known| Audience { group: audience(&node, known), node: None });
+        if from != to {
+            *moves.entry([from, to]).or_default() += 1;
+        }
+    }
+    let told = moves.iter().take(MOST_IN_A_LINE).map(|([from, to], count)| {
+        format!("{count} from {} to {}", Printable(from), Printable(to))
+    });
+    let mut text = told.collect::<Vec<_>>().join("; ");
+    match moves.len().saturating_sub(MOST_IN_A_LINE) {
+        0 => {}
+        more => text += &format!("; and {more} more moves"),
+    }
+    (!text.is_empty()).then_some(text)
+}
+
 /// Logs the nodes that move. Whoever edits rules may have another order in mind than the one that they wrote.
 pub(super) fn say(moves: &[Move]) {
     for Move { from, to, nodes, .. } in moves.iter().take(MOST_TOLD) {
@@ -159,5 +192,7 @@ pub(super) fn say_lineage(before: &Lineage, after: &Lineage) {
 
 /// The number of nodes that are named of each move.
 const MOST_NAMED: usize = 5;
+/// The number of moves that the line of a load tells.
+const MOST_IN_A_LINE: usize = 5;
 /// The number of moves that are told one by one.
 const MOST_TOLD: usize = 20;

@@ -80,8 +80,9 @@ impl StateFiles {
         let directory = self.pieces();
         make_directory(&self.version())?;
         make_directory(&directory)?;
-        for piece in pieces {
-            replace(&directory, &piece.id.to_string(), &piece.bytes)?;
+        for some in pieces.chunks(AT_ONCE) {
+            let files: Vec<_> = some.iter().map(|it| (it.id.to_string(), &*it.bytes)).collect();
+            replace(&directory, &files)?;
         }
         sync(&directory)?;
         sync(&self.version())
@@ -90,7 +91,7 @@ impl StateFiles {
     /// Writes the head, with which all that it leads to takes effect.
     pub(super) fn write_head(&self, bytes: &[u8]) -> io::Result<()> {
         let is_first = !self.has_head();
-        replace(&self.version(), HEAD, bytes)?;
+        replace(&self.version(), &[(HEAD.to_owned(), bytes)])?;
         sync(&self.version())?;
         if is_first { sync(&self.top) } else { Ok(()) }
     }
@@ -139,22 +140,30 @@ fn make_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Writes a file beside its place, and renames it when all of it is on the disk.
-fn replace(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let beside = directory.join(format!("{name}.new"));
-    let written = write(&beside, bytes).and_then(|()| fs::rename(&beside, directory.join(name)));
+/// Writes files beside their places, and renames them when all of them are on the disk: the disk takes many
+/// together sooner than one after the other.
+fn replace(directory: &Path, files: &[(String, &[u8])]) -> io::Result<()> {
+    let beside = |name: &str| directory.join(format!("{name}.new"));
+    let written = write(files.iter().map(|(name, bytes)| (beside(name), *bytes))).and_then(|()| {
+        let mut names = files.iter().map(|(name, _)| name);
+        names.try_for_each(|name| fs::rename(beside(name), directory.join(name)))
+    });
     if written.is_err() {
         // A full disk is not to be kept full.
-        fs::remove_file(&beside).ok();
+        files.iter().for_each(|(name, _)| drop(fs::remove_file(beside(name))));
     }
     written
 }
 
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+fn write<'a>(files: impl Iterator<Item = (PathBuf, &'a [u8])>) -> io::Result<()> {
+    let mut written = Vec::new();
+    for (path, bytes) in files {
+        let mut options = OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        file.write_all(bytes)?;
+        written.push(file);
+    }
+    written.iter().try_for_each(File::sync_all)
 }
 
 /// Waits until the names in a directory are on the disk.
@@ -166,6 +175,9 @@ fn sync(directory: &Path) -> io::Result<()> {
 const VERSION: &str = "v1";
 
 const HEAD: &str = "head";
+
+/// The number of files that are written together, each of which is open until all are on the disk.
+const AT_ONCE: usize = 32;
 
 /// A piece is hardly larger than the largest file of the directory that is served.
 const MAX_BYTES: u64 = 1 << 30;

@@ -3,10 +3,11 @@
 //! It is a line with a digest, and JSON. A head of another program, or with one bit that is another, is
 //! refused as a whole.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use chancery_catalog::{Layer, PieceId};
+use chancery_core::printable::Printable;
 use serde::{Deserialize, Serialize};
 
 use crate::gate::{GateMemory, KeptAudience};
@@ -16,8 +17,8 @@ use crate::gate::{GateMemory, KeptAudience};
 pub(super) struct Head {
     /// The version of the program that wrote it.
     pub(super) program: String,
-    /// The directory that was served.
-    pub(super) served: PathBuf,
+    /// The directory that was served, as text.
+    pub(super) served: String,
     /// The piece that leads to all others.
     pub(super) root: String,
     /// The seconds since 1970 at which it was written.
@@ -79,8 +80,8 @@ pub(super) enum NoHead {
     Damaged,
     #[error("its head is not of this version of the program: {0}")]
     Foreign(String),
-    #[error("it is of the directory `{}`", .0.display())]
-    OfAnother(PathBuf),
+    #[error("it is of the directory `{}`", Printable(.0))]
+    OfAnother(String),
 }
 
 impl Head {
@@ -101,7 +102,7 @@ impl Head {
         }
         let head: Self =
             serde_json::from_slice(text).map_err(|error| NoHead::Foreign(error.to_string()))?;
-        if head.served != served {
+        if head.served != served.to_string_lossy() {
             return Err(NoHead::OfAnother(head.served));
         }
         Ok(head)

@@ -221,7 +221,7 @@ impl Writer {
         let (now, made) = wanted.memory.cut(known.map(|(_, kept)| kept));
         let head = Head {
             program: env!("CARGO_PKG_VERSION").to_owned(),
-            served: served.clone(),
+            served: served.to_string_lossy().into_owned(),
             root: now.root().to_string(),
             written: seconds(SystemTime::now()),
             begun: self.begun,

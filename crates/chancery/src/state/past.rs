@@ -26,6 +26,8 @@ pub(crate) struct Past {
     pub(crate) catalog: Catalog,
     pub(crate) gate: LoadGate,
     pub(crate) schema: Schema,
+    /// True if resources are served under their v2 types too.
+    pub(crate) v2: bool,
     /// The groups that extend others, as `chancery.yaml` says now.
     pub(crate) lineage: Lineage,
 }
@@ -126,7 +128,8 @@ impl Past {
         let head = Head::read(&bytes, &self.served).map_err(|error| error.to_string())?;
         let root = head.root.parse().map_err(|_| "its root has no name".to_owned())?;
         let (piece, known) = (|id| files.piece(id), |layer: &_, key: &_| read.get(layer, key));
-        let reader = Reader { schema: &self.schema, piece: &piece, known: &known };
+        let reader =
+            Reader { schema: &self.schema, piece: &piece, known: &known, derived: self.v2 };
         let kept = Memory::read(root, &reader).map_err(|error| error.to_string())?;
         self.gate.remember(&head.daemon.gate);
         if self.catalog.restore(&kept.memory()) {
@@ -163,7 +166,9 @@ pub(crate) fn lies_in(state: &Path, served: &Path) -> bool {
         let known =
             absolute.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
         match known {
-            Some((above, real)) => real.join(absolute.strip_prefix(above).unwrap_or(Path::new(""))),
+            Some((above, real)) => {
+                real.join(absolute.strip_prefix(above).unwrap_or_else(|_| Path::new("")))
+            }
             None => absolute,
         }
     };

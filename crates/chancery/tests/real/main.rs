@@ -12,6 +12,8 @@ mod envoy_rules;
 mod gate;
 mod grpc;
 mod layers;
+mod mutants;
+mod nodes;
 mod peers;
 mod quickstart;
 mod rate_limit;

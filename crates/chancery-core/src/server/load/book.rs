@@ -10,6 +10,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::counts::{LeftOut, LoadCounts, MOST_CALLS};
+use super::interval::LoadInterval;
 use super::reporter::{Reporter, ReporterView, Row};
 use super::series::{Named, Part, Series, SeriesKey};
 use super::timeline::Slot;
@@ -80,6 +81,20 @@ impl LoadBook {
     pub fn open(&mut self, now: Time, reporter: u64, node: Option<Arc<Node>>) {
         self.close(reporter);
         self.reporters.insert(reporter, Reporter::new(now, node));
+    }
+
+    /// A reporter was told to report this often.
+    pub fn is_to_report(&mut self, reporter: u64, interval: LoadInterval) {
+        if let Some(from) = self.reporters.get_mut(&reporter) {
+            from.interval = interval;
+        }
+    }
+
+    /// The longest time between two reports of a reporter that has sent one: all that was reported of calls
+    /// before that has come.
+    pub fn longest_interval(&self) -> LoadInterval {
+        let reporting = self.reporters.values().filter(|from| from.last.is_some());
+        reporting.map(|from| from.interval).max().unwrap_or_default()
     }
 
     /// Adds the calls to one cluster. `allows` is asked for more bytes, and says whether the reporter may be

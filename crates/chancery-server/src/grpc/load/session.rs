@@ -36,11 +36,13 @@ pub(in crate::grpc) struct LoadSession {
     reading: Option<(LoadReportParts, usize)>,
     left_out: LeftOut,
     looked: Option<Instant>,
+    /// False if the client is to report nothing. Then nothing that it reports is taken.
+    is_wanted: bool,
     opened: Instant,
 }
 
 /// The most clusters of one report that are looked at.
-const MOST_CLUSTERS: usize = LoadReportParts::MOST;
+const MOST_CLUSTERS: usize = 20_000;
 
 impl LoadSession {
     pub(in crate::grpc) fn open(
@@ -58,6 +60,7 @@ impl LoadSession {
             reading: None,
             left_out: LeftOut::default(),
             looked: None,
+            is_wanted: false,
             opened: Instant::now(),
         }
     }
@@ -79,7 +82,7 @@ impl LoadSession {
             self.identify(node)?;
         }
         self.shared().metrics.load_reports.inc();
-        self.reading = Some((parts, 0));
+        self.reading = self.is_wanted.then_some((parts, 0));
         Ok(())
     }
 
@@ -109,7 +112,7 @@ impl LoadSession {
         held += book.held_bytes(self.id);
         let before = book.totals(self.id);
         let mut allows = |more| {
-            let may = charge.set(held + more).is_ok();
+            let may = charge.set(held + more + NEXT_REPORT).is_ok();
             held += if may { more } else { 0 };
             may
         };
@@ -166,9 +169,13 @@ impl LoadSession {
         self.looked = Some(Instant::now());
         let shared = Arc::clone(self.shared());
         let node = self.stream.node().cloned();
-        let audience =
-            shared.policy.audience(&Client { node: node.as_deref(), peer: &self.peer })?;
-        let interval = shared.policy.load_interval(&audience);
+        let client = Client { node: node.as_deref(), peer: &self.peer };
+        let audience = shared.policy.audience(&client)?;
+        let interval = shared.policy.load_interval(&client);
+        self.is_wanted = interval.is_some();
+        if let Some(interval) = interval {
+            self.reports.book().is_to_report(self.id, interval);
+        }
         let caller =
             Caller { node, peer: Arc::clone(&self.peer), since: self.opened, is_poll: true };
         self.stream.want(interval, || clusters(&shared, audience, caller));
@@ -211,9 +218,9 @@ impl Drop for LoadSession {
 
 /// The clusters that the client sees, as many as a response can name.
 fn clusters(shared: &ServerState, audience: AudienceName, caller: Caller) -> BTreeSet<Arc<str>> {
-    let watch = &mut shared.store.watch(audience, &shared.store.asking(caller));
-    let mut cx = Context::from_waker(Waker::noop());
-    let Poll::Ready(state) = watch.poll_state(&mut cx, Instant::now()) else {
+    let mut watch = shared.store.watch(audience, &shared.store.asking(caller));
+    let cx = Context::from_waker(Waker::noop());
+    let Poll::Ready(state) = watch.poll_state(&cx, Instant::now()) else {
         return BTreeSet::new();
     };
     let Some(snapshot) = state.snapshot else { return BTreeSet::new() };
@@ -240,7 +247,11 @@ fn frame(message: &[u8]) -> Bytes {
 }
 
 /// The longest time between two looks at what a client is to report.
-const LONGEST_LOOK: std::time::Duration = std::time::Duration::from_secs(30);
+const LONGEST_LOOK: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// The bytes that new rows leave of what the client may hold: its next report arrives in them. Otherwise the
+/// stream would end of it.
+const NEXT_REPORT: usize = 128 * 1024;
 
 /// The bytes of a name in a message beside its text: its field and its length.
 const NAME_BYTES: usize = 6;

@@ -161,6 +161,10 @@ impl Contents {
             Err(trouble) if has_to_come && trouble.is_failure => {
                 return Err(asked.failure(&trouble.text));
             }
+            // Names of these are not asked for later.
+            Err(trouble) if trouble.is_failure && type_url.rules().full_state => {
+                self.withheld_types.insert(type_url.clone(), trouble.text);
+            }
             // Not every server has an answer to that.
             Err(_) => {}
         }

@@ -77,7 +77,10 @@ pub(super) fn ask(flags: &DiffArgs, after: &LoadedDirectory) -> Result<Served, F
         return Err(Failure::broken(error).details(why));
     }
     views.sort_by(|one, other| one.shown.cmp(&other.shown));
-    let mut moves = moves::of(&side, &nodes);
+    let (mut moves, unsure) = moves::of(&side, &nodes);
+    left_out.extend((unsure > 0).then(|| {
+        format!("{unsure} of the nodes may move: the server does not tell all of their metadata")
+    }));
     moves.retain(|it| group.is_none_or(|group| it.concerns(group)));
     Ok(Served { views, moves, left_out })
 }

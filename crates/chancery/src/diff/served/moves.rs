@@ -27,16 +27,23 @@ enum Destination {
     Refused,
 }
 
-/// The moves, from the groups in their order.
-pub(super) fn of(side: &DirectorySide<'_>, nodes: &[ConnectedNode]) -> Vec<NodeMove> {
+/// The moves, from the groups in their order; and the number of nodes that may move: the server does not
+/// tell all of them that rules may look at.
+pub(super) fn of(side: &DirectorySide<'_>, nodes: &[ConnectedNode]) -> (Vec<NodeMove>, usize) {
+    let mut unsure = 0;
     let mut all: BTreeMap<(Option<String>, Destination), Vec<&str>> = BTreeMap::new();
     for connected in nodes {
         let to = match side.group_of(&connected.node) {
             Ok(group) => Destination::Group(group),
             Err(_) => Destination::Refused,
         };
-        if to != Destination::Group(connected.group.clone()) {
+        if to == Destination::Group(connected.group.clone()) {
+            continue;
+        }
+        if connected.left_out.is_empty() {
             all.entry((connected.group.clone(), to)).or_default().push(&connected.node.id);
+        } else {
+            unsure += 1;
         }
     }
     let told = all.into_iter().map(|((from, to), mut ids)| {
@@ -44,7 +51,7 @@ pub(super) fn of(side: &DirectorySide<'_>, nodes: &[ConnectedNode]) -> Vec<NodeM
         let first = ids.iter().take(MOST_NAMED).map(|id| (*id).to_owned()).collect();
         NodeMove { from, to, count: ids.len(), first }
     });
-    told.collect()
+    (told.collect(), unsure)
 }
 
 impl NodeMove {

@@ -27,7 +27,10 @@ pub(super) fn of(
     group: Option<&str>,
 ) -> (Vec<Representative>, Vec<String>) {
     let (mut all, mut missing) = (Vec::new(), Vec::new());
-    let known: BTreeMap<_, _> = nodes.iter().map(|it| (audience_of(it), it)).rev().collect();
+    // One that is told whole is better, and the first of these.
+    let (whole, parts): (Vec<_>, Vec<_>) = nodes.iter().partition(|it| it.left_out.is_empty());
+    let best_last = parts.into_iter().rev().chain(whole.into_iter().rev());
+    let known: BTreeMap<_, _> = best_last.map(|it| (audience_of(it), it)).collect();
     let shown: BTreeSet<_> = side.audiences().into_iter().chain(known.keys().cloned()).collect();
     for shown in shown {
         let connected = known.get(&shown).copied().or_else(|| own_node(nodes, &shown));
@@ -45,6 +48,14 @@ pub(super) fn of(
         };
         if !group.is_none_or(is_in) {
             continue;
+        }
+        if let Some(parts) = connected.filter(|it| !it.left_out.is_empty()) {
+            let (id, parts) = (Printable(&parts.node.id), parts.left_out.join(", "));
+            missing.push(format!(
+                "{}: it is asked for as node `{id}` without {}",
+                Printable(&shown),
+                Printable(parts)
+            ));
         }
         match node {
             Some(node) => all.push(Representative { shown, node, after }),
@@ -73,7 +84,7 @@ fn made(side: &DirectorySide<'_>, shown: &Audience) -> Option<Node> {
     let plain = |id: &str, cluster: &str| Node {
         id: id.to_owned(),
         cluster: cluster.to_owned(),
-        user_agent_name: ID.to_owned(),
+        user_agent_name: "chancery".to_owned(),
         ..Node::default()
     };
     let nodes = match (&shown.node, &shown.group) {

@@ -107,6 +107,12 @@ impl Chancery {
         self.process.mark()
     }
 
+    /// Waits for a log line with these words after a mark.
+    #[track_caller]
+    pub(crate) fn says_after(&self, mark: usize, words: &str) {
+        self.process.says_after(mark, words);
+    }
+
     /// The lines of its log after the mark.
     pub(crate) fn said_since(&self, mark: usize) -> Vec<String> {
         let output = self.process.output();
@@ -126,6 +132,24 @@ impl Chancery {
     /// The port of that.
     pub(crate) const fn port(&self) -> u16 {
         self.listen.number()
+    }
+
+    /// The rows of the load reports that a query asks for.
+    pub(crate) fn load(&self, query: &str) -> Vec<serde_json::Value> {
+        let reply = http::get(self.admin.number(), &format!("/api/v1/load{query}"), &[]);
+        let text = reply.map(|reply| reply.body).unwrap_or_default();
+        let mut document: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        serde_json::from_value(document["rows"].take()).unwrap_or_default()
+    }
+
+    /// The exit code and the output of a command that asks it, as what it knows of a node.
+    pub(crate) fn asked_by(&self, words: &[&str]) -> (Option<i32>, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+        let (server, admin) = (self.address(), self.admin.address());
+        command.args(words).args(["--server", &server, "--admin", &admin]).env("NO_COLOR", "1");
+        let done = command.output().expect("it can be run");
+        let told = [done.stdout, done.stderr].concat();
+        (done.status.code(), String::from_utf8_lossy(&told).into_owned())
     }
 
     /// Lets everything pass that it holds back.
