@@ -294,14 +294,17 @@ async fn watch_config(applier: Arc<ChangeApplier>, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut until_users = TICKS_BETWEEN_USERS;
+    // A state directory that does not answer holds up nothing else.
+    let confirming = Arc::clone(&applier);
+    let confirming = Reloads::start(move || confirming.check_confirm_file());
     while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+        confirming.ask();
         let applier = Arc::clone(&applier);
         until_users = until_users.checked_sub(1).unwrap_or(TICKS_BETWEEN_USERS);
         // Reading blocks, for long if the file is on another machine.
         let checking = tokio::task::spawn_blocking(move || {
             applier.check_config();
             applier.check_gate();
-            applier.check_confirm_file();
             if until_users == 0 {
                 applier.keep_users();
             }
