@@ -11,6 +11,7 @@
 //!   target/real/grpc-go                 a program on gRPC for Go and its xDS
 //!   target/real/grpc-java/classes       a program on gRPC for Java and its xDS, ...
 //!   target/real/grpc-java/lib           ... and the libraries it runs with
+//!   target/real/corpus                  resources that Envoy Gateway makes in its tests
 //!   target/real/rate-limit              the xDS client of Envoy's rate limit service
 //!   target/real/rust-control-plane      the server of bench/rust-control-plane
 //!   target/real/tonic-xds-client        a program on the gRPC project's channel for tonic
@@ -33,6 +34,13 @@ const ENVOYS: [&str; 2] = ["1.40.0", "1.36.2"];
 
 /// The Python packages: the C core of gRPC, `protoc`, and a server that is polled.
 const PYTHON: [&str; 3] = ["grpcio==1.85.1", "grpcio-tools==1.85.1", "sovereign==0.32.12"];
+
+/// The Go module whose tests have good configurations of Envoy, and its checksum.
+const CORPUS: [&str; 2] =
+    ["github.com/envoyproxy/gateway@v1.5.0", "h1:wfHytSeNoinwu0vCtWT61XK23qJuRmJyU+CPWdIJp2I="];
+
+/// The directory of the configurations in the module.
+const CORPUS_FILES: &str = "internal/xds/translator/testdata/out/xds-ir";
 
 /// The source file of our Java program.
 const JAVA: [&str; 3] = ["Hello.java", "Client.java", "Server.java"];
@@ -57,6 +65,7 @@ pub(crate) fn fetch(root: &Path) -> Result<()> {
     place.go(&parts, "go-rules", &["main.go", "types.go", "go.mod", "go.sum"])?;
     place.go(&parts, "grpc-go", &["main.go", "client.go", "server.go", "go.mod", "go.sum"])?;
     place.go(&parts, "rate-limit", &["main.go", "go.mod", "go.sum"])?;
+    parts.part("corpus", &CORPUS.join(" "), |dir| place.corpus(dir))?;
     place.java(&parts)?;
     let protoc = place.real.join("python/bin/python-grpc-tools-protoc");
     peers::rust_control_plane(&parts, &protoc, Build::Quick)?;
@@ -147,6 +156,28 @@ impl PartsBuilder {
         let below = format!("{SOURCES}/{name}");
         let made_from = parts.sources(&below, files)?;
         parts.part(name, &made_from, |target| peers::go(&self.root.join(&below), target))
+    }
+
+    /// Copies the configurations of another project.
+    fn corpus(&self, dir: &Path) -> Result<()> {
+        let [module, sum] = CORPUS;
+        let words = ["mod", "download", "-json", module];
+        let answer = program(&self.root, "go", &words).output().context("`go` does not run")?;
+        let answer: serde_json::Value =
+            serde_json::from_slice(&answer.stdout).context("the answer of `go mod download`")?;
+        let text = |key: &str| answer[key].as_str().unwrap_or_default();
+        if text("Sum") != sum {
+            bail!("`{module}` has another content, or is not there: {}", text("Error"));
+        }
+        fs::create_dir_all(dir)?;
+        for entry in fs::read_dir(Path::new(text("Dir")).join(CORPUS_FILES))? {
+            let path = entry?.path();
+            // Those of the module cache cannot be written, and a copy would be like them.
+            if let Some(name) = path.file_name() {
+                fs::write(dir.join(name), fs::read(&path)?)?;
+            }
+        }
+        Ok(())
     }
 
     /// Builds our Java program. Maven fetches its libraries; running it needs nothing of Maven.

@@ -14,6 +14,7 @@ mod large_tree;
 mod limits;
 mod limits_of_files;
 mod limits_of_time;
+mod load;
 mod logs;
 mod memory;
 mod nodes;
@@ -67,6 +68,7 @@ pub(crate) fn all() -> impl Iterator<Item = Attack> {
         nodes::ATTACKS,
         large_tree::ATTACKS,
         chains::ATTACKS,
+        load::ATTACKS,
     ];
     parts.concat().into_iter()
 }

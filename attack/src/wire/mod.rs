@@ -25,6 +25,8 @@ pub(crate) const ADS_SOTW: &str =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 pub(crate) const ADS_DELTA: &str =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
+/// The path of load reports.
+pub(crate) const LRS: &str = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats";
 /// The path of a poll of clusters.
 pub(crate) const POLL: &str = "/v3/discovery:clusters";
 

@@ -4,15 +4,17 @@
 //! the difference of two. Each keeps a digest of its resources that does not depend on the order of
 //! the edits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use chancery_core::Version;
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::entry::{Entry, EntryContent, Form, Key};
+use crate::entry::{Entry, EntryContent, Form, Key, Origin};
 use crate::layer::Layer;
 
 /// The resources of one layer.
@@ -21,16 +23,22 @@ pub struct LayerContent {
     entries: OrdMap<Key, Entry>,
     /// The number of entries that are [written](Form::Written).
     written: usize,
+    /// The number of entries that are patches and removals.
+    edits: usize,
     /// The sum of the digests of the entries.
     digest: u128,
+    /// The files that entries are of, once somebody has asked.
+    files: OnceLock<BTreeSet<Arc<Path>>>,
 }
 
 impl LayerContent {
     fn of(layer: &Layer, entries: BTreeMap<Key, Entry>) -> Self {
         let written = entries.values().filter(|entry| entry.form == Form::Written).count();
+        let edits = entries.values().filter(|entry| entry.resource().is_none()).count();
         let digests = entries.iter().map(|(key, entry)| digest(layer, key, entry));
         let digest = digests.fold(0, u128::wrapping_add);
-        Self { entries: entries.into_iter().collect(), written, digest }
+        let entries = entries.into_iter().collect();
+        Self { entries, written, edits, digest, files: OnceLock::new() }
     }
 
     /// The entry under that key.
@@ -62,8 +70,26 @@ impl LayerContent {
         self.written
     }
 
+    /// Returns true if it has patches or removals.
+    pub(crate) fn has_edits(&self) -> bool {
+        self.edits > 0
+    }
+
     pub(crate) fn digest(&self) -> u128 {
         self.digest
+    }
+
+    /// Returns true if an entry is of this file. The first question walks over all entries.
+    pub(crate) fn has_file(&self, path: &Path) -> bool {
+        let files = || {
+            let origins = self.entries.values().map(|entry| &entry.origin);
+            let paths = origins.filter_map(|origin| match origin {
+                Origin::File { path, .. } => Some(path),
+                _ => None,
+            });
+            paths.cloned().collect()
+        };
+        self.files.get_or_init(files).contains(path)
     }
 
     /// Puts an entry under a key, or takes it out. Returns true if that changed anything.
@@ -71,14 +97,17 @@ impl LayerContent {
         if self.entries.get(&key) == entry.as_ref() {
             return false;
         }
+        self.files.take();
         if let Some(old) = self.entries.get(&key) {
             self.digest = self.digest.wrapping_sub(digest(layer, &key, old));
             self.written -= usize::from(old.form == Form::Written);
+            self.edits -= usize::from(old.resource().is_none());
         }
         match entry {
             Some(entry) => {
                 self.digest = self.digest.wrapping_add(digest(layer, &key, &entry));
                 self.written += usize::from(entry.form == Form::Written);
+                self.edits += usize::from(entry.resource().is_none());
                 self.entries.insert(key, entry);
             }
             None => drop(self.entries.remove(&key)),

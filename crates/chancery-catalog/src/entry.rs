@@ -120,6 +120,16 @@ impl EntryContent {
         }
     }
 
+    /// Returns true if both say the same, wherever the fields of a patch stand.
+    pub fn says_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Patch(one), Self::Patch(other)) => {
+                one.name() == other.name() && one.digest() == other.digest()
+            }
+            (one, other) => one == other,
+        }
+    }
+
     /// The name of the resource.
     pub fn name(&self) -> &ResourceName {
         match self {

@@ -5,12 +5,15 @@
 //! is judged again with each commit, and when the gate may think otherwise
 //! ([`Catalog::judge_again`](crate::Catalog::judge_again)). Not here: any judgement.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use chancery_core::Snapshot;
+use chancery_core::{ResourceName, Snapshot, TypeUrl};
 use chancery_proto::complete::{Clash, Dangling};
 
 use crate::audience::Audience;
+use crate::content::LayerContent;
+use crate::entry::{Key, Origin};
 use crate::flaws::Unapplied;
 use crate::view::View;
 
@@ -49,6 +52,23 @@ impl Seen {
     /// Returns true if the strongest layer of the audience is there, if only without resources.
     pub fn has_own_layer(&self) -> bool {
         self.view.own().is_some()
+    }
+
+    /// The place of a resource, or of what its strongest layer says of it; `None` if no layer has it.
+    pub fn origin(&self, type_url: &TypeUrl, name: &ResourceName) -> Option<&Origin> {
+        let key = Key { type_url: type_url.clone(), name: name.clone() };
+        self.layers().find_map(|own| own.get(&key)).map(|entry| &entry.origin)
+    }
+
+    /// Returns true if a layer has something of this file. The first question about a layer walks over it.
+    pub fn has_file(&self, path: &Path) -> bool {
+        self.layers().any(|own| own.has_file(path))
+    }
+
+    /// The content of its layers, the strongest first.
+    fn layers(&self) -> impl Iterator<Item = &Arc<LayerContent>> {
+        let chain = std::iter::successors(Some(&self.view), |view| view.parent());
+        chain.filter_map(|view| view.own().as_ref())
     }
 
     /// Returns true if the strongest layer of the audience stands on that of another group.

@@ -99,7 +99,10 @@ impl Word {
 }
 
 fn is_same(old: Option<&Entry>, new: Option<&Entry>) -> bool {
-    old.map(|entry| &entry.content) == new.map(|entry| &entry.content)
+    match (old, new) {
+        (Some(old), Some(new)) => old.content.says_same(&new.content),
+        (old, new) => old.is_none() && new.is_none(),
+    }
 }
 
 /// Displays as `edge: +cds shop, ~rds web, -eds old and 2 more`.

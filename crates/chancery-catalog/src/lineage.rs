@@ -145,7 +145,7 @@ impl Lineage {
     }
 
     /// The groups that extend something else here than there.
-    pub(crate) fn differing<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a Arc<str>> {
+    pub fn differing<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a Arc<str>> {
         let gone = other.0.keys().filter(|group| !self.0.contains_key(*group));
         let changed = self.0.iter().filter(|(group, parent)| other.parent(group) != Some(parent));
         gone.chain(changed.map(|(group, _)| group))

@@ -150,7 +150,16 @@ impl Patch {
 
     fn check(&self, merged: &DynamicMessage) -> Result<(), NotPatched> {
         let Checks { rules, clients } = self.checks;
-        let is_for_envoy = clients.has_envoy() && !lint::is_only_for_grpc(&self.type_url, merged);
+        let is_only = lint::is_only_for_grpc(&self.type_url, merged);
+        if rules == RuleCheck::Fault && clients.rejects_with_grpc(is_only) {
+            let mut found = lint::grpc_findings(&self.type_url, merged).into_iter();
+            if let Some(found) = found.find(|finding| finding.is_rejected_by_all) {
+                let lint::Warning { path, text: sentence, .. } = found.warning;
+                let place = self.places.of(&path);
+                return Err(NotPatched::Breaks { path, sentence, more: 0, place });
+            }
+        }
+        let is_for_envoy = clients.has_envoy() && !is_only;
         if rules != RuleCheck::Fault || !is_for_envoy {
             return Ok(());
         }
@@ -336,6 +345,8 @@ mod tests {
         assert!(edits.faults.is_empty(), "{:?}", edits.faults);
         let ResourceEdit::Patch(patch) = &edits.edits[0].edit else { panic!("no patch") };
         let made = patch.apply(&below.resources[0].resource).map_err(|error| error.to_string());
+        let again = made.as_ref().ok().map(|made| patch.apply(made).unwrap());
+        assert_eq!(again.as_deref(), made.as_deref().ok(), "a patch is applied once or twice");
         made.map(|made| as_json(&made))
     }
 
@@ -478,6 +489,8 @@ mod tests {
             ("patch: {name: a}", "expected a list of patches"),
             ("patch: [{name: a}]", "`@type` is missing"),
             ("remove: {cds: [a]}\nresources: []", "`resources` stands beside"),
+            ("removes: {cds: [a]}", "unknown key `removes`"),
+            ("patches: []\nremove: {cds: [a]}", "unknown key `patches`"),
         ] {
             let told = faults(text);
             assert!(told.len() == 1 && told[0].contains(expected), "{text}: {told:?}");

@@ -58,6 +58,11 @@ pub(crate) fn messages_in<'a>(
     list_in(message, field).iter().filter_map(Value::as_message)
 }
 
+/// The number in a field; 0 if it is not set.
+pub(crate) fn number_in(message: &DynamicMessage, field: &str) -> u32 {
+    value_in(message, field).and_then(Value::as_u32).unwrap_or_default()
+}
+
 /// The value of a field, if it is set.
 pub(crate) fn value_in<'a>(message: &'a DynamicMessage, field: &str) -> Option<&'a Value> {
     match message.get_field_by_name(field)? {

@@ -10,7 +10,7 @@ use tonic::Status;
 
 use crate::activity::{ActiveRequest, ConnectionActivity};
 use crate::budget::{MemoryCharge, MemoryShortage};
-use crate::grpc::{self, StreamBody};
+use crate::grpc::{self, LoadBody, StreamBody};
 use crate::rest::PollBody;
 use crate::server_state::StreamPermit;
 
@@ -28,6 +28,7 @@ enum BodyKind {
     Empty,
     Full(Bytes),
     Stream(Box<StreamBody>),
+    Load(Box<LoadBody>),
     Poll(Box<PollBody>),
     Service(Box<ServiceBody>),
 }
@@ -49,6 +50,10 @@ impl ServerBody {
 
     pub(crate) fn stream(body: StreamBody, active: ActiveRequest) -> Self {
         Self { kind: BodyKind::Stream(Box::new(body)), active: Some(active) }
+    }
+
+    pub(crate) fn load(body: LoadBody, active: ActiveRequest) -> Self {
+        Self { kind: BodyKind::Load(Box::new(body)), active: Some(active) }
     }
 
     pub(crate) fn poll(body: PollBody) -> Self {
@@ -79,6 +84,7 @@ impl ServerBody {
     pub(crate) fn is_asked_back(&self, waker: &Waker) -> bool {
         match &self.kind {
             BodyKind::Stream(body) => body.is_asked_back(waker),
+            BodyKind::Load(body) => body.is_asked_back(waker),
             BodyKind::Poll(body) => body.is_asked_back(waker),
             BodyKind::Service(body) => body.charge.is_asked_back(waker),
             BodyKind::Empty | BodyKind::Full(_) => false,
@@ -100,10 +106,12 @@ impl ServerBody {
     pub(crate) fn check_unread(&self, cx: &Context<'_>) -> Result<(), MemoryShortage> {
         match &self.kind {
             BodyKind::Stream(body) => body.check_unread(cx),
-            // Only streams follow what their audience sees.
-            BodyKind::Poll(_) | BodyKind::Service(_) | BodyKind::Empty | BodyKind::Full(_) => {
-                Ok(())
-            }
+            // Only discovery streams follow what their audience sees.
+            BodyKind::Load(_)
+            | BodyKind::Poll(_)
+            | BodyKind::Service(_)
+            | BodyKind::Empty
+            | BodyKind::Full(_) => Ok(()),
         }
     }
 
@@ -113,7 +121,7 @@ impl ServerBody {
         match &self.kind {
             BodyKind::Poll(body) => body.was_asked_back(),
             BodyKind::Service(body) => body.charge.was_asked_back(),
-            BodyKind::Stream(_) | BodyKind::Empty | BodyKind::Full(_) => false,
+            BodyKind::Stream(_) | BodyKind::Load(_) | BodyKind::Empty | BodyKind::Full(_) => false,
         }
     }
 }
@@ -148,6 +156,9 @@ impl Body for ServerBody {
             BodyKind::Stream(body) => Pin::new(&mut **body)
                 .poll_frame(cx)
                 .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
+            BodyKind::Load(body) => Pin::new(&mut **body)
+                .poll_frame(cx)
+                .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
             BodyKind::Poll(body) => {
                 let chunk = body.next_chunk().map_err(|error| Status::internal(error.to_string()));
                 Poll::Ready(chunk.transpose().map(|chunk| chunk.map(Frame::data)))
@@ -159,7 +170,7 @@ impl Body for ServerBody {
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             BodyKind::Empty => true,
-            BodyKind::Full(_) | BodyKind::Stream(_) => false,
+            BodyKind::Full(_) | BodyKind::Stream(_) | BodyKind::Load(_) => false,
             BodyKind::Poll(body) => body.left() == 0,
             BodyKind::Service(service) => service.body.is_end_stream(),
         }
@@ -169,7 +180,7 @@ impl Body for ServerBody {
         match &self.kind {
             BodyKind::Empty => SizeHint::with_exact(0),
             BodyKind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            BodyKind::Stream(_) => SizeHint::default(),
+            BodyKind::Stream(_) | BodyKind::Load(_) => SizeHint::default(),
             BodyKind::Poll(body) => SizeHint::with_exact(body.left()),
             BodyKind::Service(service) => service.body.size_hint(),
         }

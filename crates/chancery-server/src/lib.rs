@@ -52,6 +52,7 @@ mod grpc;
 mod handshake_failure;
 mod http_error;
 mod listen;
+mod load_reports;
 mod log_limiter;
 mod metrics;
 mod places;
@@ -82,6 +83,7 @@ pub use budget::{
 pub use config::{Config, Limits, Times};
 pub use event::{Observer, StreamEvent, StreamEventKind};
 pub use listen::Listener;
+pub use load_reports::{LoadMinute, LoadReports};
 pub use metrics::Metrics;
 pub use policy::{ByNode, Client, OneAudience, Peer, Policy, Refusal};
 pub use server::{ServeError, Server};
@@ -90,6 +92,7 @@ pub use tls::{Tls, TlsError, TlsFiles};
 
 // The types of other crates that occur in the public interface.
 pub use chancery_core::server::Settings;
+pub use chancery_core::server::load::{LoadBounds, LoadInterval, ReporterView, SeriesView};
 pub use chancery_core::{
     Api, ErrorDetail, Facts, InvalidName, Node, Resource, ResourceName, Snapshot, TypeUrl, Variant,
 };

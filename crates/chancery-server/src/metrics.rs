@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use chancery_core::server::load::{LeftOut, LoadCounts};
 use chancery_core::{Api, TypeUrl, Variant};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -16,6 +17,9 @@ use prometheus_client::registry::Registry;
 use crate::budget::{Budget, MemoryShortage};
 use crate::store::Store;
 
+/// The reason of a refusal because of a secret.
+pub(crate) const SECRET: &str = "secret";
+
 /// The metrics of a server. Clones count into the same series.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -25,6 +29,7 @@ pub struct Metrics {
     pub(crate) streams: Family<StreamLabels, Gauge>,
     pub(crate) streams_opened: Family<StreamLabels, Counter>,
     pub(crate) streams_refused: Counter,
+    clients_refused: Family<ReasonLabels, Counter>,
     pub(crate) cut_off: Family<ReasonLabels, Counter>,
     pub(crate) memory_held: Gauge,
     pub(crate) memory_limit: Gauge,
@@ -40,6 +45,17 @@ pub struct Metrics {
     pub(crate) commit_to_ack: Family<TypeLabels, Histogram, fn() -> Histogram>,
     pub(crate) polls: Family<PollLabels, Counter>,
     pub(crate) resources: Family<ResourceLabels, Gauge>,
+    pub(crate) load_streams: Gauge,
+    pub(crate) load_reports: Counter,
+    load_series: Gauge,
+    load_calls: Family<OutcomeLabels, Counter>,
+    load_left_out: Family<ReasonLabels, Counter>,
+}
+
+/// The outcome of calls.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabels {
+    outcome: &'static str,
 }
 
 /// The labels of a stream: its variant and its service.
@@ -94,6 +110,7 @@ impl Default for Metrics {
             streams: Family::default(),
             streams_opened: Family::default(),
             streams_refused: Counter::default(),
+            clients_refused: Family::default(),
             cut_off: Family::default(),
             memory_held: Gauge::default(),
             memory_limit: Gauge::default(),
@@ -109,6 +126,11 @@ impl Default for Metrics {
             commit_to_ack: Family::new_with_constructor(seconds),
             polls: Family::default(),
             resources: Family::default(),
+            load_streams: Gauge::default(),
+            load_reports: Counter::default(),
+            load_series: Gauge::default(),
+            load_calls: Family::default(),
+            load_left_out: Family::default(),
         }
     }
 }
@@ -121,6 +143,7 @@ impl Metrics {
         it.register_streams(registry);
         it.register_budget(registry);
         it.register_exchanges(registry);
+        it.register_load(registry);
         it
     }
 
@@ -134,6 +157,8 @@ impl Metrics {
         to.register("streams_opened", "Discovery streams opened", self.streams_opened.clone());
         let refused = self.streams_refused.clone();
         to.register("streams_refused", "Streams and polls refused over the limit", refused);
+        let refused = self.clients_refused.clone();
+        to.register("clients_refused", "Refusals of clients, by reason", refused);
         let cut_off = self.cut_off.clone();
         to.register("cut_off", "Streams and connections ended to protect other clients", cut_off);
         to.register("polls", "Polls over REST answered", self.polls.clone());
@@ -174,6 +199,45 @@ impl Metrics {
         );
     }
 
+    fn register_load(&self, to: &mut Registry) {
+        to.register("load_streams", "Streams of load reports open", self.load_streams.clone());
+        to.register("load_reports", "Load reports received", self.load_reports.clone());
+        let help = "Clusters and localities with load reports";
+        to.register("load_series", help, self.load_series.clone());
+        let help = "Calls that clients report, all clusters together";
+        to.register("load_calls", help, self.load_calls.clone());
+        let help = "Parts of load reports that were not taken";
+        to.register("load_left_out", help, self.load_left_out.clone());
+    }
+
+    /// Counts calls that a client reported.
+    pub(crate) fn count_calls(&self, counts: &LoadCounts) {
+        let LoadCounts { issued, succeeded, failed, dropped } = *counts;
+        let all = [
+            ("issued", issued),
+            ("succeeded", succeeded),
+            ("failed", failed),
+            ("dropped", dropped),
+        ];
+        for (outcome, count) in all {
+            self.load_calls.get_or_create(&OutcomeLabels { outcome }).inc_by(count);
+        }
+    }
+
+    /// Counts the parts of a load report that were not taken.
+    pub(crate) fn count_left_out(&self, left_out: &LeftOut) {
+        let LeftOut { names, numbers, rows, memory } = *left_out;
+        let all = [("names", names), ("numbers", numbers), ("rows", rows), ("memory", memory)];
+        for (reason, count) in all.into_iter().filter(|(_, count)| *count > 0) {
+            self.load_left_out.get_or_create(&ReasonLabels { reason }).inc_by(count);
+        }
+    }
+
+    /// Shows the number of series.
+    pub(crate) fn show_load(&self, (_, series): (usize, usize)) {
+        self.load_series.set(i64::try_from(series).unwrap_or(i64::MAX));
+    }
+
     /// The counters of a type in one variant of the protocol.
     pub(crate) fn type_counters(&self, variant: Variant, type_url: &TypeUrl) -> TypeCounters {
         let labels = TypeLabels::new(variant, type_url);
@@ -189,6 +253,11 @@ impl Metrics {
     /// Counts a handshake that failed for this reason.
     pub(crate) fn handshake_failed(&self, reason: &'static str) {
         self.handshakes_failed.get_or_create(&ReasonLabels { reason }).inc();
+    }
+
+    /// Counts a stream, poll or request that was refused because of its client.
+    pub(crate) fn client_refused(&self, reason: &'static str) {
+        self.clients_refused.get_or_create(&ReasonLabels { reason }).inc();
     }
 
     /// Counts a stream or connection that was ended because its client took nothing.

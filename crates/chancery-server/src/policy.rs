@@ -7,6 +7,7 @@
 
 use std::net::SocketAddr;
 
+use chancery_core::server::load::LoadInterval;
 use chancery_core::{Node, TypeUrl};
 
 use crate::store::AudienceName;
@@ -24,6 +25,13 @@ pub trait Policy: Send + Sync + 'static {
     fn origin(&self, audience: &AudienceName, type_url: &TypeUrl, name: &str) -> Option<String> {
         _ = (audience, type_url, name);
         None
+    }
+
+    /// The time between two load reports of a client that was given an audience; `None` if it is to report
+    /// nothing. Ten seconds by default. It is asked again while a stream of reports is open.
+    fn load_interval(&self, client: &Client<'_>) -> Option<LoadInterval> {
+        _ = client;
+        Some(LoadInterval::default())
     }
 
     /// Returns true if the audience of a client may depend on its dynamic parameters. If not, the policy
@@ -122,6 +130,15 @@ where
 }
 
 impl Refusal {
+    /// The name of the reason, for metrics.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Unidentified(_) => "unidentified",
+            Self::Denied(_) => "denied",
+            Self::Unavailable(_) => "unavailable",
+        }
+    }
+
     /// The refusal of a client without a node by a policy that needs one (S-024).
     pub fn anonymous() -> Self {
         Self::Unidentified("the first request has no `node` with an `id`".to_owned())

@@ -1,8 +1,8 @@
 //! The paths of discovery, over gRPC and REST, and their meaning, read from the descriptors (S-001,
 //! S-010).
 //!
-//! No path is written down here: a service that the schema knows is served under the name it has
-//! there. Not here: the other gRPC services on the port (`tower_service`), and the response to a
+//! But for that of load reports, no path is written down here: a service that the schema knows is served
+//! under the name it has there. Not here: the other gRPC services on the port (`tower_service`), and the response to a
 //! request (`service`).
 
 use std::collections::HashMap;
@@ -20,6 +20,8 @@ pub(crate) enum Route {
     Stream(StreamRoute),
     /// A poll over REST. The path decides the type, whatever the body says (S-018).
     Poll(TypeUrl),
+    /// A stream of load reports over gRPC (S-130).
+    Load,
 }
 
 /// A method that opens a stream.
@@ -36,10 +38,18 @@ impl Routes {
         Self(schema.services(v2).iter().flat_map(routes_of).collect())
     }
 
+    /// Has load reports taken too.
+    pub(crate) fn add_load(&mut self) {
+        self.0.insert(STREAM_LOAD_STATS.to_owned(), Route::Load);
+    }
+
     pub(crate) fn get(&self, path: &str) -> Option<&Route> {
         self.0.get(path)
     }
 }
+
+/// The method of load reports, of v3; no client in use has that of v2 alone.
+const STREAM_LOAD_STATS: &str = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats";
 
 fn routes_of(service: &Service) -> impl Iterator<Item = (String, Route)> + '_ {
     service.methods.iter().filter_map(|method| {

@@ -21,6 +21,7 @@ use crate::acceptor::Acceptor;
 use crate::config::Config;
 use crate::event::Observer;
 use crate::listen::Listener;
+use crate::load_reports::LoadReports;
 use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::policy::Policy;
@@ -50,7 +51,15 @@ impl Server {
         let (policy, observers) = (Box::new(policy), Vec::new());
         let (metrics, schema) = (Metrics::default(), Schema::bundled());
         Self {
-            parts: ServerParts { store, policy, observers, config, metrics, schema },
+            parts: ServerParts {
+                store,
+                policy,
+                observers,
+                config,
+                metrics,
+                schema,
+                load_reports: None,
+            },
             services: Vec::new(),
         }
     }
@@ -74,6 +83,15 @@ impl Server {
     #[must_use]
     pub fn with_schema(mut self, schema: Schema) -> Self {
         self.parts.schema = schema;
+        self
+    }
+
+    /// Takes load reports (LRS) on the same listeners, into a book of which the program keeps a clone. The
+    /// [`Policy`] says how often each client reports
+    /// ([`load_interval`](Policy::load_interval)).
+    #[must_use]
+    pub fn with_load_reports(mut self, reports: LoadReports) -> Self {
+        self.parts.load_reports = Some(reports);
         self
     }
 
@@ -213,6 +231,9 @@ async fn show_budget(shared: &ServerState) {
     const EVERY: Duration = Duration::from_secs(1);
     loop {
         shared.metrics.show_budget(&shared.budget);
+        if let Some(reports) = &shared.load_reports {
+            shared.metrics.show_load(reports.size());
+        }
         tokio::time::sleep(EVERY).await;
     }
 }

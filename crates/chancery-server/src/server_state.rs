@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use crate::budget::{Budget, MemoryCharge, MemoryShortage, PeerShare, Permit};
 use crate::config::Config;
 use crate::event::{Observer, StreamEvent};
+use crate::load_reports::LoadReports;
 use crate::log_limiter::LogLimiter;
 use crate::metrics::Metrics;
 use crate::places::Places;
@@ -31,6 +32,8 @@ pub(crate) struct ServerState {
     pub(crate) config: Config,
     pub(crate) metrics: Metrics,
     pub(crate) schema: Schema,
+    /// The book of load reports, if they are taken.
+    pub(crate) load_reports: Option<LoadReports>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) work_threads: WorkThreads,
     /// A place for each worker, for connections that have to take turns.
@@ -49,6 +52,7 @@ pub(crate) struct ServerParts {
     pub(crate) config: Config,
     pub(crate) metrics: Metrics,
     pub(crate) schema: Schema,
+    pub(crate) load_reports: Option<LoadReports>,
 }
 
 /// A permit for one stream, poll or call, given back when it is dropped.
@@ -60,7 +64,7 @@ pub(crate) struct StreamPermit {
 
 impl ServerState {
     pub(crate) fn new(parts: ServerParts) -> Self {
-        let ServerParts { store, policy, observers, config, metrics, schema } = parts;
+        let ServerParts { store, policy, observers, config, metrics, schema, load_reports } = parts;
         let untrusted = Settings { secrets_allowed: false, ..config.protocol.clone() };
         Self {
             trusted: Arc::new(config.protocol.clone()),
@@ -74,6 +78,7 @@ impl ServerState {
             config,
             metrics,
             schema,
+            load_reports,
             log_limiter: LogLimiter::new(Instant::now()),
             last_stream: AtomicU64::new(0),
         }
@@ -140,6 +145,7 @@ mod tests {
             config,
             metrics: Metrics::default(),
             schema: Schema::bundled(),
+            load_reports: None,
         })
     }
 

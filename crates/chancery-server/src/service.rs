@@ -49,7 +49,7 @@ impl Services {
     pub(crate) fn new(shared: &Arc<ServerState>, others: Vec<TowerService>) -> Self {
         Self {
             shared: Arc::clone(shared),
-            routes: Routes::new(&shared.schema, shared.config.v2),
+            routes: routes(shared),
             streams: StreamService::new(shared),
             polls: PollService::new(shared),
             others,
@@ -71,16 +71,21 @@ impl Services {
             return ready(refuse_page(request.headers()));
         }
         let error = match self.routes.get(path) {
-            Some(Route::Stream(_) | Route::Poll(_)) if request.method() != Method::POST => {
+            Some(Route::Stream(_) | Route::Poll(_) | Route::Load)
+                if request.method() != Method::POST =>
+            {
                 only_post()
             }
-            Some(Route::Stream(_)) if !is_grpc(request.headers()) => unsupported_media_type(),
+            Some(Route::Stream(_) | Route::Load) if !is_grpc(request.headers()) => {
+                unsupported_media_type()
+            }
             Some(Route::Stream(route)) => {
                 return match self.streams.open(context, route, request) {
                     Ok(response) => ready(response.map(|body| ServerBody::stream(body, active))),
                     Err(status) => ready(status_response(&status)),
                 };
             }
+            Some(Route::Load) => return ready(self.open_load(context, active, request)),
             // The media type does not matter: the body can only be JSON, and `curl -d` says that it
             // is a form.
             Some(Route::Poll(type_url)) => {
@@ -97,6 +102,21 @@ impl Services {
             },
         };
         ready(error.map(ServerBody::full))
+    }
+
+    fn open_load(
+        &self,
+        context: &RequestContext,
+        active: ActiveRequest,
+        request: Request<RequestBody>,
+    ) -> Response<ServerBody> {
+        let Some(reports) = &self.shared.load_reports else {
+            return status_response(&no_such_method());
+        };
+        match self.streams.open_load(context, reports, request) {
+            Ok(response) => response.map(|body| ServerBody::load(body, active)),
+            Err(status) => status_response(&status),
+        }
     }
 
     fn poll(
@@ -140,6 +160,15 @@ impl Services {
             response.await.map(|body| ServerBody::service(body, activity, counted, active))
         }))
     }
+}
+
+/// The paths that the server knows.
+fn routes(shared: &ServerState) -> Routes {
+    let mut routes = Routes::new(&shared.schema, shared.config.v2);
+    if shared.load_reports.is_some() {
+        routes.add_load();
+    }
+    routes
 }
 
 fn ready(response: Response<ServerBody>) -> ServiceResponse {

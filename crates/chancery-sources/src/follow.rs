@@ -21,13 +21,14 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::allowance::Allowance;
 use crate::change_log::ChangeLog;
 use crate::directory::{Directory, PATIENCE};
 use crate::fault::{Fault, Warning};
@@ -96,6 +97,7 @@ impl Directory {
             report,
             faults,
             warnings: Arc::default(),
+            allowances: Arc::default(),
             pace,
             rest: Rest::Quiet,
             woken: Woken::Notified,
@@ -195,6 +197,8 @@ struct Follower<F> {
     faults: Option<(Vec<Fault>, BTreeMap<PathBuf, usize>)>,
     /// The present warnings of the last report.
     warnings: Arc<Vec<Warning>>,
+    /// The comments of the last report that let findings pass.
+    allowances: Arc<Vec<(Arc<Path>, Allowance)>>,
     /// The times of the next looks that no event leads to.
     pace: Pace,
     /// The state in which the directory is loaded next.
@@ -329,7 +333,8 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
     fn report_news(&mut self, report: &LoadReport) -> bool {
         let faults = (&report.faults, &report.more_faults);
         let same = self.faults.as_ref().is_some_and(|(some, more)| (some, more) == faults)
-            && self.warnings == report.present_warnings;
+            && self.warnings == report.present_warnings
+            && self.allowances == report.allowances;
         let news = report.is_requested
             || !same
             || !report.layers().is_empty()
@@ -338,6 +343,7 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
             (self.report)(report);
             self.faults = Some((report.faults.clone(), report.more_faults.clone()));
             self.warnings = Arc::clone(&report.present_warnings);
+            self.allowances = Arc::clone(&report.allowances);
         }
         news
     }
@@ -451,6 +457,7 @@ mod tests {
             report,
             faults: None,
             warnings: Arc::default(),
+            allowances: Arc::default(),
             rest: Rest::Quiet,
             woken: Woken::Notified,
             partial_loads: 0,

@@ -36,6 +36,7 @@
 //! Invariants: nothing is committed from a half-read directory; a fault holds back its layer and no
 //! others; a directory that disappears deletes nothing, nor does a file that is cut to nothing.
 
+mod allowance;
 mod assemble;
 mod change_log;
 mod directory;
@@ -54,6 +55,7 @@ mod warnings;
 mod watch;
 
 // The public interface.
+pub use allowance::Allowance;
 pub use directory::Directory;
 pub use fault::{Fault, FaultyResource, Scope, Warning};
 pub use follow::Following;

@@ -1,12 +1,14 @@
 //! The settings of reading a directory: limits and waits, each with a name and a default.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_catalog::Layer;
 use chancery_proto::document::Checks;
+
+use crate::allowance;
 
 /// The settings of reading and following a directory.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,9 +69,16 @@ pub struct LayerChecks {
     pub groups: BTreeMap<Arc<str>, Checks>,
     /// Those of all other groups.
     pub other_groups: Checks,
+    /// The codes and classes of findings about messages that nobody wants to hear of.
+    pub allowed: BTreeSet<String>,
 }
 
 impl LayerChecks {
+    /// Returns true if nobody wants to hear of findings of this code.
+    pub(crate) fn allow(&self, code: &str) -> bool {
+        self.allowed.iter().any(|allowed| allowance::is_of(code, allowed))
+    }
+
     /// The checks of a layer.
     pub fn of(&self, layer: &Layer) -> Checks {
         match layer {
@@ -82,7 +91,7 @@ impl LayerChecks {
 /// The same checks for all layers.
 impl From<Checks> for LayerChecks {
     fn from(checks: Checks) -> Self {
-        Self { shared: checks, other_groups: checks, groups: BTreeMap::new() }
+        Self { shared: checks, other_groups: checks, ..Self::default() }
     }
 }
 

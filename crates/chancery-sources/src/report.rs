@@ -1,11 +1,12 @@
 //! The report of a load.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chancery_catalog::{Audience, Layer, Revision};
 
+use crate::allowance::Allowance;
 use crate::fault::{Fault, Warning};
 
 /// The report of a load.
@@ -31,6 +32,8 @@ pub struct LoadReport {
     /// True if [`Following::reload`](crate::Following::reload) asked for the load. It is reported then
     /// even if it has no news.
     pub is_requested: bool,
+    /// The comments in files that let findings pass.
+    pub allowances: Arc<Vec<(Arc<Path>, Allowance)>>,
     /// The number of files.
     pub files: usize,
     /// The number of resources in the files without a fault.

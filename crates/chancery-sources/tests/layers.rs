@@ -280,6 +280,32 @@ fn every_resource_tells_where_it_is_written() {
 }
 
 #[test]
+fn a_directory_that_is_for_others_than_it_seems_is_told() {
+    let tree = Tree::with(&[
+        ("groups/g/groups/h/a.yaml", &cluster("a", 1)),
+        ("groups/two/b.yaml", &cluster("x", 1)),
+        ("team/nodes/n/b.yaml", &cluster("b", 1)),
+        ("shared/in/c.yaml", &cluster("c", 1)),
+    ]);
+    let link = |to: &str, at: &str| symlink(to, tree.at(at)).unwrap();
+    link("../shared", "groups/one");
+    // Two groups may have the same files.
+    link("two", "groups/zwei");
+    let (_, report) = tree.load();
+    let told: Vec<_> = report.warnings.iter().map(|it| it.message.as_str()).collect();
+    let seems = [
+        "its files are for all of group `g`: only at the top of the directory `groups/` has layers",
+        "is the same directory as",
+        "its files are for every node: only at the top of the directory `nodes/` has layers",
+    ];
+    assert_eq!(told.len(), seems.len(), "{told:?}");
+    for (told, seems) in told.iter().zip(seems) {
+        assert!(told.starts_with(seems), "{told}");
+    }
+    assert!(told[1].contains("and not only for group `one`; move it out"), "{told:?}");
+}
+
+#[test]
 fn a_directory_called_nearly_like_those_of_overlays_is_told() {
     let tree = Tree::with(&[
         ("group/edge/a.yaml", &cluster("a", 1)),

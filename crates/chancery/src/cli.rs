@@ -9,7 +9,9 @@ use crate::check::CheckArgs;
 use crate::config::ServeFlags;
 use crate::confirm::ConfirmArgs;
 use crate::diff::DiffArgs;
+use crate::explain::ExplainArgs;
 use crate::get::GetArgs;
+use crate::load::LoadArgs;
 use crate::watch::WatchArgs;
 
 /// An xDS management server for Envoy proxies and gRPC services, and tools for any xDS server.
@@ -27,9 +29,11 @@ pub(crate) enum Command {
     Serve(Box<ServeFlags>),
     Check(Box<CheckArgs>),
     Diff(Box<DiffArgs>),
+    ExplainNode(Box<ExplainArgs>),
     Get(Box<GetArgs>),
     Watch(Box<WatchArgs>),
     Confirm(Box<ConfirmArgs>),
+    Load(Box<LoadArgs>),
     Bench(Box<Bench>),
 }
 

@@ -15,10 +15,12 @@ mod confirm;
 mod counts_by_file;
 mod diff;
 mod exit;
+mod explain;
 mod finding;
 mod gate;
 mod get;
 mod line_diff;
+mod load;
 mod logging;
 mod misuse;
 mod serve;
@@ -66,9 +68,11 @@ fn run() -> Result<(), Failure> {
         Command::Serve(flags) => serve::run(&flags),
         Command::Check(flags) => check::run(&flags),
         Command::Diff(flags) => diff::run(&flags),
+        Command::ExplainNode(flags) => explain::run(&flags),
         Command::Get(flags) => get::run(&flags),
         Command::Watch(flags) => watch::run(&flags),
         Command::Confirm(flags) => confirm::run(&flags),
+        Command::Load(flags) => load::run(&flags),
         Command::Bench(flags) => bench::run(&flags),
     };
     ended.map_err(|failure| failure.with_usage(|| misuse::called(&Cli::command(), &words)))

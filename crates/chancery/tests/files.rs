@@ -38,7 +38,7 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn a_file_that_is_cut_to_nothing_keeps_its_resources() {
-    let dir = directory(&[("a.yaml", &cluster("a", 1)), ("groups/g/b.yaml", &cluster("b", 1))]);
+    let dir = directory(&[("a.yaml", &cluster("a", 1)), ("nodes/m/b.yaml", &cluster("b", 1))]);
     let mut server = Server::start(&dir, &[]);
     dir_write(&dir, "a.yaml", "");
     server.log_has("a.yaml: says nothing any more");

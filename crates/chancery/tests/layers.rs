@@ -165,7 +165,7 @@ fn rules_that_refuse_a_node_wait_too_and_a_repair_ends_that() {
     let admin = format!("127.0.0.1:{}", server.admin);
     let confirmed = finished(&mut chancery(&["confirm", "--admin", &admin, "--all"]));
     assert!(confirmed.status.success());
-    server.log_has("the rules of chancery.yaml refuse nodes");
+    server.log_has("chancery.yaml refuses 1 node (`other`) of group `edge`; if that is not meant");
     eventually(|| seen(&server, "other") == (0, 0));
 }
 
@@ -175,7 +175,9 @@ fn a_node_that_moves_without_loss_is_told_and_not_held() {
     let mut server = Server::start(&dir, &[]);
     let _open = client(&server, "other");
     dir_write(&dir, "chancery.yaml", &RULES.replace("{id: canary}", "{id: [canary, other]}"));
-    server.log_has("the rules of chancery.yaml move nodes");
+    server.log_has(
+        "chancery.yaml moves 1 node (`other`) from group `edge` to group `canary`; if that",
+    );
     eventually(|| seen(&server, "other") == (13, 1));
     assert!(!server.log().contains("held back from"), "{}", server.log());
 }

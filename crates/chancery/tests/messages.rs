@@ -30,6 +30,25 @@ fn what_envoy_would_reject_is_held_back_until_the_gate_lets_it_pass() {
 }
 
 #[test]
+fn what_somebody_allows_is_neither_held_back_nor_warned_of() {
+    // S-063
+    let dir = directory(&[("a.yaml", &cluster("a", 1)), ("b.yaml", "")]);
+    let mut server = Server::start(&dir, &[]);
+    assert!(server.log_has("b.yaml: says nothing"));
+    let commented = format!("# chancery: allow rule/duration-gt: a test\n{}", cluster("a", 0));
+    dir_write(&dir, "a.yaml", &commented);
+    eventually(|| server.clusters("me").contains("\"0s\""));
+    dir_write(&dir, "a.yaml", &cluster("b", 0));
+    assert!(server.log_has("connect_timeout: must be greater than 0s"));
+    let config = || serde_json::from_str::<serde_json::Value>(&server.admin("/config").1).unwrap();
+    eventually(|| config()["warning_count"] == 1);
+    let allow = "allow: {rule/duration-gt: a test, file/empty: a test}\n";
+    dir_write(&dir, "chancery.yaml", allow);
+    eventually(|| config()["warning_count"] == 0);
+    eventually(|| server.clusters("me").contains("\"b\""));
+}
+
+#[test]
 fn what_declared_clients_would_reject_is_held_back() {
     // S-063
     let policy = "type.googleapis.com/envoy.extensions.load_balancing_policies";

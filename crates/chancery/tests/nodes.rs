@@ -3,9 +3,12 @@
 
 mod daemon;
 
+use std::io::Write;
 use std::process::{Output, Stdio};
 
-use daemon::{Running, Server, chancery, cluster, directory, eventually, exchange, finished};
+use daemon::{
+    Running, Server, chancery, cluster, dir_write, directory, eventually, exchange, finished,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -73,7 +76,7 @@ fn the_nodes_with_open_streams_are_listed() {
         "id": "edge-1", "cluster": "edge",
         "locality": {"region": "r", "zone": "z", "sub_zone": ""},
         "group": "canary", "audience": "group `canary`",
-        "layers": ["base", "group `edge`", "group `canary`"],
+        "own_files": false, "layers": ["base", "group `edge`", "group `canary`"],
         "streams": 1, "polls": 0,
         "metadata": {"stage": "canary", "a": {"b": [1]}},
         "left_out": [
@@ -161,4 +164,60 @@ fn a_server_on_this_machine_is_asked_without_being_told_to() {
         assert_eq!(trouble.contains(&note), is_known, "{trouble}");
         assert_eq!(output.status.code(), Some(0));
     }
+}
+
+#[test]
+fn nodes_that_a_directory_moves_are_in_the_line_of_the_load() {
+    let dir = groups();
+    let mut server = Server::start(&dir, &[]);
+    let _other = connected(&server, "one", &["--cluster", "front"]);
+    let _another = connected(&server, "two", &["--cluster", "front"]);
+    eventually(|| nodes(&server, "")["count"] == 2);
+    dir_write(&dir, "groups/front/f.yaml", &cluster("of-front", 1));
+    server.log_has("moved=\"2 from nodes without an overlay to group `front`\"");
+    server.log_has("no rule names group `front`: it is for nodes whose cluster has this name");
+    let log = server.log();
+    assert!(!log.contains("no rule names group `edge`") && !log.contains("did you mean"), "{log}");
+}
+
+#[test]
+fn a_group_that_no_node_is_in_and_that_is_nearly_a_cluster_is_told() {
+    let dir = groups();
+    dir_write(&dir, "groups/frnot/f.yaml", &cluster("of-front", 1));
+    let mut server = Server::start(&dir, &[]);
+    let _one = connected(&server, "one", &["--cluster", "front"]);
+    server.log_has(
+        "group `frnot` has files and no node, and nodes of cluster `front` are in no group; did you mean \
+         `groups/front/`?",
+    );
+}
+
+#[test]
+fn the_client_of_a_node_is_stated_too() {
+    let dir = directory(&[
+        ("base.yaml", &cluster("base", 1)),
+        ("groups/envoys/e.yaml", &cluster("of-envoys", 1)),
+        (
+            "chancery.yaml",
+            "groups: [{name: envoys, match: {user-agent: envoy, user-agent-version: '1.40'}}]",
+        ),
+    ]);
+    let server = Server::start(&dir, &[]);
+    let node = r#""node": {"id": "e", "user_agent_name": "envoy", "user_agent_version": "1.40.0"}"#;
+    let (_, first) = server.post("clusters", &format!("{{{node}}}"));
+    let first: Value = serde_json::from_str(&first).unwrap();
+    let version = first["versionInfo"].as_str().unwrap();
+    // A poll that is current is held.
+    let body = format!("{{{node}, \"version_info\": \"{version}\"}}");
+    let mut poll = server.dial(server.port);
+    let head =
+        "POST /v3/discovery:clusters HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
+    write!(poll, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    eventually(|| nodes(&server, "")["nodes"][0]["polls"] == 1);
+    let found = nodes(&server, "?group=envoys")["nodes"][0].clone();
+    assert_eq!((&found["streams"], &found["user_agent"]), (&json!(0), &json!("envoy")));
+    let admin = format!("127.0.0.1:{}", server.admin);
+    let (code, told, trouble) = get(&server, &["--node", "e", "--admin", &admin]);
+    assert_eq!(code, Some(0), "{trouble}");
+    assert!(told.contains("of-envoys"), "{told}");
 }

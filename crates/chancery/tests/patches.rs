@@ -91,9 +91,15 @@ fn a_canary_says_only_which_fields_differ_and_what_is_not_there() {
     // A change below reaches the canary, in the fields that it does not have another form of.
     dir_write(&dir, "groups/edge/clusters.yaml", &edge("second", &["old", "more"]));
     eventually(|| seen(&server, "canary") == "more , shop 7ssecond");
+    // A patch whose fields only stand elsewhere is no other one.
+    let moved = edits("shop", 7).replace("  connect", "  # a comment\n  connect");
+    dir_write(&dir, "groups/canary/edits.yaml", &format!("# one more line\n{moved}"));
+    eventually(|| server.admin("/config").1.contains("\"line\": 4"));
     dir_write(&dir, "groups/canary/edits.yaml", &edits("shop", 8));
     eventually(|| seen(&server, "canary") == "more , shop 8ssecond");
     server.log_has("group `canary`: ~cds shop");
+    let changes = server.log().matches("~cds shop").count();
+    assert_eq!(changes, 2, "one in edge and one in the canary: {}", server.log());
 
     // The removal was good, and takes place below too: nothing is lost by that.
     dir_write(&dir, "groups/edge/clusters.yaml", &edge("third", &["more"]));
@@ -169,6 +175,22 @@ fn the_edits_of_a_node_are_those_of_what_its_group_has() {
 }
 
 #[test]
+fn an_edit_of_nothing_for_a_node_that_nobody_has_seen_is_told_once() {
+    let dir = fleet();
+    let mut server = Server::start(&dir, &[]);
+    dir_write(&dir, "nodes/unseen/own.yaml", "remove: {cds: [shpo]}");
+    server.log_has(
+        "for node `unseen`: no layer below has cds `shpo`, which this removes; did you mean `shop`?",
+    );
+    // The node comes, and the next load looks at what it sees.
+    let _open = client(&server, "unseen");
+    dir_write(&dir, "groups/edge/last.yaml", &format!("{CLUSTER}\nname: last\n"));
+    server.log_has("group `edge`: +cds last");
+    let told = server.log().matches("which this removes").count();
+    assert_eq!(told, 1, "{}", server.log());
+}
+
+#[test]
 fn check_has_an_error_where_an_edit_stands() {
     let dir = fleet();
     let (code, told) = checked(&dir, &[]);
@@ -214,6 +236,13 @@ fn a_diff_has_the_fields_that_a_patch_changes() {
         assert!(told.contains(expected), "{told}");
     }
     assert!(told.ends_with("0 added, 1 changed, 0 removed\n"), "{told}");
+
+    // One that has no effect would be no difference, and is an error.
+    std::fs::write(format!("{new}/groups/canary/edits.yaml"), edits("shpo", 7)).unwrap();
+    let compared = finished(&mut chancery(&["diff", &new, &old]));
+    assert_eq!(compared.status.code(), Some(2));
+    let told = String::from_utf8(compared.stderr).unwrap();
+    assert!(told.contains("error[layer/unapplied]") && told.contains("`shop`?"), "{told}");
 }
 
 #[test]
@@ -242,4 +271,37 @@ fn a_reference_that_a_patch_brings_has_its_place() {
     let (_, told) = checked(&dir, &["--only", "dangling-reference"]);
     assert!(told.contains("did you mean `more`?"), "{told}");
     assert!(told.contains("--> DIR/groups/canary/routes.yaml:2:"), "{told}");
+}
+
+#[test]
+fn the_messages_in_the_lists_of_a_patch_are_looked_at_like_others() {
+    let rds = "\"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
+    let to =
+        |prefix: &str| format!("{{match: {{prefix: {prefix}}}, direct_response: {{status: 200}}}}");
+    let dir = fleet();
+    dir_write(
+        &dir,
+        "groups/edge/routes.yaml",
+        &format!("{rds}\nname: web\nvirtual_hosts: [{{name: all, domains: ['*']}}]\n"),
+    );
+    let patch = |routes: &str| {
+        format!(
+            "patch:\n- {rds}\n  name: web\n  virtual_hosts:\n  - name: all\n    domains: ['*']\n    \
+             routes:\n    - {}\n    - {routes}\n",
+            to("/")
+        )
+    };
+    dir_write(&dir, "groups/canary/routes.yaml", &patch(&to("/shop")));
+    let (code, told) = checked(&dir, &[]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("warning[shadowed-route]"), "{told}");
+    assert!(told.contains("--> DIR/groups/canary/routes.yaml:9:"), "{told}");
+
+    // Where a broken rule is a warning, it is one here too.
+    dir_write(&dir, "chancery.yaml", &format!("{RULES}gate: {{messages: warn}}\n"));
+    dir_write(&dir, "groups/canary/routes.yaml", &patch("{match: {prefix: /shop}}"));
+    let (code, told) = checked(&dir, &["--only", "rule"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("warning[rule/oneof-required]"), "{told}");
+    assert!(told.contains("--> DIR/groups/canary/routes.yaml:9:"), "{told}");
 }

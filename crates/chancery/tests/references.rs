@@ -28,6 +28,8 @@ api_listener:
     "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
     stat_prefix: l
     rds: {route_config_name: r, config_source: {ads: {}}}
+    http_filters:
+    - {name: router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}
 "#;
 
 /// A cluster of type EDS, and endpoints under a name.
@@ -192,7 +194,7 @@ fn a_listener_with_an_address_of_another_one_is_held_and_was_told_if_it_is_there
     assert!(told[0].contains("a.yaml:1): Envoy refuses the one that comes second"), "{told:?}");
 
     dir_write(&dir, "groups/edge/b.yaml", &listener("b", 1001));
-    server.log_has("held back from group `edge`: lds `b` has the address 127.0.0.1:1001 of `a`");
+    server.log_has("/b.yaml:1: lds `b` has the address 127.0.0.1:1001 of `a` (");
     let config: Value = serde_json::from_str(&server.admin("/config").1).unwrap();
     assert_eq!(config["held_count"], 1, "that of `old` was there before");
 

@@ -80,20 +80,27 @@ impl Catalog {
     /// The edits in layers of nodes that cannot be applied whatever group the node is in, because no layer has
     /// the resource. The group of a node is known when it comes; this is for whoever does not wait for that.
     ///
-    /// It looks at all layers of nodes.
+    /// It looks at all layers of nodes, and into those with edits.
     pub fn edits_of_nothing(&self) -> Vec<UnappliedEdit> {
+        let nodes = self.nodes();
+        let contents = nodes.iter().filter_map(|node| {
+            let content = self.content(&Layer::Node(Arc::clone(node)))?;
+            content.has_edits().then_some((node, content))
+        });
+        let edited: Vec<_> = contents.collect();
+        if edited.is_empty() {
+            return Vec::new();
+        }
         let groups = self.groups();
-        let groups = groups.iter().map(|group| Layer::Group(Arc::clone(group)));
+        let layers = groups.iter().map(|group| Layer::Group(Arc::clone(group)));
         let below: Vec<Arc<LayerContent>> =
-            std::iter::once(Layer::Base).chain(groups).filter_map(|it| self.content(&it)).collect();
+            std::iter::once(Layer::Base).chain(layers).filter_map(|it| self.content(&it)).collect();
         let is_there = |key: &Key| {
             let mut entries = below.iter().filter_map(|layer| layer.get(key));
             entries.any(|entry| entry.resource().is_some())
         };
-        let base = self.snapshot(None, None).unwrap_or_default();
         let mut edits = Vec::new();
-        for node in self.nodes().iter() {
-            let Some(content) = self.content(&Layer::Node(Arc::clone(node))) else { continue };
+        for (node, content) in edited {
             for (key, entry) in content.iter() {
                 let why = match &entry.content {
                     EntryContent::Whole(_) => continue,
@@ -104,11 +111,25 @@ impl Catalog {
                     let origin = entry.origin.clone();
                     let edit = Unapplied { key: key.clone(), origin, why };
                     let audiences = vec![Audience { group: None, node: Some(Arc::clone(node)) }];
-                    edits.push(UnappliedEdit { near: near(&base, &edit), edit, audiences });
+                    edits.push(UnappliedEdit { edit, audiences, near: None });
                 }
             }
         }
+        if !edits.is_empty() {
+            self.look_for_near(&mut edits);
+        }
         edits
+    }
+
+    /// Looks for the names that the first of these edits may mean, in base and in the first groups.
+    fn look_for_near(&self, edits: &mut [UnappliedEdit]) {
+        let groups = self.groups();
+        let some = std::iter::once(None).chain(groups.iter().take(FEW_GROUPS).map(Some));
+        let snapshots: Vec<_> =
+            some.filter_map(|group| self.snapshot(group.map(|name| &**name), None)).collect();
+        for unapplied in edits.iter_mut().take(FEW_EDITS) {
+            unapplied.near = snapshots.iter().find_map(|it| near(it, &unapplied.edit));
+        }
     }
 }
 
@@ -122,3 +143,9 @@ impl fmt::Display for UnappliedEdit {
         }
     }
 }
+
+/// The number of edits of nodes for whose names the ones that may be meant are looked for.
+const FEW_EDITS: usize = 100;
+
+/// The number of groups in which the name is looked for that an edit of a node may mean.
+const FEW_GROUPS: usize = 16;

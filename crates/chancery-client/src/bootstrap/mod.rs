@@ -70,6 +70,9 @@ pub struct Bootstrap {
     /// `node`: the node that this client is. [`Bootstrap::node_for`] fills in the fields about the
     /// software.
     pub node: Node,
+    /// True if the name and version of the software that `node` has are stated, and not those of this
+    /// client: for tools that ask in the place of another client. No bootstrap in JSON says so.
+    pub states_user_agent: bool,
     /// `authorities`: the authorities that are responsible for names of their own. The empty name
     /// may be one of them.
     pub authorities: BTreeMap<Arc<str>, Authority>,
@@ -143,7 +146,7 @@ impl Bootstrap {
     }
 
     /// Returns the node as it is sent. The fields about the software are those of this client,
-    /// whatever the bootstrap says, and name the features that it has (C-006, C-007).
+    /// whatever a bootstrap in JSON says, and name the features that it has (C-006, C-007).
     pub fn node_for(&self, service: Service) -> Node {
         let features: &[&str] = match service {
             Service::Discovery => {
@@ -151,12 +154,13 @@ impl Bootstrap {
             }
             Service::LoadReports => &["envoy.lrs.supports_send_all_clusters"],
         };
-        Node {
-            user_agent_name: "chancery".to_owned(),
-            user_agent_version: env!("CARGO_PKG_VERSION").to_owned(),
-            client_features: features.iter().map(|&feature| feature.to_owned()).collect(),
-            ..self.node.clone()
+        let client_features = features.iter().map(|&feature| feature.to_owned()).collect();
+        let mut node = Node { client_features, ..self.node.clone() };
+        if !self.states_user_agent {
+            node.user_agent_name = "chancery".to_owned();
+            node.user_agent_version = env!("CARGO_PKG_VERSION").to_owned();
         }
+        node
     }
 
     /// Returns the listener that a channel to this target starts from, and its servers.

@@ -94,6 +94,7 @@ impl BootstrapReader {
         Bootstrap {
             servers: self.xds_servers(root, faults),
             node: root.object("node", faults).map(|it| node(&it, faults)).unwrap_or_default(),
+            states_user_agent: false,
             authorities: self.authorities(root, faults),
             client_template: client.unwrap_or_default(),
             server_template: server,

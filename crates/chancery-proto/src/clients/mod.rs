@@ -67,6 +67,12 @@ impl Clients {
         self.is_grpc && !self.is_envoy
     }
 
+    /// Returns true if a resource is rejected by all of them that use it, when gRPC rejects it. `is_only_for_grpc`
+    /// says that nobody else can use it.
+    pub(crate) fn rejects_with_grpc(self, is_only_for_grpc: bool) -> bool {
+        self.is_grpc && (is_only_for_grpc || !self.is_envoy)
+    }
+
     /// The versions of Envoy that were named.
     pub(crate) fn versions(self) -> Versions {
         self.versions

@@ -34,6 +34,13 @@ pub(super) struct Location<'n, 'a> {
 }
 
 impl Location<'_, '_> {
+    /// The path of a field of the resource.
+    pub(super) fn below(&self, wrapped: bool, field: &str) -> String {
+        let inner = if wrapped { "resource" } else { "" };
+        let parts = [self.path.as_str(), inner, field].into_iter();
+        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".")
+    }
+
     fn position(&self) -> Option<Position> {
         self.node.map(TreeNode::position)
     }
@@ -118,20 +125,21 @@ impl Collector {
             let field = naming_field(&type_url, inner.is_some(), &wrapper);
             let resource =
                 resource(&type_url, body, wrapper).map_err(|error| wrong(&error, field))?;
-            let clients = self.checks.clients;
-            let is_for_grpc = clients.has_grpc() || lint::is_only_for_grpc(&type_url, body);
-            let mut warnings = if is_for_grpc { lint::lint(&type_url, body) } else { Vec::new() };
+            let (mut warnings, fatal) = self.of_grpc(&type_url, body);
             warnings.extend(lint::lint_host(&type_url, resource.name(), body));
             warnings.extend(lint::lint_traffic(&type_url, body));
             warnings.extend(lint::lint_secret(&type_url, &resource, body));
-            Ok((resource, warnings, type_url, inner))
+            Ok((resource, warnings, fatal, type_url, inner))
         });
         match built {
             Err(wrong) => self.fault(wrong, place),
-            Ok((resource, mut warnings, type_url, inner)) => {
+            Ok((resource, mut warnings, fatal, type_url, inner)) => {
                 let position = place.position().unwrap_or(Position::START);
                 self.place(&mut warnings, inner.is_some(), place);
+                let fatal: Vec<_> = warnings.drain(..fatal).collect();
                 if self.is_new(&type_url, resource.name(), place) {
+                    let key = (&type_url, resource.name());
+                    self.rules.reject(key, fatal, inner.is_some(), place);
                     if self.checks.rules != RuleCheck::Off {
                         let checked = CheckedResource {
                             type_url: &type_url,
@@ -150,11 +158,52 @@ impl Collector {
         }
     }
 
+    /// The findings about gRPC, if it is among the clients or only it can use the resource. Those come first
+    /// for which all clients reject the resource, and their number is told.
+    fn of_grpc(&self, type_url: &TypeUrl, body: &DynamicMessage) -> (Vec<Warning>, usize) {
+        let clients = self.checks.clients;
+        let is_only = lint::is_only_for_grpc(type_url, body);
+        if !clients.has_grpc() && !is_only {
+            return (Vec::new(), 0);
+        }
+        let is_fault = self.checks.rules == RuleCheck::Fault;
+        let is_fatal = is_fault && clients.rejects_with_grpc(is_only);
+        let found = lint::grpc_findings(type_url, body).into_iter();
+        let (fatal, others): (Vec<_>, Vec<_>) =
+            found.partition(|finding| is_fatal && finding.is_rejected_by_all);
+        let count = fatal.len();
+        (fatal.into_iter().chain(others).map(|finding| finding.warning).collect(), count)
+    }
+
     /// Adds an edit, unless the text says something of this resource already.
     pub(super) fn add_edit(&mut self, edit: ParsedEdit, place: &Location<'_, '_>) {
         if self.is_new(&edit.type_url, &edit.name, place) {
             self.edits.push(edit);
         }
+    }
+
+    /// The warnings about a patch. A message in a list is written whole, so it can be judged; all else may be
+    /// as it should together with what is below.
+    pub(super) fn edit_warnings(
+        &mut self,
+        schema: &Schema,
+        (type_url, name): (&TypeUrl, &ResourceName),
+        message: &DynamicMessage,
+        place: &Location<'_, '_>,
+    ) -> Vec<Warning> {
+        let Checks { rules, clients } = self.checks;
+        let is_for_grpc = clients.has_grpc() || lint::is_only_for_grpc(type_url, message);
+        let mut warnings = if is_for_grpc { lint::lint(type_url, message) } else { Vec::new() };
+        warnings.extend(lint::lint_traffic(type_url, message));
+        // Where broken rules are faults, they are found in what comes of the patch.
+        if rules == RuleCheck::Warn || (rules == RuleCheck::Fault && !clients.has_envoy()) {
+            let checked = CheckedResource { type_url, name, body: message, wrapped: false };
+            let checks = Checks { rules: RuleCheck::Warn, clients };
+            warnings.extend(self.rules.check(schema.rules(), checks, &checked, place));
+        }
+        warnings.retain(|warning| warning.path.contains('['));
+        self.place(&mut warnings, false, place);
+        warnings
     }
 
     /// Adds the fault of an edit.

@@ -28,15 +28,25 @@ use crate::any;
 use crate::facts::is_v2;
 use crate::patch::{Cleared, Patch, Step};
 use crate::resource::{is_wrapper, name_of};
-use crate::syntax::{MapEntry, PathStep, Short, TreeNode, TreeValue};
+use crate::syntax::{MapEntry, PathStep, Short, TreeNode, TreeValue, closest};
 
 const PATCH: &str = "patch";
 const REMOVE: &str = "remove";
 
-/// Returns true for a document of edits.
+/// The hint for a resource beside edits.
+const OWN_DOCUMENT: &str = "resources stand in a document of their own, behind `---`";
+
+/// Returns true for a document of edits, also if its keys have slips.
 pub(super) fn is_edits(entries: &[MapEntry<'_>]) -> bool {
-    entries.iter().all(|entry| entry.key != AT_TYPE)
-        && entries.iter().any(|entry| entry.key == PATCH || entry.key == REMOVE)
+    let is_key = |entry: &MapEntry<'_>| entry.key == PATCH || entry.key == REMOVE;
+    let is_meant = |entry: &MapEntry<'_>| meant(&entry.key).is_some();
+    let is_any = entries.iter().any(is_key) || entries.iter().all(is_meant);
+    is_any && !entries.is_empty() && entries.iter().all(|entry| entry.key != AT_TYPE)
+}
+
+/// The key that may be meant by another one.
+fn meant(key: &str) -> Option<&'static str> {
+    closest(key, [PATCH, REMOVE])
 }
 
 impl<'n> DocumentReader<'_, 'n> {
@@ -49,9 +59,17 @@ impl<'n> DocumentReader<'_, 'n> {
                 PATCH => self.patches(&entry.node),
                 REMOVE => self.removals(&entry.node),
                 other => self.reader.fault_of(UNKNOWN_FIELD, entry.key_position, || {
-                    let hint = "resources stand in a document of their own, behind `---`";
                     let key = Short(other);
-                    (format!("`{key}` stands beside `patch` or `remove`"), Some(hint.to_owned()))
+                    match meant(other) {
+                        Some(meant) => (
+                            format!("unknown key `{key}`"),
+                            Some(format!("did you mean `{meant}`?")),
+                        ),
+                        None => (
+                            format!("`{key}` stands beside `patch` or `remove`"),
+                            Some(OWN_DOCUMENT.to_owned()),
+                        ),
+                    }
                 }),
             }
             self.reader.path.pop();
@@ -84,11 +102,15 @@ impl<'n> DocumentReader<'_, 'n> {
             Err(error) => return self.collector.wrong_edit(error.with_causes(), &place),
         };
         let (cleared, places) = (cleared(node, &message), field_places(node, &message));
+        let warnings =
+            self.collector.edit_warnings(self.schema, (&type_url, &name), &message, &place);
         let (key, checks) = ((type_url.clone(), name.clone()), self.collector.checks());
         let patch = Patch::new(self.schema, key, message, cleared, places, checks);
         let edit = ResourceEdit::Patch(Arc::new(patch));
-        self.collector
-            .add_edit(ParsedEdit { type_url, name, edit, position: node.position() }, &place);
+        self.collector.add_edit(
+            ParsedEdit { type_url, name, edit, position: node.position(), warnings },
+            &place,
+        );
     }
 
     fn removals(&mut self, node: &'n TreeNode<'_>) {
@@ -122,7 +144,9 @@ impl<'n> DocumentReader<'_, 'n> {
                     let place = Location { node: Some(node), dialect, path };
                     let (type_url, edit) = (type_url.clone(), ResourceEdit::Remove);
                     let position = node.position();
-                    self.collector.add_edit(ParsedEdit { type_url, name, edit, position }, &place);
+                    let warnings = Vec::new();
+                    let edit = ParsedEdit { type_url, name, edit, position, warnings };
+                    self.collector.add_edit(edit, &place);
                 }
                 _ => {
                     let expected = Mismatch::Expected("a name".to_owned());

@@ -111,6 +111,8 @@ pub struct ParsedEdit {
     pub edit: ResourceEdit,
     /// The position at which it stands.
     pub position: Position,
+    /// Warnings about messages that a patch has whole.
+    pub warnings: Vec<Warning>,
 }
 
 /// An edit of a resource of the layers below.

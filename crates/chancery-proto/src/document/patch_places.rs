@@ -29,6 +29,9 @@ impl Walk {
     fn note(&mut self, path: &str, position: Position) {
         // An alias stands for a text that may be above the patch, which has no place in it.
         let Some(lines_below) = position.line.checked_sub(self.start.line) else { return };
+        if self.places.0.len() >= MOST_FIELDS {
+            return;
+        }
         let place = FieldPlace { lines_below, column: position.column };
         self.places.0.insert(path.to_owned(), place);
     }

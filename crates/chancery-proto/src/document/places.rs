@@ -209,7 +209,7 @@ mod tests {
         let cluster = |at: usize| {
             format!(
                 "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n  name: c{at}\n  \
-                 eds_cluster_config: {{eds_config: {{path: /a}}}}\n"
+                 type: EDS\n  eds_cluster_config: {{eds_config: {{path: /a}}}}\n"
             )
         };
         let text: String = (0..150).map(cluster).collect();
@@ -226,17 +226,17 @@ mod tests {
             "- \"@type\": {url}.config.endpoint.v3.ClusterLoadAssignment\n  clusterName: a\n  \
              endpoints:\n  - locality: {{region: a}}\n    loadBalancingWeight: 1\n  - locality: {{}}\n\
              - \"@type\": {url}.service.discovery.v3.Resource\n  name: b\n  resource:\n    \
-             \"@type\": {url}.config.cluster.v3.Cluster\n    edsClusterConfig:\n      edsConfig:\n        \
+             \"@type\": {url}.config.cluster.v3.Cluster\n    type: EDS\n    edsClusterConfig:\n      edsConfig:\n        \
              path: /a\n"
         );
         assert_eq!(
             warned(Format::Yaml, &text),
-            ["line 6, column 5 endpoints[1]", "line 12, column 7 eds_cluster_config.eds_config",]
+            ["line 6, column 5 endpoints[1]", "line 13, column 7 eds_cluster_config.eds_config",]
         );
         let text = format!(
-            "resources {{\n  [{url}.config.cluster.v3.Cluster] {{\n    name: 'a'\n    \
+            "resources {{\n  [{url}.config.cluster.v3.Cluster] {{\n    name: 'a'\n    type: EDS\n    \
              eds_cluster_config {{\n      eds_config {{ path: '/a' }}\n    }}\n  }}\n}}\n"
         );
-        assert_eq!(warned(Format::Text, &text), ["line 5, column 7 eds_cluster_config.eds_config"]);
+        assert_eq!(warned(Format::Text, &text), ["line 6, column 7 eds_cluster_config.eds_config"]);
     }
 }

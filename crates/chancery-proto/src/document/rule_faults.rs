@@ -72,6 +72,27 @@ impl RuleFaults {
         self.warnings(found, wrapped, place)
     }
 
+    /// Takes the reasons for which all clients reject a resource.
+    pub(super) fn reject(
+        &mut self,
+        (type_url, name): (&TypeUrl, &ResourceName),
+        reasons: Vec<Warning>,
+        wrapped: bool,
+        place: &Location<'_, '_>,
+    ) {
+        for Warning { path, text, code, position } in reasons {
+            if self.first.len() >= MAX_FAULTS {
+                self.more += 1;
+                continue;
+            }
+            let mut fault = Fault::new(text).under(place.below(wrapped, &path)).of_code(code);
+            fault.position = position;
+            let (type_url, name) = (type_url.clone(), name.clone());
+            let broken = BrokenRule { type_url, name, rule: RuleName::GRPC_REJECTED, fault };
+            self.first.push((broken, None));
+        }
+    }
+
     /// The violations as warnings. Of one text, the first have their places.
     fn warnings(
         &mut self,
@@ -127,10 +148,8 @@ fn fault(
         true => format!("is not set, and {}", violation.message),
         false => violation.message.clone(),
     };
-    let inner = if wrapped { "resource" } else { "" };
-    let parts = [place.path.as_str(), inner, violation.path.as_str()];
-    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    let mut fault = Fault::new(message).under(parts.join(".")).of_code(violation.rule.code());
+    let path = place.below(wrapped, &violation.path);
+    let mut fault = Fault::new(message).under(path).of_code(violation.rule.code());
     fault.position = found.map(|found| found.position);
     (fault, violation.found.clone().filter(|_| !is_missing))
 }

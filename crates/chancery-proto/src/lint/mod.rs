@@ -1,37 +1,30 @@
 //! Warnings about resources that gRPC clients and servers would refuse, about virtual hosts that
-//! Envoy would not remove, about connection managers that answer nothing, about routes that never match,
+//! Envoy would not remove, about connection managers and endpoints that answer nothing, about routes that never match,
 //! and about secrets outside of SDS.
 //!
-//! gRPC reads the same resources as Envoy but accepts less, and says so only in a NACK. A warning
-//! is not an error, because the same text may be meant for Envoys alone; [`is_for_grpc`] helps to
-//! tell. Resources of v2 are not checked, because no gRPC client speaks v2.
+//! A warning is not an error, because the same text may be meant for other clients; [`is_for_grpc`] helps
+//! to tell. Not here: what gRPC rejects and ignores (`grpc`).
 //!
 //! A virtual host of VHDS has a name in its body as well, and Envoy uses that name to find a host
 //! that was removed.
-//!
-//! The rules are S-125 ([gRFC
-//! A27](https://github.com/grpc/proposal/blob/master/A27-xds-global-load-balancing.md),
-//! [A47](https://github.com/grpc/proposal/blob/master/A47-xds-federation.md)), S-126 (A27) and
-//! S-127 ([A36](https://github.com/grpc/proposal/blob/master/A36-xds-for-servers.md)).
 
 use std::fmt;
 
 use chancery_core::{Api, Resource, ResourceName, TypeUrl};
 use prost_reflect::{DynamicMessage, ReflectMessage};
 
-use crate::facts::{ConfigSource, is_v2};
+use crate::facts::is_v2;
 use crate::schema::Schema;
 use crate::sensitive;
 use crate::syntax::Position;
 use crate::walk::{message_in, walk};
 
-mod endpoints;
-mod grpc_only;
+mod grpc;
 mod managers;
-mod server;
+mod ports;
 mod shadowed;
 
-pub(crate) use self::grpc_only::is_only_for_grpc;
+pub(crate) use self::grpc::{check_sources, findings as grpc_findings, is_only_for_grpc};
 
 /// A part of a resource that some client would refuse, or would handle wrongly.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,9 +40,9 @@ pub struct Warning {
 }
 
 /// The codes of warnings.
-const GRPC: &str = "grpc";
 const HOST_NAME: &str = "vhds/host-name";
 const NO_HTTP_FILTER: &str = "no-http-filter";
+const ENDPOINT_PORT: &str = "endpoint-port";
 const SHADOWED_ROUTE: &str = "shadowed-route";
 const SECRET: &str = "secret/outside-sds";
 
@@ -59,9 +52,8 @@ const MANAGER: &str =
 const VIRTUAL_HOST: &str = "envoy.config.route.v3.VirtualHost";
 
 impl Warning {
-    /// A warning about gRPC.
-    fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { path: path.into(), text: text.into(), code: GRPC, position: None }
+    fn new(code: &'static str, path: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { path: path.into(), text: text.into(), code, position: None }
     }
 }
 
@@ -76,36 +68,31 @@ impl fmt::Display for Warning {
 
 /// All warnings about gRPC for a resource of this type with this body.
 pub fn lint(type_url: &TypeUrl, message: &DynamicMessage) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    if is_v2(type_url) {
-        return warnings;
-    }
-    match type_url.api() {
-        Api::Cds => lint_cluster(message, &mut warnings),
-        Api::Eds => endpoints::lint(message, &mut warnings),
-        Api::Lds if server::is_server(message) => {
-            server::lint(message, &mut warnings);
-            lint_sources("", message, &mut warnings);
-        }
-        Api::Lds => {
-            if let Some(listener) = message_in(message, "api_listener") {
-                lint_sources("api_listener.", listener, &mut warnings);
-            }
-        }
-        _ => {}
-    }
-    warnings
+    grpc::findings(type_url, message).into_iter().map(|finding| finding.warning).collect()
 }
 
-/// Warns of connection managers that answer nothing, and of routes that can never match.
+/// Warns of connection managers and endpoints that answer nothing, and of routes that can never match.
 pub(crate) fn lint_traffic(type_url: &TypeUrl, body: &DynamicMessage) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if is_v2(type_url) {
         return warnings;
     }
-    if type_url.api() != Api::Lds {
-        shadowed::lint_routes(type_url, body, &mut warnings);
-        return warnings;
+    match type_url.api() {
+        Api::Lds => {}
+        Api::Eds => {
+            ports::lint_ports("", body, &mut warnings);
+            return warnings;
+        }
+        Api::Cds => {
+            if let Some(assignment) = message_in(body, "load_assignment") {
+                ports::lint_ports("load_assignment.", assignment, &mut warnings);
+            }
+            return warnings;
+        }
+        _ => {
+            shadowed::lint_routes(type_url, body, &mut warnings);
+            return warnings;
+        }
     }
     let is_of_client = message_in(body, "api_listener").is_some();
     walk(body, &mut |path, message| match message.descriptor().full_name() {
@@ -114,6 +101,12 @@ pub(crate) fn lint_traffic(type_url: &TypeUrl, body: &DynamicMessage) -> Vec<War
         _ => {}
     });
     warnings
+}
+
+/// The first warning of a connection manager or an endpoint that answers nothing.
+pub(crate) fn unanswering(type_url: &TypeUrl, body: &DynamicMessage) -> Option<Warning> {
+    let warnings = lint_traffic(type_url, body);
+    warnings.into_iter().find(|warning| [NO_HTTP_FILTER, ENDPOINT_PORT].contains(&warning.code))
 }
 
 /// Warns of a virtual host whose body has another name than the resource. Envoy 1.40 compares the
@@ -129,7 +122,7 @@ pub(crate) fn lint_host(
         "Envoy goes on serving the host when it is removed: it looks for the name in the body, \
          which is `{host}` and not `{name}`"
     );
-    Some(Warning { code: HOST_NAME, ..Warning::new("resource.name", text) })
+    Some(Warning::new(HOST_NAME, "resource.name", text))
 }
 
 /// Warns of a secret outside of SDS: the whole resource follows the rule of SDS then
@@ -146,7 +139,7 @@ pub(crate) fn lint_secret(
     let text = "holds a secret, so the resource is served only over mutual TLS, a Unix socket or \
                 loopback; move the secret into a resource of SDS, or set `secrets-anywhere`";
     let path = sensitive::withheld_path(message).unwrap_or_default();
-    Some(Warning { code: SECRET, ..Warning::new(path, text) })
+    Some(Warning::new(SECRET, path, text))
 }
 
 /// Returns true for a listener of a gRPC client or server. If an audience has no such listener,
@@ -163,39 +156,7 @@ pub fn is_for_grpc(schema: &Schema, type_url: &TypeUrl, resource: &Resource) -> 
 /// The same for a message.
 fn is_grpc_listener(type_url: &TypeUrl, message: &DynamicMessage) -> bool {
     let is_listener = type_url.api() == Api::Lds && !is_v2(type_url);
-    is_listener && (message_in(message, "api_listener").is_some() || server::is_server(message))
-}
-
-/// Checks S-125: endpoints come from the server that sent the cluster, and load is reported to that
-/// server.
-fn lint_cluster(cluster: &DynamicMessage, warnings: &mut Vec<Warning>) {
-    let endpoints = message_in(cluster, "eds_cluster_config");
-    if let Some(source) = endpoints.and_then(|config| message_in(config, "eds_config")) {
-        warnings.extend(refused("eds_cluster_config.eds_config", source));
-    }
-    if let Some(source) = message_in(cluster, "lrs_server")
-        && ConfigSource::of(source) != ConfigSource::OwnServer
-    {
-        warnings.push(Warning::new("lrs_server", "gRPC clients accept only `self` here"));
-    }
-}
-
-/// Checks S-125 for the routes of a listener and for everything else that it names.
-fn lint_sources(prefix: &str, message: &DynamicMessage, warnings: &mut Vec<Warning>) {
-    walk(message, &mut |path, message| {
-        if message.descriptor().full_name() == "envoy.config.core.v3.ConfigSource" {
-            warnings.extend(refused(&format!("{prefix}{path}"), message));
-        }
-    });
-}
-
-fn refused(path: &str, source: &DynamicMessage) -> Option<Warning> {
-    match ConfigSource::of(source) {
-        ConfigSource::Aggregated | ConfigSource::OwnServer => None,
-        ConfigSource::OtherServer | ConfigSource::Elsewhere => {
-            Some(Warning::new(path, "gRPC accepts only `ads` or `self` here"))
-        }
-    }
+    is_listener && (message_in(message, "api_listener").is_some() || grpc::is_server(message))
 }
 
 #[cfg(test)]

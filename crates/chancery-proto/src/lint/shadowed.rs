@@ -44,7 +44,7 @@ pub(super) fn lint_host(path: &str, host: &DynamicMessage, warnings: &mut Vec<Wa
                 let text = format!(
                     "can never match: `routes[{earlier}]` takes all below `{prefix}` and comes first"
                 );
-                warnings.push(Warning { code: SHADOWED_ROUTE, ..Warning::new(path, text) });
+                warnings.push(Warning::new(SHADOWED_ROUTE, path, text));
             }
         } else if let Some(prefix) = catches_all(condition) {
             taken.add(prefix, at);
@@ -53,7 +53,7 @@ pub(super) fn lint_host(path: &str, host: &DynamicMessage, warnings: &mut Vec<Wa
     if shadowed > MOST_TOLD {
         let text = format!("{} more routes can never match", shadowed - MOST_TOLD);
         let path = format!("{path}routes");
-        warnings.push(Warning { code: SHADOWED_ROUTE, ..Warning::new(path, text) });
+        warnings.push(Warning::new(SHADOWED_ROUTE, path, text));
     }
 }
 

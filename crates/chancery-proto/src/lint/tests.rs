@@ -32,7 +32,9 @@ fn api() -> Json {
 fn a_client_takes_routes_from_the_same_server_only() {
     // S-125
     let listener = |source: Json| {
-        let hcm = json!({"@type": HCM, "rds": {"configSource": source, "routeConfigName": "r"}});
+        let router = json!({"@type": "t/envoy.extensions.filters.http.router.v3.Router"});
+        let hcm = json!({"@type": HCM, "rds": {"configSource": source, "routeConfigName": "r"},
+            "httpFilters": [{"name": "router", "typedConfig": router}]});
         warnings(
             "envoy.config.listener.v3.Listener",
             &json!({"name": "l", "apiListener": {"apiListener": hcm}}),
@@ -162,8 +164,8 @@ fn a_server_accepts_one_connection_manager_and_nothing_around_it() {
     // S-127
     let of = |change: fn(&mut Json)| server("1.2.3.4:5", "1.2.3.4", 5, change);
     let filters = of(|json| json["listenerFilters"] = json!([{"name": "tls_inspector"}]));
-    one(&filters, "listener_filters", "refuse");
-    one(&of(|json| json["useOriginalDst"] = json!(true)), "use_original_dst", "refuse");
+    one(&filters, "listener_filters", "rejected by gRPC");
+    one(&of(|json| json["useOriginalDst"] = json!(true)), "use_original_dst", "rejected by gRPC");
     assert_eq!(of(|json| json["useOriginalDst"] = json!(false)), [""; 0]);
     one(&of(|json| json["filterChains"] = json!([])), "filter_chains", "at least one");
     let chain = "filter_chains[0].filters";
@@ -203,6 +205,14 @@ fn a_connection_manager_without_a_filter_answers_nothing() {
     one(&told("defaultFilterChain", json!([])), path, "no request gets an answer");
     let own = json!([{"name": "own", "configDiscovery": {"configSource": {"ads": {}}}}]);
     assert_eq!(told("filterChains", own), [""; 0], "a filter may answer itself");
+    let of_type = |kind: &str| {
+        let kind = format!("type.googleapis.com/envoy.extensions.filters.http.{kind}");
+        let source = json!({"configSource": {"ads": {}}, "typeUrls": [kind]});
+        told("filterChains", json!([{"name": "own", "configDiscovery": source}]))
+    };
+    let path = "filter_chains[0].filters[0].typed_config";
+    one(&of_type("header_mutation.v3.HeaderMutation"), path, "`envoy.filters.http.router`");
+    assert_eq!(of_type("router.v3.Router"), [""; 0]);
     assert_eq!(told("apiListener", json!([])), [""; 0], "gRPC has rules of its own");
 }
 

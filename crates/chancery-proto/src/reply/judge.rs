@@ -15,8 +15,9 @@ use chancery_core::client::{
 use chancery_core::{Resource, ResourceName, TypeUrl};
 use prost_reflect::{DynamicMessage, MessageDescriptor};
 
-use super::{Reader, grpc};
+use super::Reader;
 use crate::facts::ClientFacts;
+use crate::lint;
 use crate::resource::{ResourceError, is_wrapper, naming_field, own_name};
 use crate::wire::fields::{Fields, text};
 use crate::wire::{Malformed, WireDuration};
@@ -178,7 +179,7 @@ impl<'r> Judge<'r> {
                 ResourceError::Decode { type_name, source }.with_causes()
             })?;
             if self.reader.for_grpc {
-                grpc::check(self.type_url, &message)?;
+                lint::check_sources(self.type_url, &message)?;
             }
         }
         Ok(decoded)

@@ -34,7 +34,6 @@ use crate::schema::Schema;
 use crate::wire::DecodeError;
 
 mod file;
-mod grpc;
 mod json;
 mod judge;
 mod wire;

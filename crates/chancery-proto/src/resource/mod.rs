@@ -3,7 +3,8 @@
 //! The name comes from the body unless a [`Wrapper`] gives one, the bytes are canonical, and the
 //! facts that the machines need are read from the body. A resource of a type without descriptor is
 //! served like any other if it comes as bytes with a name; its bytes are not changed. [`to_v2`]
-//! converts a resource for v2 clients, and [`links`] lists the references in a body.
+//! converts a resource for v2 clients, [`links`] lists the references in a body, and [`domains`] and others
+//! answer what traffic it takes.
 
 use std::error::Error;
 use std::time::Duration;
@@ -15,7 +16,9 @@ use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Re
 use crate::schema::Schema;
 use crate::{canonical, facts, sensitive};
 
+mod traffic;
 mod v2;
+pub use traffic::{domains, lacks_endpoints, lacks_routes, unanswering};
 pub use v2::to_v2;
 
 /// The fields of `envoy.service.discovery.v3.Resource` around a body.

@@ -65,6 +65,7 @@ use std::fmt;
 
 use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage};
 
+pub(crate) use self::envoy::passes_requests_on;
 pub use self::name::RuleName;
 pub(crate) use self::place::key_text;
 use self::plan::Plans;
@@ -102,6 +103,11 @@ pub struct Violations {
     pub warnings: Vec<Violation>,
     /// The number of the other ones.
     pub more_warnings: usize,
+}
+
+/// Returns true for a pattern that RE2 can parse.
+pub(crate) fn is_pattern(pattern: &str) -> bool {
+    envoy::is_pattern(pattern)
 }
 
 /// The number of violations of one message that are described.

@@ -113,6 +113,15 @@ names! {
     HEADER = "envoy.header", "envoy/header";
     IP_ADDRESS = "envoy.ip_address", "envoy/ip-address";
     EXTENSION_CONFIG = "envoy.extension_config", "envoy/extension-config";
+    EXTENSION_TYPE = "envoy.extension_type", "envoy/extension-type";
+    ENDPOINT = "envoy.endpoint", "envoy/endpoint";
+    SUBSET = "envoy.subset", "envoy/subset";
+    UPGRADE = "envoy.upgrade", "envoy/upgrade";
+    JWT_PROVIDER = "envoy.jwt_provider", "envoy/jwt-provider";
+    LUA = "envoy.lua", "envoy/lua";
+    TCP_PROXY = "envoy.tcp_proxy", "envoy/tcp-proxy";
+    RUNTIME = "envoy.runtime", "envoy/runtime";
+    SCOPE = "envoy.scope", "envoy/scope";
     CLUSTER_TYPE = "envoy.cluster_type", "envoy/cluster-type";
     LB_POLICY = "envoy.lb_policy", "envoy/lb-policy";
     RING_SIZE = "envoy.ring_size", "envoy/ring-size";
@@ -129,6 +138,8 @@ names! {
     TLS_CERTIFICATE = "envoy.tls_certificate", "envoy/tls-certificate";
     TLS_AUTHORITY = "envoy.tls_authority", "envoy/tls-authority";
     PEM = "envoy.pem", "envoy/pem";
+    GRPC_REJECTED = "grpc.rejected", "grpc/rejected";
+    GRPC_IGNORED = "grpc.ignored", "grpc/ignored";
     VERSION_FIELD = "envoy-version.field", "envoy-version/field";
     VERSION_ONEOF = "envoy-version.oneof", "envoy-version/oneof";
     VERSION_VALUE = "envoy-version.value", "envoy-version/value";
@@ -140,8 +151,14 @@ names! {
 impl RuleName {
     /// Returns true if Envoy accepts what breaks the rule, with a warning.
     pub fn is_warning(self) -> bool {
-        [Self::FIELD_DEPRECATED, Self::ENUM_DEPRECATED, Self::VERSION_FIELD, Self::VERSION_CONTRIB]
-            .contains(&self)
+        [
+            Self::FIELD_DEPRECATED,
+            Self::ENUM_DEPRECATED,
+            Self::VERSION_FIELD,
+            Self::VERSION_CONTRIB,
+            Self::GRPC_IGNORED,
+        ]
+        .contains(&self)
     }
 
     /// The name.
@@ -212,7 +229,9 @@ mod tests {
             let name = rule.as_str();
             // Those that Envoy has in its code are a class of their own.
             let code = match name.split_once('.') {
-                Some((class @ ("envoy" | "envoy-version"), name)) => format!("{class}/{name}"),
+                Some((class @ ("envoy" | "envoy-version" | "grpc"), name)) => {
+                    format!("{class}/{name}")
+                }
                 _ => format!("rule/{name}"),
             };
             assert_eq!(rule.code(), code.replace(['.', '_'], "-"));

@@ -36,7 +36,9 @@ pub(super) struct MessagePlan {
     /// The oneofs of which a field must be set.
     pub(super) oneofs: Vec<OneofPlan>,
     /// The rules that Envoy has in its code.
-    pub(super) envoy: Option<EnvoyCheck>,
+    pub(super) envoy: &'static [EnvoyCheck],
+    /// True if Envoy does not check the rules of the descriptors.
+    pub(super) is_unchecked: bool,
 }
 
 pub(super) struct OneofPlan {
@@ -105,7 +107,7 @@ impl Plans {
 
 impl MessagePlan {
     fn is_live(&self) -> bool {
-        self.is_any || !self.fields.is_empty() || !self.oneofs.is_empty() || self.envoy.is_some()
+        self.is_any || !self.fields.is_empty() || !self.oneofs.is_empty() || !self.envoy.is_empty()
     }
 }
 
@@ -192,7 +194,7 @@ fn prune(all: &mut [MessagePlan]) {
         .iter()
         .map(|plan| {
             plan.is_any
-                || plan.envoy.is_some()
+                || !plan.envoy.is_empty()
                 || !plan.oneofs.is_empty()
                 || plan.fields.iter().any(FieldPlan::has_rules)
         })
@@ -269,8 +271,9 @@ impl Planner<'_> {
             FieldPlan { field, required, shape, takes_first, deprecation, deprecated_values }
         });
         let fields = fields.collect();
-        let envoy = envoy::check_of(message.full_name());
-        MessagePlan { oneofs, fields, envoy, ..MessagePlan::default() }
+        let envoy = envoy::checks_of(message.full_name());
+        let is_unchecked = envoy::UNCHECKED.contains(&message.full_name());
+        MessagePlan { oneofs, fields, envoy, is_unchecked, ..MessagePlan::default() }
     }
 
     /// The plan of the values of a field, and true if it must be set.

@@ -472,7 +472,7 @@ fn of_alternatives_the_first_is_opened() {
     let policy = |size: u32| {
         json!({"typed_extension_config": {"name": "a", "typed_config": {
             "@type": "t/envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash",
-            "minimum_ring_size": size}}})
+            "minimum_ring_size": size, "maximum_ring_size": 1024}}})
     };
     let of = |policies: Json| {
         said(
@@ -481,10 +481,15 @@ fn of_alternatives_the_first_is_opened() {
             &json!({ "policies": policies }),
         )
     };
-    let bad = 9_000_000;
-    let told = |said: Vec<String>| said.into_iter().filter(|it| it.starts_with("number")).count();
+    let bad = 2000;
+    let told =
+        |said: Vec<String>| said.into_iter().filter(|it| it.starts_with("envoy.ring_size")).count();
     assert_eq!(of(json!([policy(1), policy(bad)])), [""; 0]);
     assert_eq!(told(of(json!([policy(bad), policy(bad)]))), 1);
+    // An extension that is no policy is passed by.
+    let other = json!({"typed_extension_config": {"name": "a", "typed_config": {
+        "@type": "t/envoy.extensions.filters.http.router.v3.Router"}}});
+    assert_eq!(told(of(json!([other, policy(bad), policy(bad)]))), 1);
 }
 
 #[test]

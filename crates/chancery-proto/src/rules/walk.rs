@@ -55,6 +55,13 @@ impl<'r> RuleWalk<'r> {
         if depth >= MAX_MESSAGES {
             return;
         }
+        if plan.is_unchecked && self.depth == Depth::Whole {
+            return self.envoy(plan.envoy, message, at);
+        }
+        let whole = self.depth;
+        if envoy::is_unread(message) {
+            self.depth = Depth::Own;
+        }
         let mut planned = plan.fields.iter().peekable();
         for (field, value) in message.fields() {
             let number = field.number();
@@ -64,13 +71,14 @@ impl<'r> RuleWalk<'r> {
             }
         }
         self.absent(plan, message, at);
-        if let Some(check) = plan.envoy.filter(|_| self.depth == Depth::Whole) {
-            self.envoy(check, message, at);
+        self.depth = whole;
+        if self.depth == Depth::Whole {
+            self.envoy(plan.envoy, message, at);
         }
     }
 
     /// Checks the rules that Envoy has in its code.
-    fn envoy(&mut self, check: EnvoyCheck, message: &DynamicMessage, at: &Place<'_>) {
+    fn envoy(&mut self, checks: &[EnvoyCheck], message: &DynamicMessage, at: &Place<'_>) {
         let is_resource = matches!(at.step, PlaceStep::Root);
         let mut report = |Broken { below, rule, describe }: Broken<'_>| {
             if self.found.first.len() >= self.most {
@@ -88,7 +96,9 @@ impl<'r> RuleWalk<'r> {
                 steps,
             });
         };
-        check(message, &mut Found { is_resource, report: &mut report });
+        for check in checks {
+            check(message, &mut Found { is_resource, report: &mut report });
+        }
     }
 
     /// Checks the message in an `Any` of a known type.
@@ -171,12 +181,16 @@ impl<'r> RuleWalk<'r> {
                 }
                 let whole = self.depth;
                 if item.has_work() {
+                    // Of alternatives, those behind the first one that Envoy knows are not opened.
+                    let is_first = |value: &Value| value.as_message().is_some_and(envoy::is_policy);
+                    let first = items.iter().position(is_first);
                     for (index, value) in items.iter().enumerate() {
                         let step = PlaceStep::Index(index);
-                        self.value(item, value, &Place { around: Some(&at), step, ..at }, depth);
-                        if plan.takes_first {
+                        if plan.takes_first && first != Some(index) {
                             self.depth = Depth::Own;
                         }
+                        self.value(item, value, &Place { around: Some(&at), step, ..at }, depth);
+                        self.depth = whole;
                     }
                 }
                 self.depth = whole;

@@ -63,3 +63,16 @@ pub fn from_yaml<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
     };
     T::deserialize(de::NodeDeserializer(root)).map_err(de::NodeError::into_fault)
 }
+
+/// The position of a key at the top of a YAML document, or of an item of the list under it; `None` if there is
+/// no such thing.
+pub fn yaml_position(text: &str, key: &str, item: Option<usize>) -> Option<Position> {
+    let Documents { roots, .. } = read_yaml(text);
+    let entries = roots.first()?.entries()?;
+    let entry = entries.iter().find(|entry| entry.key == key)?;
+    match (item, entry.node.value()) {
+        (None, _) => Some(entry.key_position),
+        (Some(item), TreeValue::Sequence(items)) => Some(items.get(item)?.position()),
+        (Some(_), _) => None,
+    }
+}

@@ -36,8 +36,9 @@ pub enum LoadPart {
 }
 
 impl LoadReportParts {
-    /// The most localities, metrics and categories of drops of one cluster, together.
-    pub const MOST: usize = 20_000;
+    /// The most localities, metrics and categories of drops of one cluster, together. Whoever reads a report lets
+    /// nobody else run meanwhile.
+    pub const MOST: usize = 4_000;
 
     /// A report of which nothing is read.
     pub fn new(message: Bytes) -> Self {

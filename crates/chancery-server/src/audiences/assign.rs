@@ -2,7 +2,7 @@
 
 use chancery_catalog::OverlayNames;
 
-use crate::{Client, Refusal};
+use crate::{Client, LoadInterval, Refusal};
 
 /// Decides which group a client belongs to.
 ///
@@ -14,6 +14,13 @@ pub trait Assign: Send + Sync + 'static {
     /// # Errors
     /// To close the stream, with the reason for the client.
     fn group(&self, client: &Client<'_>, groups: &OverlayNames) -> Result<Option<String>, Refusal>;
+
+    /// The time between two load reports of the clients of a group, or of those in none
+    /// ([`Policy::load_interval`](crate::Policy::load_interval)).
+    fn load_interval(&self, group: Option<&str>) -> Option<LoadInterval> {
+        _ = group;
+        Some(LoadInterval::default())
+    }
 
     /// Returns true if the group of a client may depend on its dynamic parameters
     /// ([`Policy::reads_dynamic_parameters`](crate::Policy::reads_dynamic_parameters)).

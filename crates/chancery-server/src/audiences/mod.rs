@@ -29,7 +29,7 @@ pub use self::assign::Assign;
 use self::name::{audience_of, name_of, text_of};
 pub use self::open_stream::OpenStream;
 use crate::store::Supply;
-use crate::{AudienceName, Client, Policy, Refusal, Store};
+use crate::{AudienceName, Client, LoadInterval, Policy, Refusal, Store};
 
 /// The audiences of a catalog: a store of what is watched, and a policy that says who belongs where.
 /// Clones are the same.
@@ -237,6 +237,13 @@ impl<A: Assign> Policy for Audiences<A> {
         let mut found =
             layers.filter_map(|layer| Some(catalog.content(&layer)?.get(&key)?.origin.to_string()));
         found.next()
+    }
+
+    /// A group without a layer is none of an audience, and may have an interval.
+    fn load_interval(&self, client: &Client<'_>) -> Option<LoadInterval> {
+        let assign = self.0.assign.load();
+        let group = assign.group(client, &self.0.catalog.groups()).ok()?;
+        assign.load_interval(group.as_deref())
     }
 
     fn reads_dynamic_parameters(&self) -> bool {

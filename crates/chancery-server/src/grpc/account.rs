@@ -7,18 +7,25 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::server::{Event, Response};
-use chancery_core::{ErrorDetail, Node, TypeUrl, Variant};
+use chancery_core::server::{Event, NamesEdit, Response, Violation};
+use chancery_core::{Api, ErrorDetail, Node, TypeUrl, Variant};
 use tokio::time::Instant;
 use tracing::{Level, debug, enabled, info, warn};
 
 use super::rejection;
 use crate::event::{StreamEvent, StreamEventKind};
 use crate::log_limiter::{LineOrigin, PeerLine, message, name};
-use crate::metrics::{Metrics, StreamLabels, TypeCounters, TypeLabels, observe};
-use crate::policy::{Client, Peer};
+use crate::metrics::{Metrics, SECRET, StreamLabels, TypeCounters, TypeLabels, observe};
+use crate::policy::{Client, Peer, Refusal};
 use crate::server_state::{ServerState, StreamPermit};
 use crate::store::{AudienceName, Caller};
+
+/// The words for those who withhold secrets without wanting to.
+const TO_HAVE_SECRETS: &str = "they are sent only over mutual TLS, a Unix socket or loopback; give the client a \
+     certificate, and the server `--tls-client-ca`, or set `secrets-anywhere`";
+
+/// The number of secrets that are named in a line.
+const MOST_NAMED: usize = 3;
 
 /// One stream, as logs, metrics and observers see it.
 pub(crate) struct Account {
@@ -130,6 +137,9 @@ impl Account {
         match event {
             Event::Subscribed { demand, names } => {
                 self.subscribed(&demand.type_url, demand.wildcard, *names);
+                if demand.type_url.api() == Api::Sds {
+                    self.asked_for_secrets(&demand.names);
+                }
             }
             Event::Unnamed { type_url, resources } => self.unnamed(type_url, *resources),
             Event::Acked { type_url, version, nonce, after } => {
@@ -157,6 +167,18 @@ impl Account {
             let (stream, node, why) = (self.id, self.node_id(), message(&why));
             warn!(stream, node = &*node, peer = %self.peer, why = &*why, "stream closed");
         }
+    }
+
+    /// Logs and counts that the policy refuses the client.
+    pub(crate) fn refused(&self, refusal: &Refusal) {
+        self.metrics().client_refused(refusal.name());
+        self.client_fault(refusal);
+    }
+
+    /// Logs and counts that the next response has a secret, which the client may not have.
+    pub(crate) fn may_not_have(&self, refusal: &Violation) {
+        self.metrics().client_refused(SECRET);
+        self.client_fault(refusal);
     }
 
     /// Notes the status with which the server ends the stream.
@@ -195,6 +217,22 @@ impl Account {
         debug!(stream, node = &*node, r#type = &*of, wildcard, names, "subscribed");
         self.stats(type_url);
         self.observe(StreamEventKind::Subscribed { type_url, wildcard, names });
+    }
+
+    /// Logs and counts names of secrets, if the client may have none: it waits for them, and nothing else
+    /// would show why.
+    fn asked_for_secrets(&self, names: &NamesEdit) {
+        let (NamesEdit::All(names) | NamesEdit::Change { added: names, .. }) = names;
+        if names.is_empty() || self.shared().settings(&self.peer).secrets_allowed {
+            return;
+        }
+        self.metrics().client_refused(SECRET);
+        if self.admits(PeerLine::SecretWithheld, "", "") {
+            let named = names.iter().take(MOST_NAMED).map(|it| name(it)).collect::<Vec<_>>();
+            let (stream, node, count) = (self.id, self.node_id(), names.len());
+            let (node, names) = (&*node, &*named.join(", "));
+            warn!(stream, node, peer = %self.peer, count, names, "secrets are withheld: {TO_HAVE_SECRETS}");
+        }
     }
 
     /// Logs that the client names no resource. Some clients never do, and nothing else would show

@@ -14,6 +14,7 @@ mod account;
 mod away;
 mod body;
 mod framing;
+mod load;
 mod parts;
 mod rejection;
 mod send_permits;
@@ -22,6 +23,7 @@ mod status;
 mod stream_service;
 
 pub(crate) use body::StreamBody;
+pub(crate) use load::LoadBody;
 pub(crate) use status::{
     draining_trailers, from_a_page, no_such_method, out_of_memory, status_response,
 };

@@ -182,7 +182,7 @@ impl StreamSession {
         let response = self.machine.poll(self.time(now));
         self.is_quiet = response.is_none();
         if let Some(refusal) = self.machine.refusal() {
-            self.account.client_fault(refusal);
+            self.account.may_not_have(refusal);
             return Err(status::of_violation(refusal));
         }
         if self.is_quiet
@@ -281,7 +281,7 @@ impl StreamSession {
         let client = self.account.client();
         let asking = self.shared().store.asking(self.account.caller());
         let audience = self.shared().policy.audience(&client).map_err(|refusal| {
-            self.account.client_fault(&refusal);
+            self.account.refused(&refusal);
             Status::from(refusal)
         })?;
         if self.watch.as_ref().is_none_or(|watch| *watch.audience() != audience) {

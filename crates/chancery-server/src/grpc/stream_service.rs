@@ -1,4 +1,4 @@
-//! The service of discovery over gRPC.
+//! The service of discovery over gRPC, and that of load reports.
 
 use std::sync::Arc;
 
@@ -6,15 +6,17 @@ use http::{HeaderValue, Request, Response, header};
 use tonic::Status;
 
 use super::body::StreamBody;
+use super::load::{LoadBody, LoadSession};
 use super::send_permits::SendPermits;
 use super::session::StreamSession;
 use super::status::{draining, out_of_memory, too_many_streams};
 use crate::activity::RequestContext;
+use crate::load_reports::LoadReports;
 use crate::request_body::RequestBody;
 use crate::routes::StreamRoute;
 use crate::server_state::{ServerState, StreamPermit};
 
-/// Opens discovery streams.
+/// Opens discovery streams, and those of load reports.
 pub(crate) struct StreamService {
     shared: Arc<ServerState>,
     permits: Arc<SendPermits>,
@@ -49,11 +51,24 @@ impl StreamService {
             activity,
             charge,
         );
-        let mut response = Response::new(body);
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-        headers.insert("grpc-accept-encoding", HeaderValue::from_static("identity"));
-        Ok(response)
+        Ok(grpc_response(body))
+    }
+
+    /// Opens a stream of load reports. The response's body is the stream.
+    ///
+    /// # Errors
+    /// With the status for the client, if it cannot be opened now.
+    pub(crate) fn open_load(
+        &self,
+        context: &RequestContext,
+        reports: &LoadReports,
+        request: Request<RequestBody>,
+    ) -> Result<Response<LoadBody>, Status> {
+        let permit = self.admit(context)?;
+        let charge = self.shared.charge(&context.share, LoadBody::BYTES).map_err(out_of_memory)?;
+        let session = LoadSession::open(permit, Arc::clone(&context.peer), reports.clone());
+        let activity = Arc::clone(&context.activity);
+        Ok(grpc_response(LoadBody::new(request.into_body(), session, activity, charge)))
     }
 
     /// Lets one more stream or call in.
@@ -69,4 +84,13 @@ impl StreamService {
             too_many_streams(limit)
         })
     }
+}
+
+/// The head of a response over gRPC, with this body.
+fn grpc_response<B>(body: B) -> Response<B> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.insert("grpc-accept-encoding", HeaderValue::from_static("identity"));
+    response
 }

@@ -48,6 +48,8 @@ pub(crate) enum PeerLine {
     Rejected,
     /// The server ended a stream because of its client.
     StreamRefused,
+    /// A secret that a client asks for is withheld.
+    SecretWithheld,
     /// A node on a stream claimed to be another one.
     IdentityIgnored,
     /// The first request of a type named nothing.
@@ -62,6 +64,8 @@ pub(crate) enum PeerLine {
     Unanswerable,
     /// A connection could not be accepted.
     NotConnected,
+    /// Parts of a load report were left out.
+    LoadLeftOut,
     /// A handshake of TLS failed.
     HandshakeFailed,
 }
@@ -288,6 +292,7 @@ impl Display for PeerLine {
             Self::StreamChanged => "stream opened",
             Self::Rejected => "rejected",
             Self::StreamRefused => "stream closed",
+            Self::SecretWithheld => "secrets are withheld",
             Self::IdentityIgnored => "another identity",
             Self::Unnamed => "no resource named",
             Self::TooLarge => "large",
@@ -295,6 +300,7 @@ impl Display for PeerLine {
             Self::PollRefused => "a poll was refused",
             Self::Unanswerable => "no answer over REST",
             Self::NotConnected => "connection not accepted",
+            Self::LoadLeftOut => "parts of load reports left out",
             Self::HandshakeFailed => "no TLS with a client",
         })
     }

@@ -268,6 +268,7 @@ mod tests {
             config: Config::default(),
             metrics: Metrics::default(),
             schema: Schema::bundled(),
+            load_reports: None,
         }))
     }
 

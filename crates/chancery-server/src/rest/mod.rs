@@ -19,7 +19,7 @@ use crate::body::ServerBody;
 use crate::budget::{MemoryCharge, MemoryShortage};
 use crate::http_error::http_error;
 use crate::log_limiter::{LineOrigin, PeerLine, message, name};
-use crate::metrics::PollLabels;
+use crate::metrics::{PollLabels, SECRET};
 use crate::policy::{Client, Refusal};
 use crate::request_body::RequestBody;
 use crate::server_state::{ServerState, StreamPermit};
@@ -160,7 +160,8 @@ impl RestPoll<'_> {
         let caller = Caller { node: node.cloned(), peer, since: Instant::now(), is_poll: true };
         loop {
             let asking = self.shared.store.asking(caller.clone());
-            let audience = self.shared.policy.audience(client).map_err(refused)?;
+            let audience =
+                self.shared.policy.audience(client).map_err(|it| self.refused(node, it))?;
             let watch = self.shared.store.watch(audience, &asking);
             if !watch.is_reassigned() {
                 return Ok(watch);
@@ -221,13 +222,26 @@ impl RestPoll<'_> {
 
     /// The refusal of a stranger that asks for a secret (S-137).
     fn withheld(&self, request: &SotwRequest, why: &Violation) -> ErrorResponse {
-        let node = request.node.as_ref().map_or("", |node| &*node.id);
-        let (peer, why) = (&self.context.peer, why.to_string());
-        if self.admits(PeerLine::PollRefused, node, &why) {
-            let (node, why) = (name(node), message(&why));
+        let why = why.to_string();
+        self.tell_of_refusal(request.node.as_ref(), SECRET, &why);
+        Box::new(http_error(StatusCode::FORBIDDEN, &why))
+    }
+
+    /// The refusal of a client by the policy.
+    fn refused(&self, node: Option<&Arc<Node>>, refusal: Refusal) -> ErrorResponse {
+        self.tell_of_refusal(node, refusal.name(), &refusal.to_string());
+        refused(refusal)
+    }
+
+    /// Logs and counts that a poll is refused because of its client.
+    fn tell_of_refusal(&self, node: Option<&Arc<Node>>, reason: &'static str, why: &str) {
+        self.shared.metrics.client_refused(reason);
+        let node = node.map_or("", |node| &*node.id);
+        let peer = &self.context.peer;
+        if self.admits(PeerLine::PollRefused, node, why) {
+            let (node, why) = (name(node), message(why));
             warn!(node = &*node, %peer, "a poll was refused: {why}");
         }
-        Box::new(http_error(StatusCode::FORBIDDEN, &why))
     }
 
     async fn data(

@@ -196,9 +196,14 @@ impl GrpcStream {
 
     /// The next message; `Err` is the status of the end.
     pub(crate) async fn next<M: Message + Default>(&mut self) -> Result<M, (i32, String)> {
+        self.next_bytes().await.map(|message| M::decode(message).unwrap())
+    }
+
+    /// The bytes of the next message; `Err` is the status of the end.
+    pub(crate) async fn next_bytes(&mut self) -> Result<Bytes, (i32, String)> {
         loop {
             if let Some(message) = self.take() {
-                return Ok(M::decode(message).unwrap());
+                return Ok(message);
             }
             match within(self.receive.data()).await {
                 Some(chunk) => {

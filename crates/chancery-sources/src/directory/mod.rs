@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use chancery_catalog::{Catalog, ChangeSet, Layer};
 use chancery_proto::schema::Schema;
 
+use crate::allowance::Allowance;
 use crate::change_log::{ChangeLog, ChangedPlaces};
 use crate::fault::{Fault, Scope, Warning, Wrong};
 use crate::fault_list::FaultList;
@@ -59,6 +60,8 @@ pub struct Directory {
     /// another one, even if it has the same identity.
     filled: Option<(Option<FileIdentity>, usize)>,
     warnings: WarningsSeen,
+    /// The comments in files that let findings pass.
+    allowances: Arc<Vec<(Arc<Path>, Allowance)>>,
     /// The files that loads left out because they were moving, and since when they are as they are.
     unsettled: Unsettled,
     /// The last file that was read again because it may have changed without a new stamp.
@@ -86,6 +89,7 @@ impl Directory {
             layers: DirectoryLayers::new(),
             filled: None,
             warnings: WarningsSeen::default(),
+            allowances: Arc::default(),
             unsettled: Unsettled::default(),
             retried_last: None,
             warned_of_moving: None,
@@ -447,6 +451,7 @@ impl Directory {
             (report.violations, report.more_violations) = violations(&reading);
         }
         report.warnings = self.warnings.new_of_scan(&reading);
+        self.allowances = reading.allowances();
         self.warn_of_rest(&mut report);
         self.last = Some(reading);
         report
@@ -478,6 +483,9 @@ impl Directory {
             (report.violations, report.more_violations) = violations(&reading);
         }
         report.warnings = self.warnings.of_edits(edits.values().flatten());
+        if edits.values().flatten().any(FileEdit::has_allowances) {
+            self.allowances = reading.allowances();
+        }
         report.warnings.extend(self.warnings.of_ignored(&ignored));
         ignored.into_iter().for_each(|file| reading.listing.apply_ignored(file));
         self.warn_of_rest(&mut report);
@@ -524,6 +532,7 @@ impl Directory {
         now.extend(self.layers.blank_warnings());
         report.warnings.extend(self.warnings.rest(now));
         (report.present_warnings, report.warning_count) = self.warnings.present();
+        report.allowances = Arc::clone(&self.allowances);
     }
 }
 

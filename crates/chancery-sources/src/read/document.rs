@@ -14,14 +14,16 @@ use std::path::Path;
 
 use chancery_catalog::{Entry, EntryContent, Key, Layer, Origin};
 use chancery_core::printable::{MAX_NAME_BYTES, cut};
-use chancery_core::{Resource, TypeUrl};
+use chancery_core::{Resource, ResourceName, TypeUrl};
 use chancery_proto::document::{
     self, BrokenRule, Format, MAX_FAULTS, Parsed, Piece, Position, Renderer, ResourceEdit,
 };
+use chancery_proto::lint;
 use chancery_proto::resource::to_v2;
 use chancery_proto::schema::Schema;
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::allowance::{Allowance, Allowances};
 use crate::fault::{Fault, Scope, Warning, Wrong};
 use crate::options::Options;
 use crate::read::workers;
@@ -30,6 +32,14 @@ use crate::scan::listing::FoundFile;
 /// The hint for a broken rule that holds back its layer.
 const HOW_TO_SERVE_IT: &str =
     "Envoy rejects this; if all clients accept it, set `gate.messages: warn`";
+
+const HOW_TO_SERVE_TO_GRPC: &str =
+    "gRPC rejects this; if all clients accept it, set `gate.messages: warn`";
+
+/// The warning about a comment that lets nothing pass.
+const MALFORMED: &str = "allow/malformed";
+const NOT_UNDERSTOOD: &str =
+    "this comment lets nothing pass; write `# chancery: allow CODE: REASON`";
 
 /// The fault of an edit at the top of the directory.
 const NOTHING_BELOW: &str = "`patch` and `remove` change resources of the layers below, and nothing is below the \
@@ -56,6 +66,8 @@ pub(crate) struct Document {
     /// The number of the others.
     pub(crate) more_violations: usize,
     pub(crate) warnings: Vec<Warning>,
+    /// The comments that let findings pass.
+    pub(crate) allowances: Vec<Allowance>,
     /// True if the file says nothing, not even that it has no resources.
     pub(crate) is_blank: bool,
     /// The pieces of the file, if it was parsed piece by piece.
@@ -188,9 +200,10 @@ impl Parsing<'_> {
 
     /// The rules of messages that a text breaks, as faults.
     fn violations(self, broken: &[BrokenRule], bytes: &[u8]) -> Vec<Fault> {
-        let hint = self.options.hold_violations.then_some(HOW_TO_SERVE_IT);
         let faults = broken.iter().map(|broken| {
-            let hint = hint.map(str::to_owned);
+            let is_of_grpc = broken.fault.code.starts_with("grpc/");
+            let hint = if is_of_grpc { HOW_TO_SERVE_TO_GRPC } else { HOW_TO_SERVE_IT };
+            let hint = self.options.hold_violations.then(|| hint.to_owned());
             document::Fault { hint, ..broken.fault.clone() }
         });
         let faults = self.rendered(faults.collect(), bytes).into_iter().zip(broken);
@@ -200,14 +213,28 @@ impl Parsing<'_> {
     /// Parses a whole text. A parser that panics is a fault of this file and concerns no other.
     fn parse_caught(self, bytes: &[u8]) -> Result<Document, Wrong> {
         let Self { found, options: &Options { v2, ref checks, .. }, schema, .. } = self;
-        let checks = checks.of(&found.layer);
+        let (allowing, checks) = (checks, checks.of(&found.layer));
         let parse =
             AssertUnwindSafe(|| document::parse_checked(schema, found.format, bytes, checks));
         let parsed = catch_unwind(parse).map_err(|_| Wrong::Panicked)?;
-        let Parsed { resources, edits, violations, more_violations, .. } = parsed;
+        let Parsed { mut resources, edits, mut violations, more_violations, .. } = parsed;
         let Parsed { mut faults, more_faults, is_blank, .. } = parsed;
         if let Some(first) = edits.first() {
             faults.extend(self.wrong_edits().map(|fault| fault.at(first.position)));
+        }
+        let starts = resources.iter().map(|it| it.position);
+        let starts = starts.chain(edits.iter().map(|it| it.position));
+        let mut allowances = Allowances::read(found.format, bytes, starts);
+        violations.retain(|broken| {
+            let code = broken.fault.code;
+            !allowing.allow(code) && !allowances.let_pass(broken.fault.position, code)
+        });
+        for parsed in &mut resources {
+            let start = parsed.position;
+            parsed.warnings.retain(|warning| {
+                let position = warning.position.unwrap_or(start);
+                !allowing.allow(warning.code) && !allowances.let_pass(Some(position), warning.code)
+            });
         }
         let mut document =
             Document { more_faults, more_violations, is_blank, ..Document::default() };
@@ -216,18 +243,14 @@ impl Parsing<'_> {
         if self.options.hold_violations {
             document.hold_violations();
         }
+        document.warnings.extend(allowances.malformed.iter().map(|line| Warning {
+            line: Some(*line),
+            ..Warning::of_file(MALFORMED, &found.path, NOT_UNDERSTOOD)
+        }));
+        document.allowances = allowances.all;
         for parsed in resources {
-            let kind = parsed.type_url.short();
-            let name = cut(parsed.resource.name().as_str(), MAX_NAME_BYTES);
-            let warnings = parsed.warnings.iter().map(|warning| Warning {
-                file: Some(found.path.to_path_buf()),
-                line: Some(warning.position.unwrap_or(parsed.position).line),
-                column: Some(warning.position.unwrap_or(parsed.position).column),
-                message: format!("{kind} `{name}`: {warning}"),
-                code: warning.code,
-                resource: Some((parsed.type_url.clone(), parsed.resource.name().clone())),
-            });
-            document.warnings.extend(warnings);
+            let key = (&parsed.type_url, parsed.resource.name());
+            document.warnings.extend(self.warnings(key, parsed.position, &parsed.warnings));
             let old = v2.then(|| to_v2(schema, &parsed.type_url, &parsed.resource));
             document.resources.push(LoadedResource {
                 type_url: parsed.type_url,
@@ -235,6 +258,10 @@ impl Parsing<'_> {
                 position: parsed.position,
                 v2: old.flatten().map(|(type_url, resource)| (type_url, Arc::new(resource))),
             });
+        }
+        for edit in &edits {
+            let key = (&edit.type_url, &edit.name);
+            document.warnings.extend(self.warnings(key, edit.position, &edit.warnings));
         }
         document.resources.extend(edits.into_iter().map(|edit| LoadedResource {
             type_url: edit.type_url,
@@ -246,6 +273,24 @@ impl Parsing<'_> {
             v2: None,
         }));
         Ok(document)
+    }
+
+    /// The warnings about a resource that begins at this position.
+    fn warnings(
+        self,
+        (type_url, name): (&TypeUrl, &ResourceName),
+        start: Position,
+        warnings: &[lint::Warning],
+    ) -> impl Iterator<Item = Warning> {
+        let shown = cut(name.as_str(), MAX_NAME_BYTES);
+        warnings.iter().map(move |warning| Warning {
+            file: Some(self.found.path.to_path_buf()),
+            line: Some(warning.position.unwrap_or(start).line),
+            column: Some(warning.position.unwrap_or(start).column),
+            message: format!("{} `{shown}`: {warning}", type_url.short()),
+            code: warning.code,
+            resource: Some((type_url.clone(), name.clone())),
+        })
     }
 
     /// The fault of a text with edits where there can be none.
@@ -290,6 +335,8 @@ impl Parsing<'_> {
                 warning
             });
             document.warnings.extend(warnings);
+            let allowances = part.document.allowances.iter().cloned();
+            document.allowances.extend(allowances.map(|it| it.moved(piece.lines)));
         }
         document.is_blank = document.parts.iter().all(|part| part.document.is_blank);
         let names = document.resources.iter();
@@ -341,6 +388,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
+    use chancery_proto::clients::Clients;
     use chancery_proto::document::{Checks, RuleCheck};
 
     use super::*;
@@ -395,7 +443,8 @@ mod tests {
         ) {
             let (found, schema) = (found(), Schema::bundled());
             let rules = if v2 { RuleCheck::Warn } else { RuleCheck::Fault };
-            let checks = Checks { rules, ..Checks::default() }.into();
+            let clients = "grpc".parse::<Clients>().unwrap().and(Clients::ENVOY);
+            let checks = Checks { rules, clients }.into();
             let options = Options { v2, checks, ..Options::new(".") };
             let parsing =
                 Parsing { found: &found, quotes: &|| true, options: &options, schema: &schema };

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use chancery_catalog::Layer;
 
+use crate::allowance::Allowance;
 use crate::read::document::Document;
 use crate::scan::listing::{FileChange, FoundFile, Listing};
 
@@ -30,6 +31,13 @@ pub(crate) struct FileEdit {
     pub(crate) file: Arc<Path>,
     pub(crate) old: Option<Arc<Document>>,
     pub(crate) new: Option<Arc<Document>>,
+}
+
+impl FileEdit {
+    /// Returns true if the file has comments that let findings pass, or had some.
+    pub(crate) fn has_allowances(&self) -> bool {
+        [&self.old, &self.new].into_iter().flatten().any(|it| !it.allowances.is_empty())
+    }
 }
 
 impl Reading {
@@ -58,6 +66,15 @@ impl Reading {
     fn kept(&self, path: &Path) -> Option<FileReading> {
         let at = self.listing.find(path)?;
         Some((self.listing.files[at].clone(), Arc::clone(&self.documents[at])))
+    }
+
+    /// The comments in all files that let findings pass.
+    pub(crate) fn allowances(&self) -> Arc<Vec<(Arc<Path>, Allowance)>> {
+        let all = self.listing.files.iter().zip(&self.documents);
+        let all = all.flat_map(|(found, document)| {
+            document.allowances.iter().map(|it| (Arc::clone(&found.path), it.clone()))
+        });
+        Arc::new(all.collect())
     }
 
     /// The files of one layer with their documents.

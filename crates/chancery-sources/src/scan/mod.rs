@@ -11,6 +11,7 @@
 
 pub(crate) mod listing;
 pub(crate) mod patch;
+mod shared;
 pub(crate) mod skipped;
 pub(crate) mod symlinks;
 
@@ -30,6 +31,7 @@ use crate::fault::{Scope, Warning, Wrong};
 use crate::layer_name;
 use crate::options::Options;
 use crate::scan::listing::{FileIdentity, FileStamp, FoundFile, LayerDirectory, Listing};
+use crate::scan::shared::SharedDirectories;
 use crate::scan::skipped::{is_ignored, is_skipped};
 
 /// Scans the directory. All faults are in the listing.
@@ -45,6 +47,7 @@ pub(crate) fn scan(options: &Options) -> Listing {
         listing.files.clear();
     }
     listing.files.sort_by(|a, b| a.path.cmp(&b.path));
+    listing.warnings.sort_by(|a, b| a.file.cmp(&b.file));
     listing
 }
 
@@ -53,6 +56,8 @@ struct Scan<'a> {
     listing: Listing,
     /// The directories entered so far, for each layer.
     entered: BTreeMap<(Layer, FileIdentity), PathBuf>,
+    /// The directories that were found for another layer before, and told.
+    shared: SharedDirectories,
     /// The number of directories opened so far, each by as many ways as lead to it.
     opened: usize,
     /// The directories that lead to the one being read.
@@ -98,6 +103,7 @@ impl<'a> Scan<'a> {
             options,
             listing: Listing::default(),
             entered: BTreeMap::new(),
+            shared: SharedDirectories::default(),
             opened: 0,
             within: Vec::new(),
         }
@@ -165,7 +171,7 @@ impl<'a> Scan<'a> {
         let name = shown.file_name().and_then(OsStr::to_str).unwrap_or_default();
         if let Some(meant) = closest(name, ["groups", "nodes"]) {
             let message = format!("its files are for every node; did you mean `{meant}/`?");
-            self.warn("file/misplaced", shown, &message);
+            self.warn(MISPLACED, shown, &message);
         }
     }
 
@@ -213,6 +219,21 @@ impl<'a> Scan<'a> {
         self.directory(&spot, &layer);
     }
 
+    /// Warns of a directory called `groups` or `nodes` that is not at the top, and so means nothing.
+    fn warn_of_depth(&mut self, shown: &Path, layer: &Layer) {
+        let name = shown.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        if ["groups", "nodes"].contains(&name) {
+            let whom = match layer {
+                Layer::Base => "every node".to_owned(),
+                other => format!("all of {other}"),
+            };
+            let message = format!(
+                "its files are for {whom}: only at the top of the directory `{name}/` has layers"
+            );
+            self.warn(MISPLACED, shown, &message);
+        }
+    }
+
     /// A directory of one layer.
     fn directory(&mut self, at: &ScannedEntry, layer: &Layer) {
         self.enter(at, layer, |scan, entry| scan.layer_entry(at, &entry, layer));
@@ -237,6 +258,9 @@ impl<'a> Scan<'a> {
         let home = LayerDirectory { shown: at.shown.clone(), identity, layer: layer.clone() };
         let Some(entries) = self.open(at, &scope, Some(home)) else { return };
         self.entered.insert((layer.clone(), identity), at.shown.clone());
+        if let Some(message) = self.shared.found(identity, layer, &at.shown) {
+            self.warn(MISPLACED, &at.shown, &message);
+        }
         self.within.push((identity, at.shown.clone()));
         for entry in entries {
             if self.listing.is_over {
@@ -299,6 +323,7 @@ impl<'a> Scan<'a> {
         // A directory by the name of a file was put in its place: container runtimes make one where
         // the file they are to mount is missing.
         if spot.metadata.is_dir() && Format::of_path(&spot.shown).is_none() {
+            self.warn_of_depth(&spot.shown, layer);
             self.directory(&spot, layer);
         } else {
             self.found(&spot, layer);
@@ -411,6 +436,9 @@ impl<'a> Scan<'a> {
         self.listing.faults.push(wrong.at(scope, file, None));
     }
 }
+
+/// The code of warnings about directories whose files are for others than their place seems to say.
+const MISPLACED: &str = "file/misplaced";
 
 /// The code of warnings about files that are not read.
 const IGNORED: &str = "file/ignored";

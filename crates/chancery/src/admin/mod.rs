@@ -7,6 +7,7 @@
 
 mod confirm;
 mod hosts;
+mod load_reports;
 mod load_status;
 mod local;
 mod metrics_page;
@@ -27,6 +28,7 @@ use serde::Serialize;
 
 pub(crate) use confirm::{Confirmation, Confirmations, HeldDocument};
 pub(crate) use hosts::AdminHosts;
+pub(crate) use load_reports::{LoadDocument, LoadReportsPage, LoadRow};
 pub(crate) use load_status::{LoadFindings, LoadStatus};
 pub(crate) use metrics_page::MetricsPage;
 pub(crate) use nodes::{NodeRow, NodesDocument, NodesPage};
@@ -49,6 +51,8 @@ pub(crate) struct Admin {
     pub(crate) confirmations: Confirmations,
     /// The nodes that are connected.
     pub(crate) nodes: NodesPage,
+    /// The load reports of clients.
+    pub(crate) load_reports: LoadReportsPage,
 }
 
 /// The answer to one request of this peer.
@@ -78,6 +82,7 @@ where
         "/config" => config(admin).await,
         "/metrics" => metrics(&admin.metrics),
         NODES => admin.nodes.answer(peer, &request).await,
+        LOAD => admin.load_reports.answer(peer, &request).await,
         _ => text(StatusCode::NOT_FOUND, "not found; / lists what there is\n"),
     })
 }
@@ -123,6 +128,9 @@ fn held_back(held: &[Held]) -> String {
     let mut text = "held back until it is confirmed (`chancery confirm --list`):\n".to_owned();
     for one in held.iter().take(MOST_HELD) {
         text += &format!("- from {}: {}\n", Printable(&one.audience), one.why());
+        if one.edits.count > 0 {
+            text += &format!("  waiting: {}\n", one.waiting());
+        }
     }
     match held.len().saturating_sub(MOST_HELD) {
         0 => text,
@@ -175,6 +183,9 @@ pub(crate) const CONFIRM: &str = "/api/v1/confirm";
 /// The path at which the nodes that are connected are listed.
 pub(crate) const NODES: &str = "/api/v1/nodes";
 
+/// The path at which load reports are listed.
+pub(crate) const LOAD: &str = "/api/v1/load";
+
 const INDEX: &str = "\
 /ready    200 while clients should come, 503 and why while not
 /healthz  200 while the process lives
@@ -182,6 +193,7 @@ const INDEX: &str = "\
 /metrics  what is counted (OpenMetrics)
 /api/v1/confirm  what is held back (JSON), and with POST its confirmation; from the same machine only
 /api/v1/nodes  the nodes that are connected (JSON); from the same machine only
+/api/v1/load  what clients report about their calls (JSON); from the same machine only
 ";
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -193,6 +205,7 @@ mod tests {
     use std::time::Duration;
 
     use chancery_catalog::Catalog;
+    use chancery_server::{LoadBounds, LoadReports};
     use http_body_util::BodyExt;
     use prometheus_client::registry::Registry;
 
@@ -214,6 +227,7 @@ mod tests {
                 chancery_proto::schema::Schema::bundled(),
             )),
             nodes: NodesPage::default(),
+            load_reports: LoadReportsPage::new(LoadReports::new(LoadBounds::default())),
         })
     }
 

@@ -15,6 +15,10 @@ use crate::exit::Failure;
 pub(crate) struct ConnectedNode {
     /// All that decides on what it is given.
     pub(crate) node: Node,
+    /// The group that it is in by the rules of the server.
+    pub(crate) group: Option<String>,
+    /// True if it has files of its own there.
+    pub(crate) own_files: bool,
     /// The parts of it that nobody is told, with the reasons, in words.
     pub(crate) left_out: Vec<String>,
 }
@@ -58,7 +62,8 @@ impl From<NodeRow> for ConnectedNode {
             ..Node::default()
         };
         let left_out = row.left_out.iter().map(|it| format!("{} ({})", it.part, it.why));
-        Self { node, left_out: left_out.collect() }
+        let (group, own_files) = (row.group, row.own_files);
+        Self { node, group, own_files, left_out: left_out.collect() }
     }
 }
 

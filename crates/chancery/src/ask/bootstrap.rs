@@ -26,7 +26,7 @@ pub(super) fn bootstrap(
         let named = named.chain(target.and_then(Target::authority));
         bootstrap.authorities = named.map(|name| (name.into(), Authority::default())).collect();
     }
-    known_node::take_over(&mut bootstrap.node, args, node)?;
+    known_node::take_over(&mut bootstrap, args, node)?;
     introduce(&mut bootstrap.node, node);
     Ok(bootstrap)
 }
@@ -50,8 +50,11 @@ fn found(args: &ServerArgs) -> Result<Bootstrap, Failure> {
 
 /// Returns a bootstrap of the servers that the flags name. A resource that one of them removes
 /// counts as removed, and its last value is not kept.
-fn given(args: &ServerArgs) -> Result<Bootstrap, Failure> {
-    if args.token.is_some() && !args.is_secure() && !args.servers.iter().all(|uri| is_https(uri)) {
+pub(super) fn given(args: &ServerArgs) -> Result<Bootstrap, Failure> {
+    if args.tls.token.is_some()
+        && !args.tls.is_secure()
+        && !args.servers.iter().all(|uri| is_https(uri))
+    {
         return Err(Failure::misuse("`--token` needs TLS: give `--tls` or `--ca` too"));
     }
     if let Some(empty) = args.servers.iter().find(|uri| uri.is_empty()) {
@@ -63,7 +66,7 @@ fn given(args: &ServerArgs) -> Result<Bootstrap, Failure> {
     let server = |uri: &String| XdsServer {
         uri: uri.clone(),
         channel: channel(args, uri),
-        calls: args.token.iter().cloned().map(CallCredentials::JwtTokenFile).collect(),
+        calls: args.tls.token.iter().cloned().map(CallCredentials::JwtTokenFile).collect(),
         features,
     };
     let servers = args.servers.iter().map(server).collect();
@@ -71,12 +74,12 @@ fn given(args: &ServerArgs) -> Result<Bootstrap, Failure> {
 }
 
 fn channel(args: &ServerArgs, uri: &str) -> ChannelCredentials {
-    if !args.is_secure() && !is_https(uri) {
+    if !args.tls.is_secure() && !is_https(uri) {
         return ChannelCredentials::Insecure;
     }
-    let pair = args.cert.clone().zip(args.key.clone());
+    let pair = args.tls.cert.clone().zip(args.tls.key.clone());
     let identity = pair.map(|(cert, key)| Identity { cert, key });
-    ChannelCredentials::Tls(TlsFiles { ca: args.ca.clone(), identity, ..TlsFiles::default() })
+    ChannelCredentials::Tls(TlsFiles { ca: args.tls.ca.clone(), identity, ..TlsFiles::default() })
 }
 
 /// Returns true for `https`, the only scheme that implies TLS.
@@ -91,13 +94,7 @@ fn introduce(node: &mut Node, given: &NodeArgs) {
     } else if node.id.is_empty() {
         node.id = NOBODY.to_owned();
     }
-    if let Some(cluster) = &given.cluster {
-        node.cluster.clone_from(cluster);
-    }
-    if let Some(locality) = &given.locality {
-        node.locality = locality.clone();
-    }
-    std::sync::Arc::make_mut(&mut node.metadata).extend(given.metadata.iter().cloned());
+    given.details.introduce(node);
 }
 
 /// Reads a target.

@@ -10,9 +10,10 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use chancery_client::Bootstrap;
 use chancery_core::Node;
 
-use super::options::{NodeArgs, ServerArgs};
+use super::options::{NodeArgs, NodeDetails, ServerArgs};
 use super::render::plain;
 use crate::admin_client::{AdminClient, ConnectedNode};
 use crate::config::AdminAddress;
@@ -20,24 +21,23 @@ use crate::exit::Failure;
 
 /// Makes the node what a server knows of it.
 pub(super) fn take_over(
-    node: &mut Node,
+    bootstrap: &mut Bootstrap,
     servers: &ServerArgs,
     given: &NodeArgs,
 ) -> Result<(), Failure> {
     let Some(id) = &given.node else { return Ok(()) };
     if let Some(admin) = given.admin {
-        if matches!(admin, AdminAddress::On(_)) {
-            become_known(node, &known(&AdminClient::new(admin)?, id, given)?);
-        }
-        return Ok(());
+        bootstrap.states_user_agent |= matches!(admin, AdminAddress::On(_));
+        return become_known_at(admin, &mut bootstrap.node, id, &given.details);
     }
     if !servers.servers.iter().any(|uri| is_on_this_machine(uri)) {
         return Ok(());
     }
     // Whatever goes wrong here, nobody has asked for it.
     let Ok(admin) = AdminClient::new(usual_admin()) else { return Ok(()) };
-    if let Ok(found) = known(&admin.within(LITTLE_TIME), id, given) {
-        become_known(node, &found);
+    if let Ok(found) = known(&admin.within(LITTLE_TIME), id, &given.details) {
+        bootstrap.states_user_agent = true;
+        become_known(&mut bootstrap.node, &found);
         let cluster = plain(&found.node.cluster);
         let told = format!("node `{}` as {admin} knows it, of cluster `{cluster}`", plain(id));
         writeln!(io::stderr(), "{told}; `--admin off` does not ask").ok();
@@ -45,8 +45,22 @@ pub(super) fn take_over(
     Ok(())
 }
 
+/// Makes the node what the server with this admin interface knows of the one with this id. It has to know it,
+/// but at `off`.
+pub(crate) fn become_known_at(
+    admin: AdminAddress,
+    node: &mut Node,
+    id: &str,
+    given: &NodeDetails,
+) -> Result<(), Failure> {
+    if matches!(admin, AdminAddress::On(_)) {
+        become_known(node, &known(&AdminClient::new(admin)?, id, given)?);
+    }
+    Ok(())
+}
+
 /// The one node with this id, and with the cluster of the flags if there is one.
-fn known(admin: &AdminClient, id: &str, given: &NodeArgs) -> Result<ConnectedNode, Failure> {
+fn known(admin: &AdminClient, id: &str, given: &NodeDetails) -> Result<ConnectedNode, Failure> {
     let mut found = admin.nodes(Some(id))?;
     if let Some(cluster) = &given.cluster {
         found.retain(|it| it.node.cluster == *cluster);
@@ -85,13 +99,13 @@ fn become_known(node: &mut Node, found: &ConnectedNode) {
 }
 
 /// The address at which `serve` has the admin interface.
-fn usual_admin() -> AdminAddress {
+pub(crate) fn usual_admin() -> AdminAddress {
     let set = std::env::var("CHANCERY_ADMIN").ok().and_then(|text| text.parse().ok());
     set.unwrap_or_default()
 }
 
 /// Returns true for an address of a server on this machine.
-fn is_on_this_machine(uri: &str) -> bool {
+pub(crate) fn is_on_this_machine(uri: &str) -> bool {
     if uri.starts_with("unix:") {
         return true;
     }

@@ -9,6 +9,7 @@
 //! Not here: the protocol, which is in `chancery-client`, and the decision that a command has all
 //! it wants, which it makes itself.
 
+mod answer;
 mod bootstrap;
 mod known_node;
 mod options;
@@ -19,14 +20,16 @@ use std::process;
 use std::time::Duration;
 
 use anyhow::Context;
-use chancery_client::bootstrap::XdsServer;
+use chancery_client::bootstrap::{Node, XdsServer};
 use chancery_client::options::Variant;
 use chancery_client::watch::ErrorKind;
 use chancery_client::{Bootstrap, Client, Options, TypeUrl};
 use chancery_proto::schema::Schema;
 use chancery_proto::show::Viewer;
 
-pub(crate) use self::options::QueryArgs;
+pub(crate) use self::answer::{Answer, Trouble, answers};
+pub(crate) use self::known_node::{become_known_at, is_on_this_machine, usual_admin};
+pub(crate) use self::options::{NodeDetails, QueryArgs, ServerArgs, TlsArgs};
 pub(crate) use self::query::Query;
 pub(crate) use self::render::{Renderer, Row, plain};
 use crate::exit::Failure;
@@ -66,8 +69,31 @@ impl QueryPlan {
         let secrets = args.output.show_secrets;
         let viewer = if secrets { viewer.with_secrets() } else { viewer };
         let options = options(args, &queries);
-        let is_secure = (!args.server.servers.is_empty()).then(|| args.server.is_secure());
+        let is_secure = (!args.server.servers.is_empty()).then(|| args.server.tls.is_secure());
         Ok(Self { queries, viewer, secrets, schema, bootstrap, options, is_secure })
+    }
+
+    /// Makes a plan to ask servers as this node, over a stream for each type.
+    ///
+    /// # Errors
+    /// If the flags make no sense.
+    pub(crate) fn of_node(
+        server: &ServerArgs,
+        node: Node,
+        variant: Variant,
+        schema: &Schema,
+    ) -> Result<Self, Failure> {
+        let bootstrap = Bootstrap { node, states_user_agent: true, ..bootstrap::given(server)? };
+        let options = Options { variant, aggregated: false, ..timed(server) };
+        Ok(Self {
+            queries: Vec::new(),
+            viewer: Viewer::new(schema),
+            secrets: false,
+            schema: schema.clone(),
+            bootstrap,
+            options,
+            is_secure: Some(server.tls.is_secure()),
+        })
     }
 
     /// Returns the variant of the protocol.
@@ -170,13 +196,20 @@ fn listeners() -> TypeUrl {
 fn options(args: &QueryArgs, queries: &[Query]) -> Options {
     let globs = queries.iter().any(Query::is_glob);
     let usual = if globs { Variant::Delta } else { Variant::Sotw };
-    let timeout = args.server.timeout.map(|timeout| timeout.0);
-    let limit = timeout.unwrap_or(LIMIT);
-    let mut options = Options {
+    Options {
         variant: args.protocol.protocol.map_or(usual, Variant::from),
         aggregated: !args.protocol.per_type,
         grpc_validation: args.protocol.as_grpc,
         reject: args.protocol.nack.clone(),
+        ..timed(&args.server)
+    }
+}
+
+/// The options of a client for a person who waits.
+fn timed(server: &ServerArgs) -> Options {
+    let timeout = server.timeout.map(|timeout| timeout.0);
+    let limit = timeout.unwrap_or(LIMIT);
+    let mut options = Options {
         connect_timeout: limit,
         rest_timeout: limit,
         rest_refresh: SOON,

@@ -5,8 +5,9 @@
 //! (`query`, `bootstrap`).
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use chancery_client::bootstrap::{Locality, Value};
+use chancery_client::bootstrap::{Locality, Node, Value};
 use chancery_client::options::Variant;
 use clap::{ArgAction, Args, ValueEnum};
 
@@ -38,23 +39,30 @@ pub(crate) struct QueryArgs {
 
 /// The servers.
 #[derive(Args, Clone, Debug)]
-pub(super) struct ServerArgs {
+pub(crate) struct ServerArgs {
     /// The server: HOST:PORT or unix:PATH, http://HOST:PORT or https://… for REST, file:PATH; may be
     /// given several times: the next server is asked when those before it cannot be reached
     /// [default: the servers of the bootstrap]
     #[arg(long = "server", value_name = "URI", help_heading = "Server")]
-    pub(super) servers: Vec<String>,
+    pub(crate) servers: Vec<String>,
 
     /// The bootstrap file of a gRPC client [default: the file that GRPC_XDS_BOOTSTRAP names, or the
     /// JSON in GRPC_XDS_BOOTSTRAP_CONFIG]
     #[arg(long, value_name = "FILE", conflicts_with = "servers", help_heading = "Server")]
-    pub(super) bootstrap: Option<PathBuf>,
+    pub(crate) bootstrap: Option<PathBuf>,
 
     /// The time that a connection to a server may take, and then its answer [default: 15s; for the
     /// answer 30s if the bootstrap has resource_timer_is_transient_error for the server]
     #[arg(long, value_name = "TIME", help_heading = "Server")]
-    pub(super) timeout: Option<Span>,
+    pub(crate) timeout: Option<Span>,
 
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
+}
+
+/// The encryption of the connections to servers of the flags.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TlsArgs {
     /// Connect with TLS, and verify the servers by the certificate authorities of the system or --ca
     #[arg(long, requires = "servers", help_heading = "TLS")]
     pub(super) tls: bool,
@@ -90,6 +98,13 @@ pub(super) struct NodeArgs {
     #[arg(long, value_name = "ADDR", requires = "node", help_heading = "Node")]
     pub(super) admin: Option<AdminAddress>,
 
+    #[command(flatten)]
+    pub(super) details: NodeDetails,
+}
+
+/// The words of a node about itself, but for its id.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct NodeDetails {
     /// Cluster of the node
     #[arg(long, value_name = "NAME", help_heading = "Node")]
     pub(super) cluster: Option<String>,
@@ -97,12 +112,12 @@ pub(super) struct NodeArgs {
     /// Metadata of the node; a value that is JSON is sent as JSON, any other as a string; may be given
     /// several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair, help_heading = "Node")]
-    pub(super) metadata: Vec<(String, Value)>,
+    metadata: Vec<(String, Value)>,
 
     /// Locality of the node
     #[arg(long, value_name = "REGION[/ZONE[/SUBZONE]]", value_parser = locality)]
     #[arg(help_heading = "Node")]
-    pub(super) locality: Option<Locality>,
+    locality: Option<Locality>,
 }
 
 /// The protocol.
@@ -163,7 +178,20 @@ impl From<VariantArg> for Variant {
     }
 }
 
-impl ServerArgs {
+impl NodeDetails {
+    /// Puts them over those of a node.
+    pub(crate) fn introduce(&self, node: &mut Node) {
+        if let Some(cluster) = &self.cluster {
+            node.cluster.clone_from(cluster);
+        }
+        if let Some(locality) = &self.locality {
+            node.locality = locality.clone();
+        }
+        Arc::make_mut(&mut node.metadata).extend(self.metadata.iter().cloned());
+    }
+}
+
+impl TlsArgs {
     pub(super) fn is_secure(&self) -> bool {
         self.tls || self.ca.is_some() || self.cert.is_some()
     }

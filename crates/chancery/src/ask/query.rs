@@ -19,6 +19,16 @@ impl Query {
         Self { type_url, name: read.map_or_else(|_| name.to_owned(), |it| it.as_str().to_owned()) }
     }
 
+    /// Makes a query for all resources of a type.
+    pub(crate) fn all(type_url: TypeUrl) -> Self {
+        Self { type_url, name: EVERYTHING.to_owned() }
+    }
+
+    /// Returns the types that have a short name, but those of v2.
+    pub(crate) fn types() -> impl Iterator<Item = TypeUrl> {
+        TypeUrl::known().filter(|url| !url.message_name().contains("v2"))
+    }
+
     /// Returns true if it can have more than one resource.
     pub(crate) fn is_many(&self) -> bool {
         self.name == EVERYTHING || self.is_glob()
@@ -70,8 +80,7 @@ pub(super) fn type_of(text: &str) -> Result<TypeUrl, String> {
         return Ok(TypeUrl::new(text));
     }
     of_short(text).ok_or_else(|| {
-        let shorts = TypeUrl::known().filter(|url| !url.message_name().contains("v2"));
-        let shorts: Vec<_> = shorts.map(|url| url.short().to_owned()).collect();
+        let shorts: Vec<_> = Query::types().map(|url| url.short().to_owned()).collect();
         format!("no type is called `{text}`; write one of {}, or a full URL", shorts.join(", "))
     })
 }

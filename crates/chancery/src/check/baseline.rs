@@ -30,7 +30,7 @@ const MAX_UNUSED: usize = 100;
 /// The words one finding is known by.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+pub(super) struct Entry {
     /// The path below the directory that is checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     file: Option<String>,
@@ -44,7 +44,7 @@ struct Entry {
 }
 
 impl Entry {
-    fn new(finding: &Finding, dir: &Path) -> Self {
+    pub(super) fn new(finding: &Finding, dir: &Path) -> Self {
         let said = format!("{}\n{}", without_indices(&finding.field), finding.message);
         Self {
             file: finding.file.as_ref().map(|file| below(dir, file)),

@@ -53,16 +53,19 @@ pub(super) const ERRORS: [&str; 16] = [
 pub(super) const ERRORS_TOGETHER: [&str; 2] = [DUPLICATE_ADDRESS, UNAPPLIED];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 17] = [
+pub(super) const WARNINGS: [&str; 20] = [
     DANGLING_REFERENCE,
     UNUSED_RESOURCE,
     NOTHING_TO_REMOVE,
     GROUP_WITHOUT_FILES,
     UNSUPPORTED_RULE,
     BASELINE_UNUSED,
+    ALLOW_UNUSED,
+    ALLOW_UNKNOWN,
+    "allow/malformed",
     "no-http-filter",
+    "endpoint-port",
     "shadowed-route",
-    "grpc",
     "vhds/host-name",
     "secret/outside-sds",
     "file/empty",
@@ -74,27 +77,29 @@ pub(super) const WARNINGS: [&str; 17] = [
 ];
 
 pub(super) const BASELINE_UNUSED: &str = "baseline/unused";
-pub(super) const GROUP_WITHOUT_FILES: &str = "group-without-files";
-pub(super) const UNSUPPORTED_RULE: &str = "unsupported-rule";
+pub(super) const ALLOW_UNUSED: &str = "allow/unused";
+pub(super) const ALLOW_UNKNOWN: &str = "allow/unknown-code";
+pub(crate) const GROUP_WITHOUT_FILES: &str = "group-without-files";
+pub(crate) const UNSUPPORTED_RULE: &str = "unsupported-rule";
 
 /// All codes.
-pub(super) fn all() -> impl Iterator<Item = &'static str> {
+pub(crate) fn all() -> impl Iterator<Item = &'static str> {
     let rules = RuleName::ALL.iter().map(|rule| rule.code());
     ERRORS.into_iter().chain(ERRORS_TOGETHER).chain(WARNINGS).chain(rules)
 }
 
 /// Returns true for a code or a class.
-pub(super) fn is_known(code: &str) -> bool {
+pub(crate) fn is_known(code: &str) -> bool {
     all().any(|known| has(known, code))
 }
 
 /// Returns true for errors of what cannot be used, in which nobody knows what else is wrong.
-pub(super) fn is_unusable(code: &str) -> bool {
+pub(crate) fn is_unusable(code: &str) -> bool {
     ERRORS.contains(&code)
 }
 
 /// Returns true if the code of a finding is this one, or of this class.
-fn has(code: &str, wanted: &str) -> bool {
+pub(crate) fn has(code: &str, wanted: &str) -> bool {
     code == wanted || code.split_once('/').is_some_and(|(class, _)| class == wanted)
 }
 

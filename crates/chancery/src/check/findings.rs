@@ -11,7 +11,7 @@ use super::finding::Finding;
 use crate::config::{Config, ExternalNames, GateMode};
 use crate::counts_by_file::CountsByFile;
 use crate::finding::Finding as ConfigFinding;
-use crate::serve::{Grouping, ReferenceWarnings, of_unapplied, say_without_files, without_files};
+use crate::serve::{Grouping, ReferenceWarnings, say_without_files, without_files};
 
 /// All findings.
 #[derive(Clone, Debug, Default)]
@@ -47,13 +47,12 @@ impl Findings {
     /// Adds the references that lead nowhere, the resources that nothing refers to, and those that Envoy
     /// does not take together, which are errors like the broken rules of one resource.
     pub(super) fn add_references(&mut self, config: &Config, catalog: Catalog) {
-        let of_nodes: Vec<_> = catalog.edits_of_nothing().iter().map(of_unapplied).collect();
         let mut references = ReferenceWarnings::new(catalog, ExternalNames::new(config));
-        references.look();
+        references.look(&[]);
         let (described, count) = references.present();
         let enforces = config.gate.messages == GateMode::Enforce;
         let first = self.all.len();
-        self.all.extend(described.iter().chain(&of_nodes).map(Finding::from));
+        self.all.extend(described.iter().map(Finding::from));
         for finding in self.all.iter_mut().skip(first) {
             if enforces && codes::ERRORS_TOGETHER.contains(&finding.code) {
                 finding.severity = Severity::Error;

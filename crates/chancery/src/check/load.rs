@@ -6,7 +6,7 @@ use chancery_catalog::Catalog;
 use chancery_proto::Schema;
 use chancery_proto::clients::Clients;
 use chancery_proto::document::Checks;
-use chancery_sources::{Directory, LoadReport};
+use chancery_sources::{Directory, LoadReport, Options};
 
 use super::codes::Severity;
 use super::findings::Findings;
@@ -32,6 +32,17 @@ pub(super) enum NotLoaded {
 }
 
 impl LoadedDirectory {
+    /// The settings with which the directory of these flags can be followed, also while `chancery.yaml` has a
+    /// fault.
+    pub(super) fn source(flags: &ServeFlags) -> Result<(Options, Schema), Failure> {
+        exists(&flags.dir)?;
+        match config::parsed(flags, &FileContent::read(&flags.dir)) {
+            Ok(config) => Ok((config.source(&flags.dir), schema(&config.descriptor_sets)?)),
+            Err(InvalidConfig::Broken(_)) => Ok((Options::new(&flags.dir), Schema::bundled())),
+            Err(unreadable) => Err(unreadable.into()),
+        }
+    }
+
     /// Loads the directory of these flags, for the clients that it declares, or for these.
     pub(super) fn load(flags: &ServeFlags, clients: Option<Clients>) -> Result<Self, NotLoaded> {
         let dir = &flags.dir;
@@ -49,6 +60,8 @@ impl LoadedDirectory {
         if let Some(clients) = clients {
             source.checks = Checks { rules: config.gate.rules(), clients }.into();
         }
+        // They are left out later, where it is known which of them leave nothing out.
+        source.checks.allowed.clear();
         let mut directory = Directory::new(source, schema.clone());
         directory.catalog().extend(config.groups.lineage().clone(), config::FILE);
         let report = directory.load();
@@ -64,7 +77,11 @@ impl LoadedDirectory {
                     loaded.report.violations.clear();
                     loaded.report.more_violations.clear();
                 }
-                (Findings::of_load(&loaded.report), Some(loaded))
+                let mut findings = Findings::of_load(&loaded.report);
+                if !is_served {
+                    findings.add_references(&loaded.config, loaded.catalog.clone());
+                }
+                (findings, Some(loaded))
             }
             Err(NotLoaded::Config(fault)) => (Findings::of_config(&fault), None),
             Err(NotLoaded::Failed(failure)) => return Err(failure),

@@ -5,16 +5,21 @@
 //! a code, and the code says what it weighs ([`codes`]). Not here: the rules (`chancery-proto`), and
 //! the reading of files (`chancery-sources`).
 
+mod allowances;
 mod baseline;
-mod codes;
+pub(crate) mod codes;
 mod finding;
 mod findings;
 mod load;
 mod options;
 mod output;
 mod reports;
+mod watch;
+
+use chancery_proto::clients::Clients;
 
 use self::baseline::Baseline;
+use self::codes::Weights;
 use self::findings::Findings;
 pub(crate) use self::load::LoadedDirectory;
 use self::load::NotLoaded;
@@ -26,11 +31,23 @@ pub(crate) fn run(flags: &CheckArgs) -> Result<(), Failure> {
     let weights = flags.weights()?;
     let baseline = flags.baseline.as_deref().map(Baseline::read).transpose()?;
     let clients = flags.clients()?;
+    let check = || check(flags, clients, &weights, baseline.clone());
+    match flags.watch {
+        true => watch::run(flags, check),
+        false => output::write(flags.output, &check()?),
+    }
+}
+
+/// Checks the directory once.
+fn check(
+    flags: &CheckArgs,
+    clients: Option<Clients>,
+    weights: &Weights,
+    baseline: Option<Baseline>,
+) -> Result<Findings, Failure> {
     let loaded = match LoadedDirectory::load(&flags.resources.of_serve(&flags.dir), clients) {
         Ok(loaded) => loaded,
-        Err(NotLoaded::Config(fault)) => {
-            return output::write(flags.output, Findings::of_config(&fault).weighed(&weights));
-        }
+        Err(NotLoaded::Config(fault)) => return Ok(Findings::of_config(&fault).weighed(weights)),
         Err(NotLoaded::Failed(failure)) => return Err(failure),
     };
     let LoadedDirectory { config, schema, catalog, report } = loaded;
@@ -38,13 +55,15 @@ pub(crate) fn run(flags: &CheckArgs) -> Result<(), Failure> {
     findings.add_rules(&schema);
     findings.add_references(&config, catalog.clone());
     findings.add_groups(&config, catalog);
+    let is_for_all = clients.is_none();
+    allowances::apply(&config.allow, &report.allowances, is_for_all, &mut findings);
     let is_whole = findings.is_whole();
-    let mut findings = findings.weighed(&weights);
+    let mut findings = findings.weighed(weights);
     if let Some(baseline) = baseline {
-        baseline.apply(&flags.dir, &mut findings, is_whole.then_some(&weights));
+        baseline.apply(&flags.dir, &mut findings, is_whole.then_some(weights));
     }
     if let Some(path) = &flags.write_baseline {
         baseline::write(path, &flags.dir, &mut findings)?;
     }
-    output::write(flags.output, findings)
+    Ok(findings)
 }

@@ -53,6 +53,11 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with = "baseline")]
     pub(super) write_baseline: Option<PathBuf>,
 
+    /// Check again when something changes, and print what is new and what is gone, until a signal ends it;
+    /// as text only
+    #[arg(long, help_heading = "Output", conflicts_with = "write_baseline")]
+    pub(super) watch: bool,
+
     #[command(flatten)]
     pub(super) resources: ResourceFlags,
 }
@@ -83,6 +88,9 @@ impl CheckArgs {
 
     /// The weights of findings. A code that does not exist is a slip.
     pub(super) fn weights(&self) -> Result<Weights, Failure> {
+        if self.watch && self.output != FindingFormat::Text {
+            return Err(Failure::misuse("`--watch` prints text alone"));
+        }
         let flags = [("--deny", &self.deny), ("--allow", &self.allow), ("--only", &self.only)];
         for (flag, codes) in flags {
             if let Some(unknown) = codes.iter().find(|code| !codes::is_known(code)) {
@@ -101,6 +109,7 @@ Examples:
   chancery check config/ -o json | jq -r 'select(.severity == \"error\") | .file' | sort -u
   chancery check config/ --deny dangling-reference --allow grpc
   chancery check config/ --for envoy=1.36 --for grpc
+  chancery check config/ --watch            # while you edit
   chancery check config/ -o github          # in a workflow: annotations at the lines
 
 Exit codes:

@@ -1,7 +1,6 @@
 //! The findings as text for people, or as JSON and other formats for programs, and the end of the command.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 
 use chancery_core::printable::{PrintForm, printable};
 
@@ -10,25 +9,28 @@ use super::findings::Findings;
 use super::options::FindingFormat;
 use super::reports;
 use crate::exit::Failure;
+use crate::stdout;
 
 /// Prints the findings. Errors are a negative answer, and a directory that cannot be read is none.
-pub(super) fn write(format: FindingFormat, findings: Findings) -> Result<(), Failure> {
+pub(super) fn write(format: FindingFormat, findings: &Findings) -> Result<(), Failure> {
+    stdout::write(text(format, findings).as_bytes())?;
+    verdict(findings)
+}
+
+/// The findings in a format, as they are printed.
+pub(super) fn text(format: FindingFormat, findings: &Findings) -> String {
     let (text, form) = match format {
-        FindingFormat::Text => (as_text(&findings), PrintForm::Lines),
-        FindingFormat::Json => (as_json(&findings), PrintForm::Json),
-        FindingFormat::Github => (reports::github(&findings), PrintForm::Lines),
-        FindingFormat::Sarif => (reports::sarif(&findings), PrintForm::Json),
-        FindingFormat::Junit => (reports::junit(&findings), PrintForm::Lines),
+        FindingFormat::Text => (as_text(findings), PrintForm::Lines),
+        FindingFormat::Json => (as_json(findings), PrintForm::Json),
+        FindingFormat::Github => (reports::github(findings), PrintForm::Lines),
+        FindingFormat::Sarif => (reports::sarif(findings), PrintForm::Json),
+        FindingFormat::Junit => (reports::junit(findings), PrintForm::Lines),
     };
-    let written = io::stdout().write_all(printable(&text, form).as_bytes());
-    if let Err(error) = written.and_then(|()| io::stdout().flush()) {
-        // Whoever closed the pipe has read enough.
-        if error.kind() != io::ErrorKind::BrokenPipe {
-            return Err(Failure::broken(
-                anyhow::Error::new(error).context("cannot write to stdout"),
-            ));
-        }
-    }
+    printable(&text, form).into_owned()
+}
+
+/// The end of a command with these findings.
+pub(super) fn verdict(findings: &Findings) -> Result<(), Failure> {
     match findings.count(Severity::Error) {
         _ if findings.is_unreadable => Err(Failure::told().breaks()),
         0 => Ok(()),
@@ -48,16 +50,20 @@ fn as_text(findings: &Findings) -> String {
     if findings.more_warnings > 0 {
         let _ = writeln!(text, "and {}\n", counted(findings.more_warnings, "more warning"));
     }
+    text + &counts(findings)
+}
+
+/// The line of counts.
+pub(super) fn counts(findings: &Findings) -> String {
     let errors = counted(findings.count(Severity::Error), "error");
     let warnings = counted(findings.count(Severity::Warning), "warning");
-    let _ = match findings.read {
+    match findings.read {
         Some((files, resources)) => {
             let (files, resources) = (counted(files, "file"), counted(resources, "resource"));
-            writeln!(text, "{errors}, {warnings} ({files}, {resources})")
+            format!("{errors}, {warnings} ({files}, {resources})\n")
         }
-        None => writeln!(text, "{errors}, {warnings} (nothing else was read)"),
-    };
-    text
+        None => format!("{errors}, {warnings} (nothing else was read)\n"),
+    }
 }
 
 /// The errors alone, as text.

@@ -170,7 +170,7 @@ fn xml(text: &str) -> String {
 }
 
 /// The finding in one sentence: its field, what is wrong, and the hint.
-fn sentence(finding: &Finding) -> String {
+pub(super) fn sentence(finding: &Finding) -> String {
     let field = match finding.field.as_str() {
         "" => String::new(),
         field => format!("{field}: "),

@@ -89,7 +89,8 @@ impl Config {
             }
         }
         let groups = layers.into_iter().map(|(layer, clients)| (layer, with(clients))).collect();
-        LayerChecks { shared: with(shared), groups, other_groups: with(others) }
+        let allowed = self.allow.codes().map(str::to_owned).collect();
+        LayerChecks { shared: with(shared), groups, other_groups: with(others), allowed }
     }
 
     /// The clients of each group that a node may be in.

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
+use std::sync::Arc;
 
 use chancery_catalog::{InvalidLineage, Lineage};
-use chancery_core::{Node, Value};
+use chancery_core::{Locality, Node, Value};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -159,6 +160,32 @@ impl NodeConditions {
         *self == Self::default()
     }
 
+    /// A node that meets all conditions, with this id if they say nothing of it; `None` if some condition has
+    /// only patterns, or a range.
+    pub(crate) fn example(&self, id: &str) -> Option<Node> {
+        let text = |wanted: &Patterns, otherwise: &str| match wanted.is_empty() {
+            true => Some(otherwise.to_owned()),
+            false => wanted.exact().map(str::to_owned),
+        };
+        let metadata = self.metadata.iter().map(|(path, wanted)| {
+            // A key with dots in it is looked up first.
+            Some((path.clone(), Value::Text(wanted.exact()?.to_owned())))
+        });
+        let node = Node {
+            id: text(&self.id, id)?,
+            cluster: text(&self.cluster, "")?,
+            locality: Locality {
+                region: text(&self.region, "")?,
+                zone: text(&self.zone, "")?,
+                sub_zone: text(&self.sub_zone, "")?,
+            },
+            user_agent_name: text(&self.user_agent, "chancery")?,
+            metadata: Arc::new(metadata.collect::<Option<_>>()?),
+            ..Node::default()
+        };
+        self.hold(&node).then_some(node)
+    }
+
     /// Returns true if `node` meets all conditions.
     pub(crate) fn hold(&self, node: &Node) -> bool {
         let texts = [
@@ -231,7 +258,7 @@ mod tests {
         };
         node.locality.region = "eu-west".to_owned();
         let labels = [("team".to_owned(), text("pay")), ("a.b".to_owned(), Value::Bool(true))];
-        let metadata = std::sync::Arc::make_mut(&mut node.metadata);
+        let metadata = Arc::make_mut(&mut node.metadata);
         metadata.insert("labels".to_owned(), Value::Map(labels.into()));
         metadata.insert("roles".to_owned(), Value::List(vec![text("x"), text("y")]));
         metadata.insert("shard".to_owned(), Value::Number(7.0));

@@ -241,7 +241,8 @@ const MAX_BYTES: u64 = 16 << 20;
 const TABLES: [&str; 3] = ["gate", "limits", "log"];
 
 /// The keys that take effect while the server runs.
-const LIVE: [&str; 6] = ["groups", "unmatched", "anonymous", "external", "clients", "gate"];
+const LIVE: [&str; 8] =
+    ["groups", "unmatched", "anonymous", "external", "clients", "allow", "gate", "load-reports"];
 
 #[cfg(test)]
 mod tests {

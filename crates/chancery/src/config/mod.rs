@@ -6,6 +6,7 @@
 //! the log says so. Not here: the resources, which `chancery-sources` reads.
 
 mod address;
+mod allow;
 mod clients;
 mod external;
 mod file;
@@ -15,6 +16,7 @@ mod groups;
 mod limits;
 mod list;
 mod load;
+mod load_reports;
 mod network;
 mod pattern;
 mod resource_flags;
@@ -33,6 +35,7 @@ use self::clients::DeclaredClients;
 use self::pattern::Patterns;
 
 pub(crate) use address::{AdminAddress, ListenAddress};
+pub(crate) use allow::AllowedCodes;
 pub(crate) use external::ExternalNames;
 pub(crate) use file::{ConfigChange, ConfigFile};
 pub(crate) use flags::ServeFlags;
@@ -40,6 +43,7 @@ pub(crate) use gate::{GateConfig, GateMode};
 pub(crate) use groups::{Decision, GroupRules};
 pub(crate) use limits::LimitsTable;
 pub(crate) use load::{FILE, FileContent, InvalidConfig, parsed};
+pub(crate) use load_reports::LoadReportsTable;
 pub(crate) use resource_flags::ResourceFlags;
 pub(crate) use socket_mode::SocketMode;
 pub(crate) use units::{Size, Span};
@@ -82,6 +86,10 @@ pub(crate) struct Config {
     /// any version. A change takes effect without a restart.
     #[serde(skip_serializing_if = "DeclaredClients::is_empty")]
     pub(crate) clients: DeclaredClients,
+    /// Codes of findings that nobody wants to hear of, in `serve` and in `check`, each with a reason.
+    /// Default: none. A change takes effect without a restart.
+    #[serde(skip_serializing_if = "AllowedCodes::is_empty")]
+    pub(crate) allow: AllowedCodes,
     /// Files and directories that are not read, by name or by path below the directory.
     /// Default: none.
     pub(crate) ignore: Vec<PathBuf>,
@@ -107,6 +115,8 @@ pub(crate) struct Config {
     pub(crate) control_plane: Option<String>,
     /// The checks that hold something back before it is served.
     pub(crate) gate: GateConfig,
+    /// The load reports of clients.
+    pub(crate) load_reports: LoadReportsTable,
     /// The form and the level of log lines.
     pub(crate) log: LogTable,
     /// The waits and limits.
@@ -233,6 +243,7 @@ impl Default for Config {
             anonymous: Decision::Base,
             external: Patterns::default(),
             clients: DeclaredClients::default(),
+            allow: AllowedCodes::default(),
             ignore: Vec::new(),
             descriptor_sets: Vec::new(),
             enable_v2: false,
@@ -242,6 +253,7 @@ impl Default for Config {
             secrets_anywhere: false,
             control_plane: None,
             gate: GateConfig::default(),
+            load_reports: LoadReportsTable::default(),
             log: LogTable::default(),
             limits: LimitsTable::default(),
         }

@@ -17,6 +17,11 @@ impl Patterns {
         self.0.is_empty()
     }
 
+    /// The first pattern that only one text matches.
+    pub(crate) fn exact(&self) -> Option<&str> {
+        self.0.iter().map(String::as_str).find(|pattern| !pattern.contains(['*', '?']))
+    }
+
     /// Returns true if any of the patterns matches the whole text.
     pub(crate) fn matches(&self, text: &str) -> bool {
         self.0.iter().any(|pattern| matches(pattern, text))

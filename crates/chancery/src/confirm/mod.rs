@@ -128,6 +128,13 @@ fn rows(document: &HeldDocument, now: Option<SystemTime>) -> String {
         for reason in &row.reasons {
             text += &format!("  {}\n", Printable(reason));
         }
+        if !row.edits.is_empty() {
+            let more = match row.edit_count.saturating_sub(row.edits.len()) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            text += &format!("  waiting: {}{more}\n", Printable(&row.edits.join(", ")));
+        }
     }
     match document.count.saturating_sub(document.held.len()) {
         0 => text,
@@ -160,6 +167,8 @@ mod tests {
             group: None,
             node: None,
             reasons: vec!["a\nb".to_owned()],
+            edits: vec!["+cds `\n`".to_owned()],
+            edit_count: 3,
             since: 100,
             token: String::new(),
         };
@@ -167,7 +176,7 @@ mod tests {
         let now = UNIX_EPOCH + Duration::from_secs(190);
         assert_eq!(
             rows(&document, Some(now)),
-            "group `\\u{1b}[2J`, for 1m30s\n  a\\nb\nand 2 more\n"
+            "group `\\u{1b}[2J`, for 1m30s\n  a\\nb\n  waiting: +cds `\\n` and 2 more\nand 2 more\n"
         );
     }
 }

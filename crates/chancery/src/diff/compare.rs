@@ -2,14 +2,18 @@
 //!
 //! Not here: what two directories have in common (`inherited`), and what a server gives (`served`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::anyhow;
-use chancery_catalog::Audience;
+use chancery_catalog::{Audience, Key};
+use chancery_core::{Resource, Version};
+use chancery_proto::Schema;
+use chancery_proto::show::{Notation, Viewer};
 
-use super::change::Change;
+use super::change::{Change, SeenChanges};
 use super::inherited::Inheritance;
-use super::side::DirectorySide;
+use super::served::{NodeMove, Served, ServedView};
+use super::side::{DirectorySide, find, keys_of};
 use crate::check::LoadedDirectory;
 use crate::exit::Failure;
 
@@ -19,6 +23,10 @@ pub(super) struct Comparison {
     pub(super) changes: Vec<(Vec<Audience>, Vec<Change>)>,
     /// True if the rules that decide on the group of a node differ.
     pub(super) rules_differ: bool,
+    /// The nodes of a server that the rules would move.
+    pub(super) moves: Vec<NodeMove>,
+    /// The parts of a server that could not be compared, with the reasons.
+    pub(super) left_out: Vec<String>,
 }
 
 impl Comparison {
@@ -37,12 +45,65 @@ impl Comparison {
         }
         let changes = Inheritance::of(&sides, &audiences).seen().by_viewers();
         let rules_differ = sides[0].rules() != sides[1].rules();
-        Ok(Self { changes, rules_differ })
+        Ok(Self { changes, rules_differ, moves: Vec::new(), left_out: Vec::new() })
+    }
+
+    /// Compares what a server gives to its clients with what a directory has for them.
+    pub(super) fn with_server(served: Served, schema: &Schema) -> Self {
+        let (mut reader, mut seen) = (Reader::new(schema), SeenChanges::default());
+        for view in served.views {
+            let set = seen.set(vec![view.shown.clone()]);
+            reader.changes_of(&view).into_iter().for_each(|change| seen.add(change, set));
+        }
+        let Served { moves, left_out, .. } = served;
+        Self { changes: seen.by_viewers(), rules_differ: false, moves, left_out }
     }
 
     /// Returns true if nothing differs.
     pub(super) fn is_empty(&self) -> bool {
-        self.changes.is_empty() && !self.rules_differ
+        self.changes.is_empty() && !self.rules_differ && self.moves.is_empty()
+    }
+}
+
+/// The comparison of messages that may be written as different bytes.
+struct Reader {
+    viewer: Viewer,
+    /// The pairs that were compared. Most audiences have the same ones.
+    known: BTreeMap<(Key, [Version; 2]), bool>,
+}
+
+impl Reader {
+    fn new(schema: &Schema) -> Self {
+        Self { viewer: Viewer::new(schema).with_secrets(), known: BTreeMap::new() }
+    }
+
+    /// The changes of the resources that a client is given now, or would be given.
+    fn changes_of(&mut self, view: &ServedView) -> Vec<Change> {
+        let ServedView { before, after, .. } = view;
+        let mut keys: BTreeSet<_> = before.resources.keys().cloned().collect();
+        keys.extend(after.as_deref().map(keys_of).unwrap_or_default());
+        let change = |key: Key| {
+            let (before, after) =
+                (before.resources.get(&key).cloned(), find(after.as_deref(), &key));
+            let is_same = match (&before, &after) {
+                (Some(before), Some(after)) => self.are_same(&key, before, after),
+                (before, after) => before.is_none() && after.is_none(),
+            };
+            (!is_same).then_some(Change { key, before, after })
+        };
+        keys.into_iter().filter(|key| !view.before.is_withheld(key)).filter_map(change).collect()
+    }
+
+    fn are_same(&mut self, key: &Key, one: &Resource, other: &Resource) -> bool {
+        if one.body() == other.body() {
+            return true;
+        }
+        let versions = [one, other].map(|it| it.version().clone());
+        *self.known.entry((key.clone(), versions)).or_insert_with(|| {
+            let shown =
+                |it: &Resource| self.viewer.show(Notation::JsonLine, &key.type_url, it.body());
+            shown(one) == shown(other)
+        })
     }
 }
 

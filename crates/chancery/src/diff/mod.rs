@@ -2,7 +2,8 @@
 //! another one.
 //!
 //! ```text
-//!   DIR, OTHER or a revision of git --> check's loading --> two catalogs
+//!   DIR, OTHER or a revision of git --> check's loading --> two catalogs --+
+//!   a server --> [served]: what a client of each audience is given ---------+
 //!     --> [compare]: the changes of each audience --> [output]: each change once, with who sees it
 //! ```
 //!
@@ -15,6 +16,7 @@ mod git;
 mod inherited;
 mod options;
 mod output;
+mod served;
 mod side;
 
 use std::path::Path;
@@ -35,23 +37,31 @@ pub(crate) fn run(flags: &DiffArgs) -> Result<(), Failure> {
 
 fn compared(flags: &DiffArgs) -> Result<(Comparison, Schema), Failure> {
     let after = LoadedDirectory::faultless(&flags.resources.of_serve(&flags.dir), false)?;
+    if !flags.servers.is_empty() {
+        let served = served::ask(flags, &after)?;
+        return Ok((Comparison::with_server(served, &after.schema), after.schema));
+    }
     let before = match (&flags.other, &flags.git) {
-        (Some(other), _) => served(flags, other)?,
+        (Some(other), _) => loaded_now(flags, other)?,
         (None, Some(revision)) => {
             let tree = ExportedTree::of(&flags.dir, revision)?;
-            served(flags, tree.path()).map_err(|failure| {
+            loaded_now(flags, tree.path()).map_err(|failure| {
                 let (path, shown) = (tree.path().display(), flags.dir.display());
                 failure.renaming(&path.to_string(), &format!("{revision}:{shown}"))
             })?
         }
-        (None, None) => return Err(Failure::misuse("give another directory, or `--git REVISION`")),
+        (None, None) => {
+            return Err(Failure::misuse(
+                "give another directory, `--git REVISION` or `--server ADDR`",
+            ));
+        }
     };
     let comparison = Comparison::new(&before, &after, flags.group.as_deref())?;
     Ok((comparison, after.schema))
 }
 
 /// Loads what the clients have now.
-fn served(flags: &DiffArgs, dir: &Path) -> Result<LoadedDirectory, Failure> {
+fn loaded_now(flags: &DiffArgs, dir: &Path) -> Result<LoadedDirectory, Failure> {
     LoadedDirectory::faultless(&flags.resources.of_serve(dir), true)
 }
 

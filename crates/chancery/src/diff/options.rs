@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::config::ResourceFlags;
+use crate::ask::{ServerArgs, TlsArgs};
+use crate::config::{AdminAddress, ResourceFlags, Span};
 
 /// Tell what would change for the clients if a directory were served
 ///
-/// Compares DIR with what is there now: with another directory, or with DIR in a revision of git.
-/// Both are read as `chancery serve` would read them, and the resources are compared that each
-/// group, and each node with files of its own, would be given. A change is printed once, below those
+/// Compares DIR with what is there now: with another directory, with DIR in a revision of git, or with
+/// what clients of a server are given. Directories are read as `chancery serve` would read them, and
+/// the resources are compared that each group, and each node with files of its own, would be given. A change is printed once, below those
 /// who see it, with what clients will do where that is known. Private keys and other secrets are
 /// left out. Differences are written to stdout, and the errors of a directory to stderr.
 /// docs/diff.md describes the command.
@@ -21,12 +22,30 @@ pub(crate) struct DiffArgs {
     pub(super) dir: PathBuf,
 
     /// The directory that is served now
-    #[arg(value_name = "OTHER", required_unless_present = "git", conflicts_with = "git")]
+    #[arg(value_name = "OTHER", conflicts_with_all = ["git", "servers"])]
+    #[arg(required_unless_present_any = ["git", "servers"])]
     pub(super) other: Option<PathBuf>,
 
     /// Compare with DIR as it was committed in this revision
-    #[arg(long, value_name = "REVISION")]
+    #[arg(long, value_name = "REVISION", conflicts_with = "servers")]
     pub(super) git: Option<String>,
+
+    /// Compare with what clients of this server are given now: HOST:PORT or unix:PATH of discovery; may
+    /// be given several times: the next server is asked when those before it cannot be reached
+    #[arg(long = "server", value_name = "ADDR", help_heading = "Server")]
+    pub(super) servers: Vec<String>,
+
+    /// Address of the admin interface of the server, IP:PORT, which knows the nodes; `off` asks for none
+    /// [default: CHANCERY_ADMIN or 127.0.0.1:18080, if --server is on this machine]
+    #[arg(long, value_name = "ADDR", requires = "servers", help_heading = "Server")]
+    pub(super) admin: Option<AdminAddress>,
+
+    /// The time that a connection to the server may take, and then its answer [default: 15s]
+    #[arg(long, value_name = "TIME", requires = "servers", help_heading = "Server")]
+    pub(super) timeout: Option<Span>,
+
+    #[command(flatten)]
+    pub(super) tls: TlsArgs,
 
     /// Compare only what this group and its nodes see
     #[arg(long, value_name = "NAME")]
@@ -39,6 +58,14 @@ pub(crate) struct DiffArgs {
 
     #[command(flatten)]
     pub(super) resources: ResourceFlags,
+}
+
+impl DiffArgs {
+    /// The servers, as a client has them.
+    pub(super) fn server(&self) -> ServerArgs {
+        let (servers, tls) = (self.servers.clone(), self.tls.clone());
+        ServerArgs { servers, bootstrap: None, timeout: self.timeout, tls }
+    }
 }
 
 /// The format of differences.
@@ -55,10 +82,12 @@ Examples:
   chancery diff config/ --git main          # what this branch would change
   chancery diff config/ --git HEAD --group edge
   chancery diff staging/ production/
+  chancery diff config/ --server 127.0.0.1:18000
+  chancery diff config/ --server xds.example:18000 --ca ca.pem --cert me.pem --key me.key
   chancery diff config/ --git main -o json | jq -r '.change + \" \" + .name'
 
 Exit codes:
   0   nothing would change
   1   something would change
-  2   a directory or the revision cannot be read, or has errors
+  2   a directory or the revision cannot be read, or has errors, or the server cannot be asked
   64  the command line is wrong";

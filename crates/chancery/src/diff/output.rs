@@ -41,8 +41,7 @@ pub(super) fn write(
     }
     let last = match format {
         DiffFormat::Text => summary(comparison),
-        DiffFormat::Json if comparison.rules_differ => rules_object(),
-        DiffFormat::Json => String::new(),
+        DiffFormat::Json => objects(comparison),
     };
     stdout::write(last.as_bytes())?;
     if comparison.is_empty() { Ok(()) } else { Err(Failure::told()) }
@@ -140,8 +139,14 @@ fn summary(comparison: &Comparison) -> String {
     let all = || comparison.changes.iter().flat_map(|(_, changes)| changes);
     let count = |wanted| all().filter(|change| word(change) == wanted).count();
     let mut text = String::new();
+    for left_out in &comparison.left_out {
+        text += &format!("left out: {}\n", plain(left_out));
+    }
     if comparison.rules_differ {
         text += &format!("the rules for groups differ: {MAY_MOVE}\n");
+    }
+    for moved in &comparison.moves {
+        text += &format!("{}\n", moved.told());
     }
     text + &format!(
         "{} added, {} changed, {} removed\n",
@@ -151,13 +156,25 @@ fn summary(comparison: &Comparison) -> String {
     )
 }
 
-/// The object for rules that differ. No resource belongs to it.
-fn rules_object() -> String {
-    let object = json!({
-        "change": "rules", "type": null, "name": null, "audiences": [], "before": null,
-        "after": null, "effects": [MAY_MOVE],
-    });
-    format!("{object}\n")
+/// The objects that are about no resource.
+fn objects(comparison: &Comparison) -> String {
+    let object = |change: &str, effect: &str| {
+        json!({
+            "change": change, "type": null, "name": null, "audiences": [], "before": null,
+            "after": null, "effects": [effect],
+        })
+    };
+    let mut all: Vec<_> = comparison.left_out.iter().map(|it| object("left-out", it)).collect();
+    all.extend(comparison.rules_differ.then(|| object("rules", MAY_MOVE)));
+    for moved in &comparison.moves {
+        let (mut told, more) = (object("nodes", &moved.told()), moved.json());
+        if let (Some(told), Value::Object(more)) = (told.as_object_mut(), more) {
+            told.extend(more);
+        }
+        all.push(told);
+    }
+    let text: String = all.iter().map(|object| format!("{object}\n")).collect();
+    printable(&text, PrintForm::Json).into_owned()
 }
 
 /// So many lines of one resource are shown.

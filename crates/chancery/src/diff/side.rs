@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chancery_catalog::{Audience, Catalog, EntryContent, Key, Layer, LayerContent};
-use chancery_core::{Node, Resource, Snapshot};
+use chancery_core::{Node, Resource, Snapshot, TypeUrl};
 
 use super::change::is_same;
 use crate::check::LoadedDirectory;
@@ -82,6 +82,15 @@ pub(super) fn find(snapshot: Option<&Snapshot>, key: &Key) -> Option<Arc<Resourc
     snapshot?.set(&key.type_url).get(key.name.as_str()).cloned()
 }
 
+/// The keys of all resources of a snapshot.
+pub(super) fn keys_of(snapshot: &Snapshot) -> BTreeSet<Key> {
+    let of_type = |type_url| {
+        let resources = snapshot.set(type_url).iter();
+        resources.map(move |it| Key { type_url: TypeUrl::clone(type_url), name: it.name().clone() })
+    };
+    snapshot.types().flat_map(of_type).collect()
+}
+
 /// The keys that differ in each layer, as far as somebody has asked.
 pub(super) struct DifferingLayers<'a> {
     sides: &'a [DirectorySide<'a>; 2],
@@ -116,6 +125,6 @@ fn differing(before: Option<&LayerContent>, after: Option<&LayerContent>) -> BTr
 fn is_same_content(one: &EntryContent, other: &EntryContent) -> bool {
     match (one, other) {
         (EntryContent::Whole(one), EntryContent::Whole(other)) => is_same(Some(one), Some(other)),
-        (one, other) => one == other,
+        (one, other) => one.says_same(other),
     }
 }

@@ -1,4 +1,4 @@
-//! What audiences inherit from each other is what a comparison of each one alone finds.
+//! A comparison that lets audiences inherit from each other finds as much as one of each alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 

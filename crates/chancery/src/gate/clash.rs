@@ -8,15 +8,22 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chancery_catalog::{Seen, Unapplied};
-use chancery_core::printable::Printable;
+use chancery_proto::complete::Clash;
 
 use super::loss::{Listed, Reason};
+use super::place::{Places, text};
 
 /// The reasons of a change that makes resources clash, or leaves edits without effect.
-pub(super) fn reasons([before, after]: [&Seen; 2]) -> impl Iterator<Item = Reason> {
-    let clashes = news([before.clashes(), after.clashes()], |_| true, ToString::to_string);
+pub(super) fn reasons(before: &Seen, after: &Seen) -> impl Iterator<Item = Reason> {
+    let places = Places::new(before, after);
+    let clash = |clash: &Clash| {
+        let Clash { type_url, name, other, .. } = clash;
+        let (at, of) = (places.leading(type_url, name), places.in_brackets(type_url, other));
+        format!("{at}{clash}{of}")
+    };
+    let clashes = news([before.clashes(), after.clashes()], |_| true, clash);
     let edit = |edit: &Unapplied| {
-        let place = Printable(&edit.origin.to_string()).to_string();
+        let place = text(&edit.origin);
         match after.question(edit) {
             none if none.is_empty() => format!("{place}: {edit}"),
             question => format!("{place}: {edit} ({question})"),
@@ -40,7 +47,7 @@ fn news<T: ToString>(
     let known: BTreeSet<_> = before.iter().map(ToString::to_string).collect();
     let mut new = Listed::default();
     for one in after.iter().filter(|one| matters(one) && !known.contains(&one.to_string())) {
-        new.add_with(|| told(one));
+        new.add_words(|| told(one));
     }
     (new.count > 0).then_some(new)
 }

@@ -10,6 +10,7 @@ use chancery_core::printable::Printable;
 use chancery_proto::schema::Schema;
 
 use super::loss::{Listed, Reason};
+use super::place::Places;
 
 /// The reason, if a change makes references of this audience lead nowhere.
 pub(super) fn reason(
@@ -18,11 +19,13 @@ pub(super) fn reason(
     audience: &Audience,
     [before, after]: [&Seen; 2],
 ) -> Option<Reason> {
+    let places = Places::new(before, after);
     let [before, after] = [before, after]
         .map(|seen| SeenReferences { snapshot: seen.snapshot(), dangling: seen.dangling() });
     let (lost, count) = lost_references(schema, audience, external, Some(before), after, MOST);
     let not_looked_at = count - lost.len();
-    let mut sentences: Vec<_> = lost.iter().filter(|one| matters(one)).map(sentence).collect();
+    let mut sentences: Vec<_> =
+        lost.iter().filter(|one| matters(one)).map(|one| sentence(one, places)).collect();
     let count = sentences.len() + not_looked_at;
     sentences.truncate(MOST_NAMED);
     let first = sentences;
@@ -33,20 +36,24 @@ fn matters(lost: &LostReference) -> bool {
     !lost.reference.is_filled() || lost.target_goes || lost.near.is_some()
 }
 
-fn sentence(lost: &LostReference) -> String {
-    let from = &lost.reference;
-    let fate = if lost.target_goes { "this takes away" } else { "does not exist" };
+fn sentence(lost: &LostReference, places: Places<'_>) -> String {
+    let (from, target) = (&lost.reference, &lost.reference.target);
+    let fate = match lost.target_goes {
+        true => format!("this takes away{}", places.in_brackets(&target.type_url, &target.name)),
+        false => "does not exist".to_owned(),
+    };
     let field = lost.fields.first().map(|field| format!(" ({field})")).unwrap_or_default();
     let question = match lost.question() {
         none if none.is_empty() => none,
         question => format!("; {question}"),
     };
     format!(
-        "{} `{}`{field} refers to {} `{}`, which {fate}{question}",
+        "{}{} `{}`{field} refers to {} `{}`, which {fate}{question}",
+        places.leading(&from.type_url, &from.name),
         from.type_url.short(),
         from.name,
-        from.target.type_url.short(),
-        Printable(&from.target.name)
+        target.type_url.short(),
+        Printable(&target.name)
     )
 }
 

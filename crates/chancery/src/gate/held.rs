@@ -8,7 +8,7 @@ use chancery_catalog::{Audience, Unapplied};
 use chancery_core::Snapshot;
 use serde::{Deserialize, Serialize};
 
-use super::loss::{Counts, Reason};
+use super::loss::{Counts, Listed, Reason};
 
 /// A state that is held back from an audience.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub(crate) struct Held {
     pub(crate) audience: Audience,
     /// The reasons, at least one.
     pub(crate) reasons: Vec<Reason>,
+    /// The edits that wait, those included that are the reason.
+    pub(crate) edits: Listed,
     /// The digest of the state.
     pub(crate) token: Token,
     /// The most that the audience had when the first of its states was held. It does not shrink by
@@ -45,6 +47,12 @@ pub(crate) struct HeldRow {
     pub(crate) node: Option<String>,
     /// The reasons, in words.
     pub(crate) reasons: Vec<String>,
+    /// The first of the edits that wait, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) edits: Vec<String>,
+    /// The number of all of them.
+    #[serde(default)]
+    pub(crate) edit_count: usize,
     /// The seconds since 1970 at which it was held.
     pub(crate) since: u64,
     /// The token.
@@ -114,6 +122,16 @@ impl Held {
         self.reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
     }
 
+    /// The edits that wait, in one line; it is empty where none are known.
+    pub(crate) fn waiting(&self) -> String {
+        let Listed { count, first } = &self.edits;
+        let more = match count - first.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("{}{more}", first.join(", "))
+    }
+
     /// The form in which it is shown.
     pub(crate) fn row(&self) -> HeldRow {
         let since = self.at.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -122,6 +140,8 @@ impl Held {
             group: self.audience.group.as_deref().map(str::to_owned),
             node: self.audience.node.as_deref().map(str::to_owned),
             reasons: self.reasons.iter().map(ToString::to_string).collect(),
+            edits: self.edits.first.clone(),
+            edit_count: self.edits.count,
             since: since.as_secs(),
             token: self.token.to_string(),
         }

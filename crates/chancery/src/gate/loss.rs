@@ -84,14 +84,27 @@ pub(crate) struct Change {
     pub(crate) before: Counts,
     /// The numbers of the state that it would see.
     pub(crate) after: Counts,
-    /// The types of which all resources are gone, with their number.
-    pub(crate) gone: Vec<(String, u64)>,
-    /// The endpoint sets that had endpoints and have none, but for those that may be empty.
+    /// The types of which all resources are gone.
+    pub(crate) gone: Vec<Gone>,
+    /// The endpoint sets and clusters that had endpoints and have none, but for those that may be empty.
     pub(crate) emptied: Listed,
+    /// The route configurations and virtual hosts that had routes and have none.
+    pub(crate) unrouted: Listed,
     /// The number of endpoints that sets lose which may be empty.
     pub(crate) forgiven: u64,
     /// The group whose directory is gone, if nodes use it.
     pub(crate) group_gone: Option<String>,
+}
+
+/// A type of which all resources are gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Gone {
+    /// The short name of the type.
+    pub(crate) type_name: String,
+    /// The number of resources before.
+    pub(crate) count: u64,
+    /// The files in which they were, in words.
+    pub(crate) files: String,
 }
 
 /// Things of which the first are named.
@@ -104,16 +117,11 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
-    /// Counts one more, and names it if it is among the first.
-    pub(super) fn add(&mut self, name: &str) {
-        self.add_with(|| name.to_owned());
-    }
-
-    /// The same for a name that is only made if it is among the first.
-    pub(super) fn add_with(&mut self, name: impl FnOnce() -> String) {
+    /// Counts one more, and describes it if it is among the first.
+    pub(super) fn add_words(&mut self, words: impl FnOnce() -> String) {
         self.count += 1;
         if self.first.len() < MOST_NAMED {
-            self.first.push(name());
+            self.first.push(words());
         }
     }
 }
@@ -122,12 +130,7 @@ impl Listed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     /// All resources of a type are gone.
-    TypeGone {
-        /// The short name of the type.
-        type_name: String,
-        /// The number of resources before.
-        before: u64,
-    },
+    TypeGone(Gone),
     /// Too few of something are left.
     Loss {
         /// The thing.
@@ -136,9 +139,17 @@ pub(crate) enum Reason {
         largest: u64,
         /// The number that would be left.
         after: u64,
+        /// The files from which they go, in words.
+        files: String,
     },
-    /// Endpoint sets lose all their endpoints.
+    /// Endpoint sets or clusters lose all their endpoints.
     Emptied(Listed),
+    /// Route configurations or virtual hosts lose all their routes.
+    Unrouted(Listed),
+    /// Files are gone with listeners that nodes use, each in a sentence.
+    FileGone(Listed),
+    /// Listeners come that answer no request, each in a sentence.
+    Unanswered(Listed),
     /// The directory of a group is gone, and nodes use it.
     GroupGone {
         /// The name of the group.
@@ -150,6 +161,8 @@ pub(crate) enum Reason {
     Clash(Listed),
     /// Patches and removals are not applied that were before, or are new, each in a sentence.
     Unapplied(Listed),
+    /// Domains or addresses are served no more, each in a sentence. It holds nothing back.
+    Narrowed(Listed),
     /// Nodes would move to another audience, and lose something.
     Moved {
         /// The ids of the nodes.
@@ -169,43 +182,59 @@ impl Reason {
     /// The name of the kind of reason, for metrics.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
-            Self::TypeGone { .. } => "type-gone",
+            Self::TypeGone(_) => "type-gone",
             Self::Loss { .. } => "loss",
-            Self::Emptied(_) => "emptied",
+            Self::Emptied(_) | Self::Unrouted(_) => "emptied",
+            Self::FileGone(_) => "file-gone",
+            Self::Unanswered(_) => "unanswered",
             Self::GroupGone { .. } => "group-gone",
             Self::Dangling(_) => "dangling",
             Self::Clash(_) => "clash",
             Self::Unapplied(_) => "unapplied",
+            Self::Narrowed(_) => "narrowed",
             Self::Moved { .. } => "moved",
         }
     }
 
     /// The names of all kinds.
-    pub(crate) const KINDS: [&str; 8] =
-        ["type-gone", "loss", "emptied", "group-gone", "dangling", "clash", "unapplied", "moved"];
+    pub(crate) const KINDS: [&str; 10] = [
+        "type-gone",
+        "loss",
+        "emptied",
+        "file-gone",
+        "group-gone",
+        "dangling",
+        "clash",
+        "unanswered",
+        "unapplied",
+        "moved",
+    ];
 }
 
 impl Display for Reason {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TypeGone { type_name, before } => {
-                let plural = if *before == 1 { "" } else { "s" };
-                write!(f, "0 of {before} resource{plural} of type `{}` left", Printable(type_name))
-            }
-            Self::Loss { measure, largest, after } => {
-                write!(f, "{after} of {largest} {measure} left")
-            }
-            Self::Emptied(Listed { count, first }) => {
+            Self::TypeGone(Gone { type_name, count, files }) => {
                 let plural = if *count == 1 { "" } else { "s" };
-                write!(f, "no endpoints left in {count} endpoint set{plural}: ")?;
-                for (at, name) in first.iter().enumerate() {
-                    let comma = if at == 0 { "" } else { ", " };
-                    write!(f, "{comma}`{}`", Printable(name))?;
-                }
-                match count - first.len() {
-                    0 => Ok(()),
-                    more => write!(f, " and {more} more"),
-                }
+                write!(f, "0 of {count} resource{plural} of type `{}` left", Printable(type_name))?;
+                write_files(f, files)
+            }
+            Self::Loss { measure, largest, after, files } => {
+                write!(f, "{after} of {largest} {measure} left")?;
+                write_files(f, files)
+            }
+            Self::Emptied(listed) => {
+                let plural = if listed.count == 1 { "" } else { "s" };
+                write!(f, "no endpoints left in {} endpoint set{plural}: ", listed.count)?;
+                write_names(f, listed)
+            }
+            Self::Unrouted(listed) => {
+                let plural = if listed.count == 1 { "" } else { "s" };
+                write!(f, "no routes left in {} route configuration{plural}: ", listed.count)?;
+                write_names(f, listed)
+            }
+            Self::FileGone(listed) | Self::Unanswered(listed) | Self::Narrowed(listed) => {
+                write_sentences(f, listed)
             }
             Self::GroupGone { group } => {
                 let group = Printable(group);
@@ -244,6 +273,22 @@ impl Display for Reason {
     }
 }
 
+/// The files in which something was, as the end of a sentence.
+fn write_files(f: &mut Formatter<'_>, files: &str) -> fmt::Result {
+    if files.is_empty() {
+        return Ok(());
+    }
+    write!(f, " (lost from {files})")
+}
+
+fn write_names(f: &mut Formatter<'_>, Listed { count, first }: &Listed) -> fmt::Result {
+    f.write_str(&first.join(", "))?;
+    match count - first.len() {
+        0 => Ok(()),
+        more => write!(f, " and {more} more"),
+    }
+}
+
 fn write_sentences(f: &mut Formatter<'_>, Listed { count, first }: &Listed) -> fmt::Result {
     f.write_str(&first.join("; "))?;
     match count - first.len() {
@@ -253,23 +298,27 @@ fn write_sentences(f: &mut Formatter<'_>, Listed { count, first }: &Listed) -> f
 }
 
 /// The reasons to hold a change back; none, if it is no loss. `largest` is the most that the audience
-/// had of late, and `percent` the share of it whose loss is accepted.
-pub(crate) fn reasons(change: &Change, largest: &Counts, percent: u64) -> Vec<Reason> {
+/// had of late, and `percent` the share of it whose loss is accepted. `lost_from` names files.
+pub(crate) fn reasons(
+    change: &Change,
+    largest: &Counts,
+    percent: u64,
+    lost_from: impl Fn(Measure) -> String,
+) -> Vec<Reason> {
     let group = change.group_gone.iter().map(|group| Reason::GroupGone { group: group.clone() });
-    let gone = change.gone.iter().map(|(type_name, before)| Reason::TypeGone {
-        type_name: type_name.clone(),
-        before: *before,
-    });
+    let gone = change.gone.iter().cloned().map(Reason::TypeGone);
     let losses = Measure::ALL.into_iter().filter_map(|measure| {
         let (largest, after) = (largest.get(measure), change.after.get(measure));
         let forgiven = if measure == Measure::Endpoints { change.forgiven } else { 0 };
         let lost = largest.saturating_sub(after).saturating_sub(forgiven);
         let is_loss = lost >= FEWEST_LOST
             && u128::from(lost) * 100 > u128::from(largest) * u128::from(percent);
-        is_loss.then_some(Reason::Loss { measure, largest, after })
+        is_loss.then(|| Reason::Loss { measure, largest, after, files: lost_from(measure) })
     });
-    let emptied = (change.emptied.count > 0).then(|| Reason::Emptied(change.emptied.clone()));
-    group.chain(gone).chain(losses).chain(emptied).collect()
+    let some = |listed: &Listed| (listed.count > 0).then(|| listed.clone());
+    let emptied = some(&change.emptied).map(Reason::Emptied);
+    let unrouted = some(&change.unrouted).map(Reason::Unrouted);
+    group.chain(gone).chain(losses).chain(emptied).chain(unrouted).collect()
 }
 
 /// The number of things that are named.
@@ -293,7 +342,10 @@ mod tests {
     }
 
     fn told(change: &Change, percent: u64) -> Vec<String> {
-        reasons(change, &change.before, percent).iter().map(ToString::to_string).collect()
+        reasons(change, &change.before, percent, |_| String::new())
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 
     #[test]
@@ -318,17 +370,20 @@ mod tests {
     fn every_reason_says_what_is_left_of_what() {
         let mut change = change([0; 5], [0; 5]);
         change.group_gone = Some("edge".to_owned());
-        change.gone = vec![("lds".to_owned(), 1)];
-        change.emptied = Listed { count: 7, first: vec!["a".to_owned(), "b\n".to_owned()] };
+        let files = "a.yaml and others".to_owned();
+        change.gone = vec![Gone { type_name: "lds".to_owned(), count: 1, files }];
+        change.emptied = Listed { count: 7, first: vec!["`a`".to_owned(), "`b`".to_owned()] };
+        change.unrouted = Listed { count: 1, first: vec!["`r` (a.yaml:3)".to_owned()] };
         assert_eq!(
             told(&change, 50),
             [
                 "the directory of group `edge` is gone, and nodes use it",
-                "0 of 1 resource of type `lds` left",
-                "no endpoints left in 7 endpoint sets: `a`, `b\\n` and 5 more"
+                "0 of 1 resource of type `lds` left (lost from a.yaml and others)",
+                "no endpoints left in 7 endpoint sets: `a`, `b` and 5 more",
+                "no routes left in 1 route configuration: `r` (a.yaml:3)"
             ]
         );
-        let kinds = reasons(&change, &change.before, 50);
+        let kinds = reasons(&change, &change.before, 50, |_| String::new());
         assert!(kinds.iter().all(|reason| Reason::KINDS.contains(&reason.kind())));
     }
 

@@ -18,6 +18,12 @@ mod held;
 mod loss;
 mod memory;
 mod moves;
+mod notices;
+mod place;
+mod silent;
+mod steps;
+mod users;
+mod waiting;
 mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,12 +35,17 @@ use chancery_proto::document::RuleCheck;
 use chancery_proto::schema::Schema;
 use chancery_sources::LayerChecks;
 
+use self::change::Between;
 pub(crate) use self::held::{Held, HeldRow, Token};
+use self::loss::{Counts, Measure};
 pub(crate) use self::loss::{Listed, Reason};
-use self::loss::{Measure, reasons};
 use self::memory::HeldBefore;
 pub(crate) use self::memory::{GateMemory, KeptAudience};
-pub(crate) use self::moves::Move;
+pub(crate) use self::moves::{Move, name_nodes};
+use self::notices::Lost;
+use self::place::Places;
+use self::steps::Steps;
+pub(crate) use self::users::{Use, Users};
 use self::window::Window;
 use crate::config::{Config, ExternalNames, GateConfig, GateMode};
 
@@ -42,14 +53,20 @@ use crate::config::{Config, ExternalNames, GateConfig, GateMode};
 #[derive(Clone)]
 pub(crate) struct LoadGate(Arc<Shared>);
 
-/// Returns true if nodes use a group, or a node of its own.
-type InUse = Box<dyn Fn(&Audience) -> bool + Send + Sync>;
+/// Finds the nodes with open streams.
+type FindUsers = Box<dyn Fn() -> Users + Send + Sync>;
 
 struct Shared {
     schema: Schema,
     /// The time since the beginning.
     clock: Box<dyn Fn() -> Duration + Send + Sync>,
-    in_use: OnceLock<InUse>,
+    find_users: OnceLock<FindUsers>,
+    /// The nodes with open streams, once they were looked for while one commit is judged.
+    users: Mutex<Option<Arc<Users>>>,
+    /// The domains that changes take away, and the parts without answers that they bring, while one commit is
+    /// judged.
+    lost: Steps<Lost>,
+    unanswered: Steps<Option<String>>,
     state: Mutex<State>,
 }
 
@@ -98,6 +115,8 @@ pub(crate) enum Outcome {
     TimeIsOver,
     /// It is no loss any more.
     Mended,
+    /// It is no loss, and somebody may miss something.
+    Noticed,
 }
 
 /// The audiences that somebody confirms.
@@ -147,13 +166,15 @@ impl LoadGate {
             confirmed: BTreeSet::new(),
             news: News::default(),
         };
-        let (clock, in_use) = (Box::new(clock), OnceLock::new());
-        Self(Arc::new(Shared { schema, clock, in_use, state: Mutex::new(state) }))
+        let (clock, find_users) = (Box::new(clock), OnceLock::new());
+        let (users, state) = (Mutex::default(), Mutex::new(state));
+        let (lost, unanswered) = (Steps::default(), Steps::default());
+        Self(Arc::new(Shared { schema, clock, find_users, users, lost, unanswered, state }))
     }
 
-    /// States how to find out if nodes belong to an audience. Until then none does.
-    pub(crate) fn ask_for_users(&self, in_use: impl Fn(&Audience) -> bool + Send + Sync + 'static) {
-        self.0.in_use.set(Box::new(in_use)).ok();
+    /// States how to find the nodes with open streams. Until then nobody knows.
+    pub(crate) fn ask_for_users(&self, find: impl Fn() -> Users + Send + Sync + 'static) {
+        self.0.find_users.set(Box::new(find)).ok();
     }
 
     /// States when the first start was, which counts for `gate.warn-for`.
@@ -258,12 +279,23 @@ impl LoadGate {
         std::mem::take(&mut self.lock().news)
     }
 
-    /// Returns true if nodes belong to an audience, or did before a restart.
-    fn is_used(&self, audience: &Audience) -> bool {
-        match self.0.in_use.get() {
-            Some(in_use) => in_use(audience),
-            None => self.lock().used_before.contains(audience),
+    /// The use of an audience, if anybody knows it; until streams are counted, that before a restart.
+    fn use_of(&self, audience: &Audience) -> Option<Use> {
+        match self.0.find_users.get() {
+            Some(find) => {
+                let mut users = self.0.users.lock().unwrap_or_else(PoisonError::into_inner);
+                Some(users.get_or_insert_with(|| Arc::new(find())).of(audience))
+            }
+            None => self.lock().used_before.contains(audience).then_some(Use::Used),
         }
+    }
+
+    /// Returns true if something is held back from a node that belongs to another group by now.
+    pub(crate) fn holds_for_nobody(&self) -> bool {
+        let of_nodes = |it: &&Audience| it.node.is_some();
+        let held: Vec<_> = self.lock().held.keys().filter(of_nodes).cloned().collect();
+        let users = self.0.find_users.get().filter(|_| !held.is_empty()).map(|find| find());
+        users.is_some_and(|users| held.iter().any(|it| users.of(it) == Use::Elsewhere))
     }
 
     /// The reason why references of an audience hold a change back. What base lacks, groups may have, so
@@ -275,10 +307,80 @@ impl LoadGate {
         };
         let reason = dangling::reason(&self.0.schema, &external, audience, change)?;
         let is_base = *audience == Audience::default();
-        (!is_base || self.is_used(audience)).then_some(reason)
+        (!is_base || self.use_of(audience) == Some(Use::Used)).then_some(reason)
     }
 
-    /// No code that can panic runs under this lock, and none of the catalog or the store.
+    /// The numbers and losses of a change.
+    fn change(
+        &self,
+        audience: &Audience,
+        [before, after]: [&Seen; 2],
+        config: &GateConfig,
+    ) -> loss::Change {
+        let between = self.between(before, after);
+        let mut change = between.read(|name| config.may_be_empty.matches(name));
+        let is_gone = before.has_own_layer() && !after.has_own_layer();
+        // Nodes of a group that extends another go on with that one's files.
+        if is_gone && audience.node.is_none() && !after.extends_group() {
+            change.group_gone = audience.group.as_deref().map(str::to_owned);
+        }
+        if config.dangling == GateMode::Enforce {
+            between.forgive_unreferred(&mut change, before.extends_group());
+        }
+        change
+    }
+
+    /// All reasons to hold a change back.
+    fn reasons(
+        &self,
+        audience: &Audience,
+        [before, after]: [&Seen; 2],
+        (change, largest): (&loss::Change, &Counts),
+        config: &GateConfig,
+    ) -> Vec<Reason> {
+        let mut reasons = Vec::new();
+        if config.loss != GateMode::Off {
+            let between = self.between(before, after);
+            let percent = config.loss_percent.0;
+            reasons = loss::reasons(change, largest, percent, |it| between.lost_from(it));
+            // A file matters only to those who use it now.
+            let file_gone = silent::file_gone(before, after);
+            reasons.extend(file_gone.filter(|_| self.use_of(audience) == Some(Use::Used)));
+        }
+        reasons.extend(self.dangling(audience, [before, after]));
+        if config.messages != GateMode::Off {
+            reasons.extend(clash::reasons(before, after));
+            let known = &self.0.unanswered;
+            reasons.extend(silent::unanswered(&self.0.schema, known, before, after));
+        }
+        reasons
+    }
+
+    /// Returns true if nobody has an audience whose state would be held back: its layer is gone and no node needs
+    /// it, its node belongs to another group by now, or it is base, and all nodes are in groups.
+    fn is_unused(&self, audience: &Audience, is_gone: bool) -> bool {
+        let is_base = *audience == Audience::default();
+        // Nodes of which somebody was told may only be away for a moment.
+        let is_known = self.lock().is_known(audience);
+        match self.use_of(audience) {
+            Some(Use::Used) => false,
+            Some(Use::Elsewhere) => true,
+            Some(Use::Unused) => (is_gone || is_base) && !is_known,
+            None => is_gone && !is_known,
+        }
+    }
+
+    fn between<'a>(&'a self, before: &'a Seen, after: &'a Seen) -> Between<'a> {
+        let places = Places::new(before, after);
+        Between {
+            schema: &self.0.schema,
+            before: before.snapshot(),
+            after: after.snapshot(),
+            places,
+        }
+    }
+
+    /// No code that can panic runs under this lock, and none that takes another one.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -289,62 +391,43 @@ impl Gate for LoadGate {
         // The first state of an audience takes nothing away from it.
         let Some(before) = before else { return true };
         let is_gone = before.has_own_layer() && !after.has_own_layer();
-        let is_unused = is_gone && !self.is_used(audience);
-        let dangling = self.dangling(audience, [before, after]);
+        let config = self.lock().config.clone();
+        let GateConfig { messages, loss, dangling, .. } = config;
+        if [messages, loss, dangling].iter().all(|it| *it == GateMode::Off) {
+            self.lock().forget(audience);
+            return true;
+        }
+        let change = self.change(audience, [before, after], &config);
         let now = (self.0.clock)();
+        let largest = self.lock().largest(audience, &change, now);
+        let reasons = self.reasons(audience, [before, after], (&change, &largest), &config);
+        let token = Token::of(audience, after.snapshot(), after.has_own_layer())
+            .with_edits(after.unapplied().iter());
+        let (audience, at, edits) = (audience.clone(), SystemTime::now(), Listed::default());
+        let mut held = Held { token, audience, reasons, edits, largest, since: now, at };
+        if held.reasons.is_empty() {
+            let notice = notices::notice(&self.0.schema, &self.0.lost, before, after);
+            let notice = notice.filter(|_| self.use_of(&held.audience) != Some(Use::Unused));
+            let mut state = self.lock();
+            state.pass_without_loss(&held, &change, now);
+            state.tell(notice, held);
+            return true;
+        }
+        let is_unused = self.is_unused(&held.audience, is_gone);
+        held.edits = waiting::edits(before, after);
         let mut state = self.lock();
-        // Nodes of which somebody was told may only be away for a moment.
-        let is_unused = is_unused && !state.is_known(audience);
-        let GateConfig { messages, loss, dangling: references, .. } = state.config;
-        let looks = [messages, loss, references].iter().any(|it| *it != GateMode::Off);
-        if is_unused || !looks {
-            state.forget(audience);
+        if is_unused {
+            state.forget(&held.audience);
             return true;
         }
-        let may_be_empty = |name: &str| state.config.may_be_empty.matches(name);
-        let mut change = change::between(before.snapshot(), after.snapshot(), may_be_empty);
-        // Nodes of a group that extends another go on with that one's files.
-        if is_gone && audience.node.is_none() && !after.extends_group() {
-            change.group_gone = audience.group.as_deref().map(str::to_owned);
-        }
-        let mut largest = state
-            .windows
-            .get(audience)
-            .map_or(change.before, |window| window.largest(now, change.before));
-        if let Some(held) = state.held.get(audience) {
-            largest = largest.largest(held.largest);
-        }
-        if let Some(before) = state.held_before.get(audience) {
-            largest = largest.largest(before.largest);
-        }
-        let mut reasons = match state.config.loss {
-            GateMode::Off => Vec::new(),
-            GateMode::Enforce | GateMode::Warn => {
-                reasons(&change, &largest, state.config.loss_percent.0)
-            }
-        };
-        reasons.extend(dangling);
-        if messages != GateMode::Off {
-            reasons.extend(clash::reasons([before, after]));
-        }
-        if reasons.is_empty() {
-            state.pass_without_loss(audience, &change, now);
-            return true;
-        }
-        let held = Held {
-            token: Token::of(audience, after.snapshot(), after.has_own_layer())
-                .with_edits(after.unapplied().iter()),
-            audience: audience.clone(),
-            reasons,
-            largest,
-            since: now,
-            at: SystemTime::now(),
-        };
         state.decide(held, now)
     }
 
     fn judged(&self, held: &mut dyn Iterator<Item = &Audience>) {
         let now = (self.0.clock)();
+        self.0.users.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.0.lost.clear();
+        self.0.unanswered.clear();
         let mut state = self.lock();
         if !state.held.is_empty() {
             let held: BTreeSet<_> = held.collect();
@@ -405,7 +488,7 @@ impl State {
         let mode = match reason {
             Reason::Dangling(_) => self.config.dangling,
             // Broken rules of the messages, which only several of them together have.
-            Reason::Clash(_) | Reason::Unapplied(_) => self.config.messages,
+            Reason::Clash(_) | Reason::Unapplied(_) | Reason::Unanswered(_) => self.config.messages,
             _ => self.config.loss,
         };
         mode == GateMode::Enforce && self.warns_for(now).is_none()
@@ -417,7 +500,25 @@ impl State {
         until.checked_sub(now).filter(|rest| !rest.is_zero())
     }
 
-    fn pass_without_loss(&mut self, audience: &Audience, change: &loss::Change, now: Duration) {
+    /// The most that an audience had of late, or when the first of its states was held.
+    fn largest(&self, audience: &Audience, change: &loss::Change, now: Duration) -> Counts {
+        let window = self.windows.get(audience);
+        let largest = window.map_or(change.before, |window| window.largest(now, change.before));
+        let held = self.held.get(audience).map(|held| held.largest);
+        let held_before = self.held_before.get(audience).map(|before| before.largest);
+        held.into_iter().chain(held_before).fold(largest, Counts::largest)
+    }
+
+    /// Has somebody told of a change that passes.
+    fn tell(&mut self, notice: Option<Reason>, mut passed: Held) {
+        passed.reasons.extend(notice);
+        if !passed.reasons.is_empty() {
+            self.news.add(Outcome::Noticed, passed);
+        }
+    }
+
+    fn pass_without_loss(&mut self, passed: &Held, change: &loss::Change, now: Duration) {
+        let audience = &passed.audience;
         if let Some(held) = self.held.remove(audience) {
             self.news.add(Outcome::Mended, held);
         }

@@ -9,10 +9,13 @@ use std::time::SystemTime;
 use chancery_catalog::Audience;
 use chancery_core::Snapshot;
 use chancery_core::printable::{Printable, cut};
+use chancery_proto::schema::Schema;
 
+use super::change::Between;
 use super::held::{Held, Token};
 use super::loss::{Change, Counts, Listed, Measure, Reason, reasons};
-use super::{LoadGate, Outcome, change};
+use super::place::Places;
+use super::{LoadGate, Outcome};
 use crate::config::GateMode;
 
 /// Nodes that would move together.
@@ -29,10 +32,16 @@ pub(crate) struct Move {
 
 impl Move {
     /// The reason for which it is a loss, if it is one.
-    fn reason(&self, percent: u64, may_be_empty: impl Fn(&str) -> bool) -> Option<Reason> {
+    fn reason(
+        &self,
+        schema: &Schema,
+        percent: u64,
+        may_be_empty: impl Fn(&str) -> bool,
+    ) -> Option<Reason> {
         let nothing = Arc::default();
         let after = self.to.as_ref().map_or(&nothing, |(_, after)| after);
-        let change = change::between(&self.before, after, may_be_empty);
+        let (before, places) = (&self.before, Places::unknown());
+        let change = Between { schema, before, after, places }.read(may_be_empty);
         let lost = losses(&change, percent);
         let to = self.to.as_ref().map(|(to, _)| to.to_string());
         let is_loss = to.is_none() || !lost.is_empty();
@@ -43,7 +52,7 @@ impl Move {
 
 /// The losses of nodes that move, in words.
 fn losses(change: &Change, percent: u64) -> Vec<String> {
-    let whole = reasons(change, &change.before, percent);
+    let whole = reasons(change, &change.before, percent, |_| String::new());
     let whole = whole.iter().filter(|reason| !matches!(reason, Reason::Loss { .. }));
     let mut lost: Vec<String> = whole.map(ToString::to_string).collect();
     let is_type_gone = !change.gone.is_empty();
@@ -83,7 +92,13 @@ impl LoadGate {
         let reasons: Vec<Reason> = match mode {
             GateMode::Off => Vec::new(),
             GateMode::Enforce | GateMode::Warn => {
-                bounded(moves.iter().filter_map(|it| it.reason(percent, may_be_empty)).collect())
+                let schema = &self.0.schema;
+                bounded(
+                    moves
+                        .iter()
+                        .filter_map(|it| it.reason(schema, percent, may_be_empty))
+                        .collect(),
+                )
             }
         };
         let known = state.moves.take();
@@ -96,8 +111,15 @@ impl LoadGate {
         let audience = if is_one { first } else { Audience::default() };
         let token = Token::of_moves(moves.iter().map(|it| (&it.from, it.to.as_ref())));
         let largest = Counts::default();
-        let mut held =
-            Held { audience, reasons, token, largest, since: now, at: SystemTime::now() };
+        let mut held = Held {
+            audience,
+            reasons,
+            edits: Listed::default(),
+            token,
+            largest,
+            since: now,
+            at: SystemTime::now(),
+        };
         if let Some(before) = state.moves_before.take().filter(|before| before.is(token)) {
             (held.since, held.at) = (before.since, before.at);
         }
@@ -119,7 +141,7 @@ impl LoadGate {
 }
 
 /// The words for nodes that move: `3 nodes (`a`, `b` and another one)`.
-pub(super) fn name_nodes(nodes: &Listed) -> String {
+pub(crate) fn name_nodes(nodes: &Listed) -> String {
     let named = nodes.first.iter().map(|id| format!("`{}`", Printable(cut(id, LONGEST_ID))));
     let named = named.collect::<Vec<_>>().join(", ");
     let plural = if nodes.count == 1 { "" } else { "s" };
@@ -138,6 +160,7 @@ const LONGEST_ID: usize = 128;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gate::loss::Gone;
 
     fn change(before: [u64; 5], after: [u64; 5], gone: &[(&str, u64)]) -> Change {
         let counts = |all: [u64; 5]| {
@@ -148,7 +171,11 @@ mod tests {
                 .for_each(|(measure, number)| counts.add(measure, number));
             counts
         };
-        let gone = gone.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect();
+        let gone = gone.iter().map(|(name, number)| {
+            let (type_name, files) = ((*name).to_owned(), String::new());
+            Gone { type_name, count: *number, files }
+        });
+        let gone = gone.collect();
         Change { before: counts(before), after: counts(after), gone, ..Change::default() }
     }
 

@@ -105,7 +105,10 @@ fn a_large_cut_is_held_until_it_is_confirmed() {
     let gated = Gated::new("{}");
     gated.clusters(&Layer::Base, 30);
     gated.clusters(&Layer::Base, 10);
-    assert_eq!(gated.held(), ["nodes without an overlay: 10 of 30 clusters left"]);
+    assert_eq!(
+        gated.held(),
+        ["nodes without an overlay: 10 of 30 clusters left (lost from program `test`)"]
+    );
     assert_eq!(gated.seen(None), 30);
     assert_eq!(gated.outcomes(), [Outcome::HeldBack]);
     gated.confirm(&Selection::All);
@@ -122,10 +125,16 @@ fn a_cut_in_steps_is_a_cut_and_time_does_not_let_it_pass() {
         gated.wait(60);
         gated.clusters(&Layer::Base, number);
     }
-    assert_eq!(gated.held(), ["nodes without an overlay: 49 of 100 clusters left"]);
+    assert_eq!(
+        gated.held(),
+        ["nodes without an overlay: 49 of 100 clusters left (lost from program `test`)"]
+    );
     gated.wait(6000);
     gated.clusters(&Layer::Base, 48);
-    assert_eq!(gated.held(), ["nodes without an overlay: 48 of 100 clusters left"]);
+    assert_eq!(
+        gated.held(),
+        ["nodes without an overlay: 48 of 100 clusters left (lost from program `test`)"]
+    );
     assert_eq!(gated.outcomes(), [Outcome::HeldBack, Outcome::Waits]);
     gated.clusters(&Layer::Base, 60);
     assert_eq!((gated.held().len(), gated.seen(None)), (0, 60));
@@ -180,8 +189,9 @@ fn a_group_that_nodes_use_does_not_go() {
     let gated = Gated::new("{}");
     let used = Arc::new(AtomicBool::new(true));
     let is_used = Arc::clone(&used);
-    gated.gate.ask_for_users(move |audience| {
-        audience.group.as_deref() == Some("edge") && is_used.load(Ordering::Relaxed)
+    gated.gate.ask_for_users(move || {
+        let edge = Audience { group: Some("edge".into()), node: None };
+        Users::new(is_used.load(Ordering::Relaxed).then_some(edge), true)
     });
     let other = Layer::Group("other".into());
     gated.clusters(&Layer::Base, 1);
@@ -218,7 +228,7 @@ fn an_endpoint_set_scales_to_zero_only_where_that_is_said() {
     gated.set("web", 0);
     assert_eq!(
         gated.held(),
-        ["nodes without an overlay: no endpoints left in 1 endpoint set: `web`"]
+        ["nodes without an overlay: no endpoints left in 1 endpoint set: `web` (program `test`)"]
     );
 }
 
@@ -305,7 +315,10 @@ fn three_cuts_of_a_third_do_not_slip_through_a_restart_either() {
     gated.clusters(&Layer::Base, 70);
     let again = restarted(&gated);
     again.clusters(&Layer::Base, 49);
-    assert_eq!(again.held(), ["nodes without an overlay: 49 of 100 clusters left"]);
+    assert_eq!(
+        again.held(),
+        ["nodes without an overlay: 49 of 100 clusters left (lost from program `test`)"]
+    );
     // It stays held for these reasons, whatever the window says by then.
     let held = again.gate.held();
     let later = restarted(&again);
@@ -331,7 +344,8 @@ fn a_group_that_had_nodes_before_a_restart_is_not_removed_by_the_first_load() {
     assert_eq!(
         again.held(),
         [
-            "group `edge`: the directory of group `edge` is gone, and nodes use it; 0 of 3 resources of type `cds` left"
+            "group `edge`: the directory of group `edge` is gone, and nodes use it; 0 of 3 resources \
+             of type `cds` left (lost from program `test`)"
         ]
     );
 }

@@ -94,7 +94,8 @@ mod tests {
             if let Some(current) = passed.last() {
                 let (before, after) = (clusters(*current), clusters(*number));
                 let change = Change { before, after, ..Change::default() };
-                if !reasons(&change, &window.largest(now, before), 50).is_empty() {
+                let largest = window.largest(now, before);
+                if !reasons(&change, &largest, 50, |_| String::new()).is_empty() {
                     continue;
                 }
                 window.ended(now, before);

@@ -3,7 +3,6 @@
 //! Every query is one watch until it is complete. Not here: the common part with `watch`
 //! ([`crate::ask`]).
 
-mod answer;
 mod options;
 mod output;
 
@@ -12,11 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use tokio::task::JoinSet;
 
-use self::answer::Answer;
 pub(crate) use self::options::GetArgs;
-use crate::ask::{self, QueryPlan, plain};
+use crate::ask::{self, Answer, QueryPlan, Trouble, plain};
 use crate::exit::Failure;
 
 /// Runs the command.
@@ -40,17 +37,7 @@ pub(crate) fn run(flags: &GetArgs) -> Result<(), Failure> {
 /// Returns all answers, in the order of the questions, and of names where one has many.
 async fn answers(plan: &Arc<QueryPlan>) -> Result<Vec<Answer>, Failure> {
     let client = plan.client()?;
-    let mut questions = JoinSet::new();
-    for (place, query) in plan.queries.iter().enumerate() {
-        let watch = client.watch_raw(&query.type_url, &query.name);
-        let question = answer::Question::new(query, plan, &client);
-        questions.spawn(async move { (place, question.ask(watch).await) });
-    }
-    let mut answers: Vec<Vec<Answer>> = vec![Vec::new(); plan.queries.len()];
-    while let Some(done) = questions.join_next().await {
-        let (place, found) = done.map_err(|error| Failure::broken(anyhow!(error)))?;
-        answers[place] = found;
-    }
+    let answers = ask::answers(plan, &client, &plan.queries).await?;
     if plan.rejects() {
         client.close(LAST_WORD).await;
     }
@@ -58,7 +45,7 @@ async fn answers(plan: &Arc<QueryPlan>) -> Result<Vec<Answer>, Failure> {
 }
 
 /// Returns a failure unless all resources have come. Each reason is printed once.
-fn verdict(plan: &QueryPlan, found: usize, errors: &[answer::Trouble]) -> Result<(), Failure> {
+fn verdict(plan: &QueryPlan, found: usize, errors: &[Trouble]) -> Result<(), Failure> {
     let failed = errors.iter().any(|trouble| trouble.is_failure);
     let mut texts: Vec<String> = Vec::new();
     for trouble in errors {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chancery_catalog::OverlayNames;
 use chancery_core::printable::Printable;
 use chancery_proto::syntax::closest;
-use chancery_server::{Assign, Audiences, Client, Refusal};
+use chancery_server::{Assign, Audiences, Client, LoadInterval, Refusal};
 
 use super::grouping::Grouping;
 
@@ -15,6 +15,10 @@ impl Assign for Grouping {
             Some(node) => self.of_node(node, |name| groups.contains(name)),
             None => self.of_nobody(),
         }
+    }
+
+    fn load_interval(&self, group: Option<&str>) -> Option<LoadInterval> {
+        self.load_interval_of(group)
     }
 
     /// No condition of a rule is about them.
@@ -42,7 +46,7 @@ pub(crate) fn say_without_files(name: &str, known: &OverlayNames) -> String {
     let near = closest(name, known.iter().take(MOST_COMPARED).map(|known| &**known));
     let near = near.map(|near| format!("; did you mean `{}`?", Printable(near)));
     let (name, near) = (Printable(name), near.unwrap_or_default());
-    format!("group `{name}` has rules and no files below `groups/{name}`{near}")
+    format!("chancery.yaml: group `{name}` has rules and no files below `groups/{name}`{near}")
 }
 
 /// The number of groups that a name is compared with.

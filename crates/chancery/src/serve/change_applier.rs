@@ -6,12 +6,13 @@
 //! whether `chancery.yaml` changed (`config::file`).
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chancery_catalog::Author;
+use chancery_catalog::{Author, OverlayNames};
 use chancery_server::Audiences;
-use chancery_sources::{LayerChecks, LoadReport, Scope, Warning};
+use chancery_sources::{Allowance, LayerChecks, LoadReport, Scope, Warning};
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
@@ -23,9 +24,14 @@ use super::held;
 use super::keeping::Keeping;
 use super::metrics::LoadMetrics;
 use super::reference_warnings::ReferenceWarnings;
-use super::rules::{self, WantedRules};
+use super::rules::{self, Belonging, WantedRules};
+use super::strays::strays;
+use super::unruled;
 use crate::admin::{Admin, LoadFindings, ReadinessState};
-use crate::config::{ConfigChange, ConfigFile, ExternalNames, FILE, InvalidConfig};
+use crate::check::codes::GROUP_WITHOUT_FILES;
+use crate::config::{
+    AllowedCodes, Config, ConfigChange, ConfigFile, ExternalNames, FILE, InvalidConfig,
+};
 use crate::counts_by_file::{CountsByFile, MOST_TOLD};
 use crate::finding::Finding;
 use crate::gate::{Held, LoadGate, NotConfirmed, Selection, Token};
@@ -51,10 +57,21 @@ struct ApplierState {
     /// The first of the present warnings of the directory, and the number of them all.
     warnings: (Arc<Vec<Warning>>, usize),
     references: ReferenceWarnings,
+    /// The codes of warnings that nobody wants to hear of.
+    allowed: AllowedCodes,
+    /// The comments in files that let a warning pass.
+    comments: Arc<Vec<(Arc<Path>, Allowance)>>,
     config_fault: Option<Finding>,
     /// The rules of `chancery.yaml`, if they are not in force.
     rules: Option<WantedRules>,
     without_files: BTreeSet<String>,
+    /// The groups that no rule names, and those that were told to be nearly a cluster.
+    unruled: BTreeSet<String>,
+    /// True if other groups have files or rules since they were looked at.
+    is_unruled_stale: bool,
+    nearly_clusters: BTreeSet<(String, String)>,
+    /// The groups with files at the last load.
+    groups: OverlayNames,
     /// The fault of the whole directory at the last load, if it was not there, or had no files any more.
     /// It holds back everything.
     directory_fault: Option<String>,
@@ -74,19 +91,27 @@ impl ChangeApplier {
         metrics: LoadMetrics,
         checks: watch::Sender<LayerChecks>,
         file: ConfigFile,
-        external: ExternalNames,
+        config: &Config,
         gate: LoadGate,
     ) -> Self {
-        let references = ReferenceWarnings::new(audiences.catalog().clone(), external);
+        let external = ExternalNames::new(config);
+        let mut references = ReferenceWarnings::new(audiences.catalog().clone(), external);
+        references.set_allowed(&config.allow);
         let state = ApplierState {
             file,
             faults: BTreeSet::new(),
             more_faults: CountsByFile::default(),
             warnings: (Arc::default(), 0),
+            allowed: config.allow.clone(),
+            comments: Arc::default(),
             references,
             config_fault: None,
             rules: None,
             without_files: BTreeSet::new(),
+            unruled: BTreeSet::new(),
+            is_unruled_stale: true,
+            nearly_clusters: BTreeSet::new(),
+            groups: audiences.catalog().groups(),
             directory_fault: None,
             is_gate_changed: false,
             only_warns: gate.warns_for().is_some(),
@@ -158,14 +183,28 @@ impl ChangeApplier {
             self.audiences.follow(revision);
         }
         self.apply_rules(&mut state);
-        let of_references = state.references.look();
+        // Nodes may have moved with that.
+        if self.gate.holds_for_nobody() {
+            self.judge_again(GATE);
+        }
+        let moved = self.look_at_groups(&mut state, report);
+        state.comments = Arc::clone(&report.allowances);
+        let of_references = state.references.look(&report.allowances);
         if is_first {
             // If nothing has changed, no commit judges what was held back before a start.
             self.judge_again("state");
         }
         let since = state.keeping.since(is_first);
         state.faulty.update(report, self.audiences.catalog(), since);
-        self.log_report(&mut state, report, &of_references, is_first);
+        let mut wanted = None;
+        if !state.allowed.is_empty() {
+            state.allowed.leave_out(wanted.insert(report.clone()));
+        }
+        let report = wanted.as_ref().unwrap_or(report);
+        self.log_report(&mut state, report, &of_references, is_first, moved.as_deref());
+        for stray in report.revision.iter().flat_map(|it| strays(&self.audiences, it)) {
+            warn!("{stray}");
+        }
         state.warnings = (Arc::clone(&report.present_warnings), report.warning_count);
         self.judge_if_changed(&mut state);
         self.record(&mut state);
@@ -177,7 +216,8 @@ impl ChangeApplier {
         let whole = state.directory_fault.is_none();
         let Some(changed) = state.file.look(whole) else { return };
         self.configured(&mut state, changed);
-        log_warnings(&state.references.look());
+        let comments = Arc::clone(&state.comments);
+        log_warnings(&state.references.look(&comments));
         self.judge_if_changed(&mut state);
         self.record(&mut state);
     }
@@ -197,6 +237,33 @@ impl ChangeApplier {
             self.judge_again(GATE);
             self.apply_rules(&mut state);
             self.record(&mut state);
+        }
+    }
+
+    /// Takes note if other groups have files than before. Returns the nodes that this moved, in words.
+    fn look_at_groups(&self, state: &mut ApplierState, report: &LoadReport) -> Option<String> {
+        let revision = report.revision.as_ref()?;
+        if revision.reassigned.is_nobody() {
+            return None;
+        }
+        state.is_unruled_stale = true;
+        let groups = self.audiences.catalog().groups();
+        let before = std::mem::replace(&mut state.groups, groups);
+        rules::moved_by_load(&self.audiences, &before, &state.groups)
+    }
+
+    /// Compares the groups that no node is in with the clusters of nodes in no group.
+    pub(crate) fn check_groups(&self) {
+        let mut state = self.lock();
+        let now = unruled::nearly_clusters(&self.audiences, &state.unruled);
+        let ApplierState { nearly_clusters, unruled, .. } = &mut *state;
+        // A line that was written is not written again when a node comes back.
+        nearly_clusters.retain(|(group, _)| unruled.contains(group));
+        for near in now {
+            if !nearly_clusters.contains(&near) {
+                warn!("{}", unruled::say_nearly(&near));
+                nearly_clusters.insert(near);
+            }
         }
     }
 
@@ -276,14 +343,14 @@ impl ChangeApplier {
                     warn!(keys = restart.join(", "), "a restart brings these keys into force");
                 }
                 state.references.set_external(ExternalNames::new(&config));
+                state.references.set_allowed(&config.allow);
+                state.allowed.clone_from(&config.allow);
                 if self.gate.configure(&config) {
                     gate::say_mode(&config.gate, self.gate.warns_for());
                     state.only_warns = self.gate.warns_for().is_some();
                     state.is_gate_changed = true;
                 }
-                self.audiences.extend(config.groups.lineage().clone(), FILE);
-                state.rules = Some(WantedRules::new(Grouping::new(&config)));
-                let are_in_force = self.apply_rules(state);
+                let are_in_force = self.regroup(state, &config);
                 match (is_missing, are_in_force) {
                     (true, true) => warn!("chancery.yaml is gone; the defaults are in force"),
                     (false, true) => info!(
@@ -313,17 +380,40 @@ impl ChangeApplier {
         self.metrics.config(state.config_fault.is_some());
     }
 
+    /// Takes over which groups extend others, and the rules. Nobody is shown one without the other: a node that
+    /// moves to a group which extends another would see base alone. Returns true if no rules wait.
+    fn regroup(&self, state: &mut ApplierState, config: &Config) -> bool {
+        let (catalog, belonging) = (self.audiences.catalog(), rules::belonging(&self.audiences));
+        let lineage = config.groups.lineage();
+        rules::say_lineage(&catalog.lineage(), lineage);
+        let revision = catalog.extend(lineage.clone(), FILE);
+        state.rules = Some(WantedRules::new(Grouping::new(config)));
+        let are_in_force = self.apply_rules_to(state, belonging);
+        if let Some(revision) = revision {
+            self.audiences.follow(&revision);
+        }
+        are_in_force
+    }
+
     /// Puts rules in force that are not, unless the gate holds the moves of nodes back. Returns true if none wait.
     fn apply_rules(&self, state: &mut ApplierState) -> bool {
+        match state.rules {
+            Some(_) => self.apply_rules_to(state, rules::belonging(&self.audiences)),
+            None => true,
+        }
+    }
+
+    fn apply_rules_to(&self, state: &mut ApplierState, belonging: Belonging) -> bool {
         let Some(mut rules) = state.rules.take() else { return true };
         if *rules.grouping() == *self.audiences.assignment() {
             return self.gate.lets_move(&[]);
         }
-        let moves = rules.moves(&self.audiences);
+        let moves = rules.moves(&self.audiences, belonging);
         let pass = self.gate.lets_move(&moves);
         if pass {
             rules::say(&moves);
             self.audiences.assign(rules.grouping().clone());
+            state.is_unruled_stale = true;
         } else {
             state.rules = Some(rules);
         }
@@ -336,6 +426,7 @@ impl ChangeApplier {
         report: &LoadReport,
         of_references: &[Warning],
         is_first: bool,
+        moved: Option<&str>,
     ) {
         let faults: BTreeSet<Finding> = report.faults.iter().map(Finding::from).collect();
         let more: CountsByFile = report.more_faults.iter().collect();
@@ -356,8 +447,8 @@ impl ChangeApplier {
         let edits = edits(report);
         let edits = edits.as_deref();
         match report.fault_count() {
-            0 if state.faults.is_empty() => info!(files, resources, layers, edits, "loaded"),
-            0 => info!(files, resources, layers, edits, "loaded; all faults are repaired"),
+            0 if state.faults.is_empty() => info!(files, resources, layers, edits, moved, "loaded"),
+            0 => info!(files, resources, layers, edits, moved, "loaded; all faults are repaired"),
             faults => {
                 warn!(
                     files,
@@ -365,6 +456,7 @@ impl ChangeApplier {
                     layers,
                     faults,
                     edits,
+                    moved,
                     "loaded with faults; what they are in stays as it was"
                 );
             }
@@ -379,12 +471,22 @@ impl ChangeApplier {
     /// Records the present faults and warnings, and what is held back, for the admin interface.
     fn record(&self, state: &mut ApplierState) {
         let (held, news) = (Arc::new(self.gate.held()), self.gate.take_news());
-        let without_files = without_files(&self.audiences);
+        let mut without_files = without_files(&self.audiences);
+        if state.allowed.allow(GROUP_WITHOUT_FILES) {
+            without_files.clear();
+        }
         let known = self.audiences.catalog().groups();
         for name in without_files.difference(&state.without_files) {
             warn!("{}", say_without_files(name, &known));
         }
         state.without_files = without_files;
+        if std::mem::take(&mut state.is_unruled_stale) {
+            let unruled = unruled::unruled(&self.audiences);
+            if let Some(line) = unruled::say(unruled.difference(&state.unruled)) {
+                info!("{line}");
+            }
+            state.unruled = unruled;
+        }
         let faults = state.config_fault.iter().chain(&state.faults).cloned().collect();
         let (mut warnings, mut warning_count) = state.warnings.clone();
         let (of_references, more) = state.references.present();

@@ -5,14 +5,13 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use chancery_catalog::Audience;
 use chancery_server::Audiences;
 use tracing::{info, warn};
 
 use super::change_applier::ChangeApplier;
 use super::grouping::Grouping;
 use crate::config::GateConfig;
-use crate::gate::{Held, NotConfirmed, Selection};
+use crate::gate::{Held, NotConfirmed, Selection, Users};
 use crate::state::{seconds, utc};
 
 /// Says what is held back, and from when on if it is only warned of so far.
@@ -31,20 +30,10 @@ pub(super) fn say_mode(gate: &GateConfig, warns_for: Option<Duration>) {
     }
 }
 
-/// Finds out if streams belong to an audience, or to nodes in its group. Where there are no groups, all nodes
-/// belong to base.
-pub(super) fn users(
-    audiences: &Audiences<Grouping>,
-) -> impl Fn(&Audience) -> bool + Send + Sync + 'static {
+/// Finds the nodes with open streams.
+pub(super) fn users(audiences: &Audiences<Grouping>) -> impl Fn() -> Users + Send + Sync + 'static {
     let audiences = audiences.clone();
-    move |audience| {
-        let is_part = |watched: &Audience| match &audience.node {
-            Some(_) => watched == audience,
-            None => watched.group == audience.group,
-        };
-        let is_all = *audience == Audience::default() && audiences.catalog().groups().is_empty();
-        is_all || audiences.watched().iter().any(is_part)
-    }
+    move || Users::new(audiences.watched(), !audiences.catalog().groups().is_empty())
 }
 
 /// Applies confirmations, for as long as the server is there.

@@ -2,10 +2,10 @@
 
 use chancery_catalog::Lineage;
 use chancery_core::Node;
-use chancery_server::Refusal;
+use chancery_server::{LoadInterval, Refusal};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Config, Decision, GroupRules};
+use crate::config::{Config, Decision, GroupRules, LoadReportsTable};
 
 /// The rules in force. They are replaced as a whole when `chancery.yaml` changes.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -13,6 +13,19 @@ pub(crate) struct Grouping {
     rules: GroupRules,
     unmatched: Decision,
     anonymous: Decision,
+    #[serde(default)]
+    load_reports: LoadReportsTable,
+}
+
+/// The thing that decides on the group of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decider<'a> {
+    /// A rule, by its place in the list, from 0, and its group.
+    Rule { at: usize, name: &'a str },
+    /// The cluster of the node, which a directory of groups is called like.
+    Cluster(&'a str),
+    /// The decision on nodes that no rule matches.
+    Unmatched,
 }
 
 impl Grouping {
@@ -22,32 +35,55 @@ impl Grouping {
             rules: config.groups.clone(),
             unmatched: config.unmatched.clone(),
             anonymous: config.anonymous.clone(),
+            load_reports: config.load_reports.clone(),
         }
     }
 
-    /// The group of a node, `None` if it belongs to no group. The first rule that matches decides.
-    /// If none does, the group with the name of the node's cluster is taken, if it is known
-    /// and no rule names it. Otherwise the decision on unmatched nodes holds.
+    /// The group of a node, `None` if it belongs to no group.
     pub(crate) fn of_node(
         &self,
         node: &Node,
         is_known: impl Fn(&str) -> bool,
     ) -> Result<Option<String>, Refusal> {
-        if let Some(rule) = self.rules.iter().find(|rule| rule.conditions.hold(node)) {
-            return Ok(Some(rule.name.as_str().to_owned()));
+        match self.decides(node, is_known) {
+            Decider::Rule { name, .. } | Decider::Cluster(name) => Ok(Some(name.to_owned())),
+            Decider::Unmatched => decided(&self.unmatched, || {
+                Refusal::Denied(format!(
+                    "no group of this server is for node `{}`: a rule for it in `groups` of its \
+                     chancery.yaml, or another `unmatched`, would let it in",
+                    node.id
+                ))
+            }),
+        }
+    }
+
+    /// The one thing that decides on the group of a node: the first rule that matches. If none does, the group
+    /// with the name of the node's cluster is taken, if it is known and no rule names it. Otherwise the
+    /// decision on unmatched nodes holds.
+    pub(crate) fn decides<'a>(
+        &'a self,
+        node: &'a Node,
+        is_known: impl Fn(&str) -> bool,
+    ) -> Decider<'a> {
+        let mut rules = self.rules.iter().enumerate();
+        if let Some((at, rule)) = rules.find(|(_, rule)| rule.conditions.hold(node)) {
+            return Decider::Rule { at, name: rule.name.as_str() };
         }
         let cluster = node.cluster.as_str();
-        if is_known(cluster) && !self.is_about(cluster) {
-            return Ok(Some(cluster.to_owned()));
+        match is_known(cluster) && !self.is_about(cluster) {
+            true => Decider::Cluster(cluster),
+            false => Decider::Unmatched,
         }
-        decided(&self.unmatched, || {
-            Refusal::Denied(format!("no group of this server is for node `{}`", node.id))
-        })
     }
 
     /// The group of a client that states no node id (S-024).
     pub(crate) fn of_nobody(&self) -> Result<Option<String>, Refusal> {
-        decided(&self.anonymous, Refusal::anonymous)
+        decided(&self.anonymous, || {
+            Refusal::Unidentified(format!(
+                "{}: give the client one in its bootstrap, or set another `anonymous` in chancery.yaml",
+                Refusal::anonymous()
+            ))
+        })
     }
 
     /// The groups that the rules name.
@@ -62,6 +98,11 @@ impl Grouping {
     /// The groups that extend others.
     pub(crate) fn lineage(&self) -> &Lineage {
         self.rules.lineage()
+    }
+
+    /// The time between two load reports of the clients of a group, or of those in none.
+    pub(crate) fn load_interval_of(&self, group: Option<&str>) -> Option<LoadInterval> {
+        self.load_reports.interval(group, self.lineage())
     }
 
     fn is_about(&self, group: &str) -> bool {
@@ -131,7 +172,7 @@ mod tests {
         // S-024
         assert_eq!(grouping("{}").of_nobody(), Ok(None));
         let refused = grouping(r#"{"anonymous": "refuse"}"#).of_nobody();
-        assert_eq!(refused, Err(Refusal::anonymous()));
+        assert!(matches!(refused, Err(Refusal::Unidentified(_))), "{refused:?}");
         let group = grouping(r#"{"anonymous": {"group": "g"}}"#).of_nobody();
         assert_eq!(group, Ok(Some("g".to_owned())));
     }

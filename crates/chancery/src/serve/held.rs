@@ -51,8 +51,9 @@ fn tell_one(outcome: Outcome, why: &str, of: &[&Held]) {
         ),
         Outcome::Waits => warn!(
             %token,
-            "a later edit waits too, held back from {who}: {why}; repair that, or let both pass with \
-             `chancery confirm {flags}`"
+            "a later edit waits too, held back from {who}: {why}; repair that, or let all pass with \
+             `chancery confirm {flags}`: {}",
+            of.first().map(|held| held.waiting()).unwrap_or_default()
         ),
         Outcome::Warned => {
             warn!("goes live for {who}: {why}; with `enforce` in `gate` it would be held back");
@@ -62,6 +63,7 @@ fn tell_one(outcome: Outcome, why: &str, of: &[&Held]) {
             warn!("live for {who} after `gate.pass-after`, without a confirmation: {why}");
         }
         Outcome::Mended => info!("no longer held back from {who}"),
+        Outcome::Noticed => warn!("live for {who}: {why}; if that is not meant, bring it back"),
     }
 }
 

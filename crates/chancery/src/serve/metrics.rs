@@ -111,7 +111,7 @@ impl LoadMetrics {
                 }
                 return;
             }
-            Outcome::Waits | Outcome::Mended => return,
+            Outcome::Waits | Outcome::Mended | Outcome::Noticed => return,
             Outcome::Confirmed => "confirmation",
             Outcome::TimeIsOver => "time",
             Outcome::Warned => "warn",

@@ -28,6 +28,8 @@ mod reference_warnings;
 mod reloads;
 mod rules;
 mod signals;
+mod strays;
+mod unruled;
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -37,7 +39,7 @@ use anyhow::Context;
 use chancery_catalog::Catalog;
 use chancery_proto::document::RuleCheck;
 use chancery_proto::schema::Schema;
-use chancery_server::{Audiences, Server, Tls};
+use chancery_server::{Audiences, LoadBounds, LoadReports, Server, Tls};
 use chancery_sources::{Directory, LayerChecks};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
@@ -50,21 +52,23 @@ pub(crate) use self::audiences::{say_without_files, without_files};
 use self::change_applier::ChangeApplier;
 pub(crate) use self::faulty::FaultyRow;
 pub(crate) use self::first::{exists, schema};
-pub(crate) use self::grouping::Grouping;
+pub(crate) use self::grouping::{Decider, Grouping};
 use self::keeping::Started;
 use self::listeners::Listeners;
 use self::metrics::LoadMetrics;
 pub(crate) use self::reference_warnings::{
     DANGLING_REFERENCE, DUPLICATE_ADDRESS, NOTHING_TO_REMOVE, ReferenceWarnings, UNAPPLIED,
-    UNUSED_RESOURCE, of_unapplied,
+    UNUSED_RESOURCE,
 };
 use self::reloads::Reloads;
-use self::signals::{OperatorSignal, Signals};
+use self::signals::OperatorSignal;
+pub(crate) use self::signals::Signals;
 use crate::admin::{
-    self, Admin, AdminHosts, Confirmations, LoadStatus, MetricsPage, NodesPage, Readiness,
-    ReadinessState,
+    self, Admin, AdminHosts, Confirmations, LoadReportsPage, LoadStatus, MetricsPage, NodesPage,
+    Readiness, ReadinessState,
 };
-use crate::config::{self, Config, ExternalNames, ListenAddress, ServeFlags};
+use crate::check::codes::UNSUPPORTED_RULE;
+use crate::config::{self, Config, ListenAddress, ServeFlags};
 use crate::exit::Failure;
 use crate::gate::LoadGate;
 use crate::logging;
@@ -140,7 +144,7 @@ async fn serve(
 
     // This failure is returned later: the faults of the directory help the operator more.
     let watched = listeners::bind_admin(config.admin).and_then(|bound| watch(bound, &admin));
-    if config.gate.rules() != RuleCheck::Off {
+    if config.gate.rules() != RuleCheck::Off && !config.allow.allow(UNSUPPORTED_RULE) {
         first::warn_of_rules(&schema);
     }
     let loaded = first::load(directory, config.allow_partial, &mut signals).await?;
@@ -158,14 +162,13 @@ async fn serve(
     let audiences = Audiences::new(directory.catalog(), rules);
     gate.ask_for_users(gate::users(&audiences));
     let (wanted, checks) = watch::channel(gate.due(config.checks()));
-    let external = ExternalNames::new(&config);
     let applier = ChangeApplier::new(
         audiences.clone(),
         Arc::clone(&admin),
         metrics,
         wanted,
         file,
-        external,
+        &config,
         gate,
     );
     let applier = applier.keeping(keeper, waiting.map(|(_, waiting)| waiting), fault.as_ref());
@@ -175,6 +178,7 @@ async fn serve(
     admin.nodes.tell_of(audiences.clone());
     let server = Server::new(audiences.store(), audiences, server_config(&config))
         .with_metrics(server_metrics)
+        .with_load_reports(admin.load_reports.reports())
         .with_schema(schema);
     let parts = Parts { server, listeners, admin, applier, checks, directory };
     let ended = run_parts(parts, &mut signals).await;
@@ -274,7 +278,16 @@ fn admin(
     let confirmations = Confirmations::new(gate.clone());
     let metrics_page = MetricsPage::new(registry);
     let nodes = NodesPage::default();
-    let admin = Admin { readiness, loaded, metrics: metrics_page, hosts, confirmations, nodes };
+    let load_reports = LoadReportsPage::new(LoadReports::new(LoadBounds::default()));
+    let admin = Admin {
+        readiness,
+        loaded,
+        metrics: metrics_page,
+        hosts,
+        confirmations,
+        nodes,
+        load_reports,
+    };
     (Arc::new(admin), server_metrics, metrics)
 }
 
@@ -293,20 +306,26 @@ fn watch(listener: Option<TcpListener>, admin: &Arc<Admin>) -> Result<Cancellati
 async fn watch_config(applier: Arc<ChangeApplier>, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut until_users = TICKS_BETWEEN_USERS;
     // A state directory that does not answer holds up nothing else.
     let confirming = Arc::clone(&applier);
     let confirming = Reloads::start(move || confirming.check_confirm_file());
-    while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+    for number in 1_u32.. {
+        if stop.run_until_cancelled(ticks.tick()).await.is_none() {
+            break;
+        }
         confirming.ask();
         let applier = Arc::clone(&applier);
-        until_users = until_users.checked_sub(1).unwrap_or(TICKS_BETWEEN_USERS);
+        let looks_at_nodes = number.is_multiple_of(LOOKS_AT_NODES);
+        let keeps_users = number.is_multiple_of(KEEPS_USERS);
         // Reading blocks, for long if the file is on another machine.
         let checking = tokio::task::spawn_blocking(move || {
             applier.check_config();
             applier.check_gate();
-            if until_users == 0 {
+            if keeps_users {
                 applier.keep_users();
+            }
+            if looks_at_nodes {
+                applier.check_groups();
             }
         });
         checking.await.ok();
@@ -331,5 +350,7 @@ const STOP_WAIT: Duration = Duration::from_secs(2);
 /// `chancery.yaml` alone takes effect after 0.6 s.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// The number of these checks after which it is noted which groups have nodes.
-const TICKS_BETWEEN_USERS: u32 = 50;
+/// Once in so many of these checks, it is noted which groups have nodes.
+const KEEPS_USERS: u32 = 50;
+/// Once in so many of them, the clusters of nodes are compared with groups that have none.
+const LOOKS_AT_NODES: u32 = 25;

@@ -5,6 +5,7 @@
 //! Not here: which references these are (`chancery_catalog`).
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use chancery_catalog::{
@@ -14,9 +15,9 @@ use chancery_catalog::{
 use chancery_core::printable::Printable;
 use chancery_core::{Facts, ResourceName, TypeUrl};
 use chancery_proto::complete::Clash;
-use chancery_sources::Warning;
+use chancery_sources::{Allowance, Warning};
 
-use crate::config::ExternalNames;
+use crate::config::{AllowedCodes, ExternalNames};
 
 /// The code of a warning about a reference that leads nowhere.
 pub(crate) const DANGLING_REFERENCE: &str = "dangling-reference";
@@ -34,14 +35,15 @@ pub(crate) struct ReferenceWarnings {
     catalog: Catalog,
     names: ExternalNames,
     external: External,
+    allowed: AllowedCodes,
     present: Vec<Warning>,
     /// The number of all, with those that are not described.
     count: usize,
     told: BTreeSet<Identity>,
 }
 
-/// The resource that a warning is about, and the groups for which it is missing: what makes a warning
-/// another one. The lines, the number of references and the advice may change.
+/// The resource that a warning is about, and the groups for which it is missing, or the file and the sentence of
+/// an edit: what makes a warning another one. The lines, the number of references and the advice may change.
 type Identity = (TypeUrl, ResourceName, BTreeSet<Option<Arc<str>>>);
 
 impl ReferenceWarnings {
@@ -51,6 +53,7 @@ impl ReferenceWarnings {
             catalog,
             external: names.for_catalog(),
             names,
+            allowed: AllowedCodes::default(),
             present: Vec::new(),
             count: 0,
             told: BTreeSet::new(),
@@ -65,9 +68,14 @@ impl ReferenceWarnings {
         }
     }
 
+    /// Takes the codes of which nobody wants to hear.
+    pub(super) fn set_allowed(&mut self, allowed: &AllowedCodes) {
+        self.allowed = allowed.clone();
+    }
+
     /// Looks at the catalog. Returns the warnings that are new. The places are looked up each time, because
     /// an edit may move a resource and change nothing else.
-    pub(crate) fn look(&mut self) -> Vec<Warning> {
+    pub(crate) fn look(&mut self, comments: &[(Arc<Path>, Allowance)]) -> Vec<Warning> {
         let references = self.catalog.references(&self.external);
         let missing = references.missing.iter().take(MOST);
         let unused = references.unused.iter().take(MOST - missing.len());
@@ -84,18 +92,32 @@ impl ReferenceWarnings {
             let identity = (clash.type_url.clone(), clash.name.clone(), groups);
             (identity, self.of_clash(clash, audiences))
         });
-        let unapplied = references.unapplied.iter().map(|unapplied| {
-            let groups = unapplied.audiences.iter().map(|audience| audience.group.clone());
-            let key = &unapplied.edit.key;
-            let identity = (key.type_url.clone(), key.name.clone(), groups.collect());
+        // Of nodes that nobody has seen, only some edits are known to have no effect.
+        let mut of_nodes = self.catalog.edits_of_nothing();
+        let is_known = |it: &UnappliedEdit| {
+            references.unapplied.iter().any(|known| known.edit.origin == it.edit.origin)
+        };
+        of_nodes.retain(|it| !is_known(it));
+        let unapplied = references.unapplied.iter().chain(of_nodes.iter().take(MOST));
+        let unapplied = unapplied.map(|unapplied| {
+            let (key, edit) = (&unapplied.edit.key, &unapplied.edit);
+            let file = match &edit.origin {
+                Origin::File { path, .. } => path.display().to_string(),
+                elsewhere => elsewhere.to_string(),
+            };
+            let what = [file, edit.to_string()].map(|text| Some(text.into()));
+            let identity = (key.type_url.clone(), key.name.clone(), what.into());
             (identity, of_unapplied(unapplied))
         });
-        let now: Vec<_> = unapplied.chain(clashes).chain(missing).chain(unused).collect();
+        let all = unapplied.chain(clashes).chain(missing).chain(unused);
+        let (passed, now): (Vec<_>, Vec<_>) =
+            all.partition(|(_, it)| self.allowed.allow(it.code) || is_let_pass(comments, it));
         let new = now.iter().filter(|(identity, _)| !self.told.contains(identity));
         let new = new.map(|(_, warning)| warning.clone()).collect();
         let (told, present): (BTreeSet<_>, Vec<_>) = now.into_iter().unzip();
         self.count = references.missing.len() + references.unused.len() + references.more_unused;
-        self.count += references.clashes.len() + references.unapplied.len();
+        self.count += references.clashes.len() + references.unapplied.len() + of_nodes.len();
+        self.count -= passed.len();
         (self.told, self.present) = (told, present);
         new
     }
@@ -145,7 +167,9 @@ impl ReferenceWarnings {
         let advice = self.names.advice(name.as_str(), None);
         let groups = self.catalog.groups();
         let groups = groups.iter().map(|group| Layer::Group(Arc::clone(group)));
-        let layers = std::iter::once(Layer::Base).chain(groups);
+        let nodes = self.catalog.nodes();
+        let nodes = nodes.iter().map(|id| Layer::Node(Arc::clone(id)));
+        let layers = std::iter::once(Layer::Base).chain(groups).chain(nodes);
         let origin = self.origin(type_url, name, layers, |_| false);
         let message = format!(
             "nothing refers to {} `{name}`; remove it, or, if the clients refer to it themselves, \
@@ -189,8 +213,16 @@ impl ReferenceWarnings {
     }
 }
 
+/// Returns true if a comment at the place of a warning lets it pass.
+fn is_let_pass(comments: &[(Arc<Path>, Allowance)], warning: &Warning) -> bool {
+    comments.iter().any(|(file, comment)| {
+        let is_there = warning.line.is_some_and(|line| comment.lets_pass(line, warning.code));
+        is_there && warning.file.as_deref() == Some(file)
+    })
+}
+
 /// The warning about an edit that is not applied.
-pub(crate) fn of_unapplied(unapplied: &UnappliedEdit) -> Warning {
+fn of_unapplied(unapplied: &UnappliedEdit) -> Warning {
     let UnappliedEdit { edit, audiences, near } = unapplied;
     let remedy = match (&edit.why, near) {
         (WhyUnapplied::NotPatched(_), _) => "; it stays as it is below",

@@ -3,16 +3,36 @@
 //! Not here: the judgement whether that is a loss (`gate::moves`).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use chancery_catalog::Audience;
+use chancery_catalog::{Audience, Lineage, OverlayNames};
+use chancery_core::Node;
+use chancery_core::printable::Printable;
 use chancery_server::Audiences;
 use serde::Deserialize;
-use tracing::info;
+use tracing::warn;
 
 use super::grouping::Grouping;
 use super::held;
-use crate::gate::{Listed, Move};
+use crate::gate::{Listed, Move, name_nodes};
 use crate::state::{KeptMove, KeptRules};
+
+/// The nodes with open streams, and the audiences that they belong to.
+pub(super) type Belonging = Vec<(Arc<Node>, Audience)>;
+
+/// The nodes with open streams, without files of their own, and the audiences that they belong to now.
+pub(super) fn belonging(audiences: &Audiences<Grouping>) -> Belonging {
+    let (catalog, in_force) = (audiences.catalog(), audiences.assignment());
+    let known = catalog.groups();
+    let mut nodes = audiences.nodes();
+    nodes.sort_by(|one, other| one.id.cmp(&other.id));
+    nodes.dedup_by(|one, other| one.id == other.id && one.cluster == other.cluster);
+    let belonging = nodes.into_iter().filter_map(|node| {
+        let group = in_force.of_node(&node, |name| known.contains(name)).ok()?;
+        Some((node, catalog.audience(group.as_deref(), None)))
+    });
+    belonging.collect()
+}
 
 /// Rules that are not in force yet.
 pub(super) struct WantedRules {
@@ -63,9 +83,14 @@ impl WantedRules {
         &self.grouping
     }
 
-    /// The nodes that would move, together with those that were to move before.
-    pub(super) fn moves(&mut self, audiences: &Audiences<Grouping>) -> Vec<Move> {
-        let found = self.found(audiences);
+    /// The nodes that would move, together with those that were to move before. `belonging` is from before
+    /// anything changed.
+    pub(super) fn moves(
+        &mut self,
+        audiences: &Audiences<Grouping>,
+        belonging: Belonging,
+    ) -> Vec<Move> {
+        let found = self.found(audiences, belonging);
         self.moves.extend(found);
         let catalog = audiences.catalog();
         let seen = |audience: &Audience| catalog.seen_by(audience).map(|seen| seen.snapshot);
@@ -77,19 +102,18 @@ impl WantedRules {
         moves.collect()
     }
 
-    /// The nodes with open streams for which these rules have another answer.
-    fn found(&self, audiences: &Audiences<Grouping>) -> BTreeMap<MovePath, Listed> {
-        let (catalog, in_force) = (audiences.catalog(), audiences.assignment());
+    /// The nodes for which these rules have another answer.
+    fn found(
+        &self,
+        audiences: &Audiences<Grouping>,
+        belonging: Belonging,
+    ) -> BTreeMap<MovePath, Listed> {
+        let catalog = audiences.catalog();
         let known = catalog.groups();
         let is_known = |name: &str| known.contains(name);
-        let mut nodes = audiences.nodes();
-        nodes.sort_by(|one, other| one.id.cmp(&other.id));
-        nodes.dedup_by(|one, other| one.id == other.id && one.cluster == other.cluster);
         let mut found: BTreeMap<MovePath, Listed> = BTreeMap::new();
-        for node in nodes {
-            let Ok(before) = in_force.of_node(&node, is_known) else { continue };
+        for (node, from) in belonging {
             let after = self.grouping.of_node(&node, is_known).ok();
-            let from = catalog.audience(before.as_deref(), None);
             let to = after.map(|group| catalog.audience(group.as_deref(), None));
             if to.as_ref() != Some(&from) {
                 let nodes = found.entry((from, to)).or_default();
@@ -103,21 +127,72 @@ impl WantedRules {
     }
 }
 
-/// Logs the numbers of nodes that move.
+/// The nodes with open streams that a load moved, in words, because groups have files now that had none, or have
+/// none any more.
+pub(super) fn moved_by_load(
+    audiences: &Audiences<Grouping>,
+    before: &OverlayNames,
+    after: &OverlayNames,
+) -> Option<String> {
+    let grouping = audiences.assignment();
+    let audience = |node: &Node, known: &OverlayNames| {
+        let group = grouping.of_node(node, |name| known.contains(name)).ok()??;
+        // A group without files sees what it extends.
+        let group: Arc<str> = group.into();
+        grouping.lineage().chain(&group).find(|name| known.contains(name)).cloned()
+    };
+    let mut moves: BTreeMap<[Audience; 2], usize> = BTreeMap::new();
+    for node in audiences.nodes() {
+        let [from, to] =
+            [before, after].map(|known| Audience { group: audience(&node, known), node: None });
+        if from != to {
+            *moves.entry([from, to]).or_default() += 1;
+        }
+    }
+    let told = moves.iter().take(MOST_IN_A_LINE).map(|([from, to], count)| {
+        format!("{count} from {} to {}", Printable(from), Printable(to))
+    });
+    let mut text = told.collect::<Vec<_>>().join("; ");
+    match moves.len().saturating_sub(MOST_IN_A_LINE) {
+        0 => {}
+        more => text += &format!("; and {more} more moves"),
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// Logs the nodes that move. Whoever edits rules may have another order in mind than the one that they wrote.
 pub(super) fn say(moves: &[Move]) {
     for Move { from, to, nodes, .. } in moves.iter().take(MOST_TOLD) {
-        let (from, count) = (held::names(&[from]), nodes.count);
+        let (from, named) = (held::names(&[from]), name_nodes(nodes));
         match to {
-            Some((to, _)) => {
-                let to = held::names(&[to]);
-                info!(nodes = count, from, to, "the rules of chancery.yaml move nodes");
-            }
-            None => info!(nodes = count, from, "the rules of chancery.yaml refuse nodes"),
+            Some((to, _)) => warn!(
+                "chancery.yaml moves {named} from {from} to {}; if that is not meant, see its `groups`: the \
+                 first rule that matches decides",
+                held::names(&[to])
+            ),
+            None => warn!(
+                "chancery.yaml refuses {named} of {from}; if that is not meant, see its `groups` and \
+                 `unmatched`"
+            ),
         }
+    }
+}
+
+/// Logs the groups that extend another one than before.
+pub(super) fn say_lineage(before: &Lineage, after: &Lineage) {
+    for group in after.differing(before).take(MOST_TOLD) {
+        let words = |parent: Option<&Arc<str>>| {
+            parent.map_or_else(|| "nothing".to_owned(), |it| format!("`{}`", Printable(it)))
+        };
+        let (was, is) = (words(before.parent(group)), words(after.parent(group)));
+        let group = Printable(group);
+        warn!("chancery.yaml: group `{group}` extends {is} now, and {was} before");
     }
 }
 
 /// The number of nodes that are named of each move.
 const MOST_NAMED: usize = 5;
+/// The number of moves that the line of a load tells.
+const MOST_IN_A_LINE: usize = 5;
 /// The number of moves that are told one by one.
 const MOST_TOLD: usize = 20;

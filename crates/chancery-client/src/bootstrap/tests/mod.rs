@@ -256,6 +256,7 @@ fn json_and_code_make_the_same_bootstrap() {
             metadata: Arc::new([("k".to_owned(), map(&[("deep", deep)]))].into()),
             ..Node::default()
         },
+        states_user_agent: false,
         authorities: [
             ("".into(), Authority::default()),
             (
@@ -313,10 +314,18 @@ fn the_software_speaks_for_itself() {
     assert_eq!(*node.client_features, ads);
     let lrs = bootstrap.node_for(Service::LoadReports);
     assert_eq!(*lrs.client_features, ["envoy.lrs.supports_send_all_clusters"]);
-    // Code cannot set these fields either.
+    // Code cannot set these fields either, unless it asks in the place of another client.
     let mut bootstrap = bootstrap;
     bootstrap.node.client_features = ["everything".to_owned()].into();
     assert_eq!(bootstrap.node_for(Service::Discovery), node);
+    bootstrap.node.user_agent_name = "envoy".to_owned();
+    assert_eq!(bootstrap.node_for(Service::Discovery), node);
+    bootstrap.states_user_agent = true;
+    let stated = bootstrap.node_for(Service::Discovery);
+    assert_eq!(
+        (stated.user_agent_name.as_str(), &*stated.client_features),
+        ("envoy", &ads.map(str::to_owned)[..])
+    );
 }
 
 /// C-008.

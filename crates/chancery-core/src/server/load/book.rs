@@ -10,6 +10,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::counts::{LeftOut, LoadCounts, MOST_CALLS};
+use super::interval::LoadInterval;
 use super::reporter::{Reporter, ReporterView, Row};
 use super::series::{Named, Part, Series, SeriesKey};
 use super::timeline::Slot;
@@ -19,7 +20,7 @@ use crate::{Locality, Node, Time};
 /// The limits of a book.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadBounds {
-    /// The most rows of one reporter: a cluster has one for each locality, and one for its drops; 20,000.
+    /// The most rows of one reporter: a cluster has one for each locality, and one for its drops; 10,000.
     pub max_rows: usize,
     /// The most bytes of the name of a cluster or service, and of each text of a locality; 4 KiB.
     pub max_name_length: usize,
@@ -59,7 +60,7 @@ pub struct SeriesView {
 
 impl Default for LoadBounds {
     fn default() -> Self {
-        Self { max_rows: 20_000, max_name_length: 4 * 1024, max_left_bytes: 16 * 1024 * 1024 }
+        Self { max_rows: 10_000, max_name_length: 4 * 1024, max_left_bytes: 16 * 1024 * 1024 }
     }
 }
 
@@ -80,6 +81,20 @@ impl LoadBook {
     pub fn open(&mut self, now: Time, reporter: u64, node: Option<Arc<Node>>) {
         self.close(reporter);
         self.reporters.insert(reporter, Reporter::new(now, node));
+    }
+
+    /// A reporter was told to report this often.
+    pub fn is_to_report(&mut self, reporter: u64, interval: LoadInterval) {
+        if let Some(from) = self.reporters.get_mut(&reporter) {
+            from.interval = interval;
+        }
+    }
+
+    /// The longest time between two reports of a reporter that has sent one: all that was reported of calls
+    /// before that has come.
+    pub fn longest_interval(&self) -> LoadInterval {
+        let reporting = self.reporters.values().filter(|from| from.last.is_some());
+        reporting.map(|from| from.interval).max().unwrap_or_default()
     }
 
     /// Adds the calls to one cluster. `allows` is asked for more bytes, and says whether the reporter may be
@@ -122,10 +137,24 @@ impl LoadBook {
         self.reporters.get(&reporter).map_or(0, |from| from.held)
     }
 
+    /// All calls that a reporter has reported.
+    pub fn totals(&self, reporter: u64) -> LoadCounts {
+        self.reporters.get(&reporter).map_or_else(LoadCounts::default, |from| from.totals)
+    }
+
     /// A reporter is gone.
     pub fn close(&mut self, reporter: u64) {
-        let Some(gone) = self.reporters.remove(&reporter) else { return };
-        for (key, row) in gone.rows {
+        while !self.close_part(reporter) {}
+    }
+
+    /// A reporter is gone, of which a part is forgotten now. Returns true if that was the rest.
+    pub fn close_part(&mut self, reporter: u64) -> bool {
+        let Some(gone) = self.reporters.get_mut(&reporter) else { return true };
+        let rows: Vec<_> = std::iter::from_fn(|| gone.rows.pop_first()).take(AT_ONCE).collect();
+        if gone.rows.is_empty() {
+            self.reporters.remove(&reporter);
+        }
+        for (key, row) in rows {
             self.leave(&key, reporter, row);
         }
         while self.left_bytes > self.bounds.max_left_bytes
@@ -134,6 +163,7 @@ impl LoadBook {
             self.left_bytes -= bytes;
             self.series.remove(&key);
         }
+        !self.reporters.contains_key(&reporter)
     }
 
     /// At most so many series, in the order of their keys, those after this one.
@@ -276,6 +306,9 @@ struct Entry<'a> {
     left_out: LeftOut,
     allows: &'a mut dyn FnMut(usize) -> bool,
 }
+
+/// The number of rows that are forgotten in one part.
+const AT_ONCE: usize = 256;
 
 /// Charges a reporter for more bytes, if it may hold them.
 fn pay(held: &mut usize, bytes: usize, allows: &mut dyn FnMut(usize) -> bool) -> bool {

@@ -47,8 +47,9 @@ impl LoadCounts {
         *self = self.with(other, u64::saturating_add);
     }
 
-    /// Takes others off.
-    pub(super) fn less(self, other: Self) -> Self {
+    /// These without others.
+    #[must_use]
+    pub fn less(self, other: Self) -> Self {
         self.with(other, u64::saturating_sub)
     }
 
@@ -82,7 +83,8 @@ impl LoadCounts {
 }
 
 impl LeftOut {
-    pub(super) fn add(&mut self, other: Self) {
+    /// Adds others.
+    pub fn add(&mut self, other: Self) {
         self.names += other.names;
         self.numbers += other.numbers;
         self.rows += other.rows;

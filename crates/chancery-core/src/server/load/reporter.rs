@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::counts::LoadCounts;
+use super::interval::LoadInterval;
 use super::series::SeriesKey;
 use crate::{Node, Time};
 
@@ -13,6 +14,7 @@ pub(super) struct Reporter {
     pub(super) node: Option<Arc<Node>>,
     pub(super) since: Time,
     pub(super) last: Option<Time>,
+    pub(super) interval: LoadInterval,
     pub(super) totals: LoadCounts,
     pub(super) rows: BTreeMap<Arc<SeriesKey>, Row>,
     /// The bytes that it is charged for.
@@ -64,7 +66,8 @@ impl Reporter {
     pub(super) fn new(now: Time, node: Option<Arc<Node>>) -> Self {
         let (totals, rows) = (LoadCounts::default(), BTreeMap::new());
         let node_bytes = node.as_ref().map_or(0, |node| node.held_bytes());
-        Self { node, since: now, last: None, totals, rows, held: Self::BYTES + node_bytes }
+        let (interval, held) = (LoadInterval::default(), Self::BYTES + node_bytes);
+        Self { node, since: now, last: None, interval, totals, rows, held }
     }
 
     pub(super) fn view(&self, id: u64) -> ReporterView {

@@ -17,10 +17,13 @@ pub(super) const CHECKS: Checks = &[
     ("envoy.config.core.v3.HealthCheck.Payload", payload),
     ("envoy.extensions.load_balancing_policies.maglev.v3.Maglev", maglev),
     ("envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash", ring_hash),
+    ("envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality", wrr_locality),
+    ("envoy.extensions.clusters.dns.v3.DnsCluster", failure_refresh_rate),
 ];
 
 /// The types of clusters, as in `Cluster.DiscoveryType`.
 const STATIC: i32 = 0;
+const STRICT_DNS: i32 = 1;
 const LOGICAL_DNS: i32 = 2;
 const EDS: i32 = 3;
 const ORIGINAL_DST: i32 = 4;
@@ -38,6 +41,7 @@ fn cluster(cluster: &DynamicMessage, found: &mut Found<'_>) {
     if message_in(cluster, "cluster_type").is_none() {
         let kind = number("type").unwrap_or_default();
         discovery(cluster, kind, found);
+        by_type(cluster, kind, found);
         provided(cluster, kind, policy, found);
     } else {
         aggregate(cluster, policy, found);
@@ -60,14 +64,11 @@ fn discovery(cluster: &DynamicMessage, kind: i32, found: &mut Found<'_>) {
         let below = [Field("eds_cluster_config"), Field("eds_config")];
         found.says(&below, RuleName::CLUSTER_TYPE, "is required");
     }
-    for (at, resolver) in messages_in(cluster, "dns_resolvers").enumerate() {
-        let below = [Field("dns_resolvers"), Index(at)];
-        addresses::address(&below, resolver, addresses::NOT_IP, found);
-    }
     let assignment = message_in(cluster, "load_assignment");
     match (kind, assignment) {
         (STATIC, Some(assignment)) => {
             addresses::endpoints(&[Field("load_assignment")], assignment, found);
+            addresses::no_leds(&[Field("load_assignment")], assignment, found);
         }
         (LOGICAL_DNS, assignment) if !has_one_endpoint(assignment) => {
             let sentence = "must have one locality with one endpoint, because `type` is `LOGICAL_DNS`: \
@@ -79,6 +80,99 @@ fn discovery(cluster: &DynamicMessage, kind: i32, found: &mut Found<'_>) {
             found.says(&[Field("load_assignment")], RuleName::CLUSTER_TYPE, sentence);
         }
         _ => {}
+    }
+}
+
+/// The settings that only some types of clusters have.
+fn by_type(cluster: &DynamicMessage, kind: i32, found: &mut Found<'_>) {
+    if [STRICT_DNS, LOGICAL_DNS].contains(&kind) {
+        failure_refresh_rate(cluster, found);
+        own_resolvers(cluster, found);
+        resolvers(cluster, found);
+    }
+    let original = message_in(cluster, "original_dst_lb_config");
+    let names_header = original.is_some_and(|it| {
+        let uses = value_in(it, "use_http_header").and_then(Value::as_bool).unwrap_or_default();
+        !uses && !text_in(it, "http_header_name").is_empty()
+    });
+    if kind == ORIGINAL_DST && names_header {
+        let below = [Field("original_dst_lb_config"), Field("http_header_name")];
+        found.says(
+            &below,
+            RuleName::CLUSTER_TYPE,
+            "must be left out unless `use_http_header` is true",
+        );
+    }
+    let hashing = message_in(cluster, "common_lb_config")
+        .and_then(|it| message_in(it, "consistent_hashing_lb_config"))
+        .and_then(|it| value_in(it, "use_hostname_for_hashing"));
+    if kind != STRICT_DNS && hashing.and_then(Value::as_bool) == Some(true) {
+        let below = [
+            Field("common_lb_config"),
+            Field("consistent_hashing_lb_config"),
+            Field("use_hostname_for_hashing"),
+        ];
+        let sentence = "must be left out unless `type` is `STRICT_DNS`";
+        found.says(&below, RuleName::CLUSTER_TYPE, sentence);
+    }
+}
+
+/// A cluster that looks names up has one resolver for all of them.
+fn own_resolvers(cluster: &DynamicMessage, found: &mut Found<'_>) {
+    let Some(assignment) = message_in(cluster, "load_assignment") else { return };
+    for (locality, endpoints) in messages_in(assignment, "endpoints").enumerate() {
+        for (at, endpoint) in messages_in(endpoints, "lb_endpoints").enumerate() {
+            let socket = message_in(endpoint, "endpoint")
+                .and_then(|it| message_in(it, "address"))
+                .and_then(|it| message_in(it, "socket_address"));
+            if socket.is_some_and(|it| !text_in(it, "resolver_name").is_empty()) {
+                let below = [
+                    Field("load_assignment"),
+                    Field("endpoints"),
+                    Index(locality),
+                    Field("lb_endpoints"),
+                    Index(at),
+                ];
+                let sentence = "must not have a `resolver_name`: set `typed_dns_resolver_config` of \
+                                the cluster";
+                found.says(&below, RuleName::ENDPOINT, sentence);
+            }
+        }
+    }
+}
+
+fn failure_refresh_rate(message: &DynamicMessage, found: &mut Found<'_>) {
+    let Some(rate) = message_in(message, "dns_failure_refresh_rate") else { return };
+    let nanos = |field| message_in(rate, field).and_then(duration);
+    if let (Some(base), Some(most)) = (nanos("base_interval"), nanos("max_interval"))
+        && most < base
+    {
+        let below = [Field("dns_failure_refresh_rate"), Field("max_interval")];
+        found.says(&below, RuleName::RETRY_BACK_OFF, "must not be less than `base_interval`");
+    }
+}
+
+/// The servers that a cluster asks for names.
+fn resolvers(cluster: &DynamicMessage, found: &mut Found<'_>) {
+    const CARES: &str = "envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig";
+    for (at, resolver) in messages_in(cluster, "dns_resolvers").enumerate() {
+        let below = [Field("dns_resolvers"), Index(at)];
+        addresses::address(&below, resolver, addresses::NOT_IP, found);
+    }
+    let typed = message_in(cluster, "typed_dns_resolver_config");
+    let typed = typed.and_then(|typed| message_in(typed, "typed_config"));
+    let Some(config) = typed.filter(|it| type_of(it) == CARES).and_then(any::open) else { return };
+    let below = [Field("typed_dns_resolver_config"), Field("typed_config")];
+    for resolver in messages_in(&config, "resolvers") {
+        let socket = message_in(resolver, "socket_address");
+        let is_whole = |socket: &DynamicMessage| {
+            let has_name = value_in(socket, "named_port").is_some();
+            addresses::is_ip(text_in(socket, "address")) && !has_name
+        };
+        if !socket.is_some_and(is_whole) {
+            let sentence = "must have resolvers that are addresses of IP";
+            found.says(&below, RuleName::IP_ADDRESS, sentence);
+        }
     }
 }
 
@@ -105,10 +199,23 @@ fn provided(cluster: &DynamicMessage, kind: i32, policy: i32, found: &mut Found<
 
 fn aggregate(cluster: &DynamicMessage, policy: i32, found: &mut Found<'_>) {
     const AGGREGATE: &str = "envoy.extensions.clusters.aggregate.v3.ClusterConfig";
+    const PROXY: &str = "envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig";
+    const DNS: &str = "envoy.extensions.clusters.dns.v3.DnsCluster";
     let kind = message_in(cluster, "cluster_type").and_then(|it| message_in(it, "typed_config"));
-    let is_aggregate = kind.is_some_and(|kind| type_of(kind) == AGGREGATE);
-    if is_aggregate && policy != CLUSTER_PROVIDED {
-        let sentence = "must be `CLUSTER_PROVIDED`, because the cluster is an aggregate of others";
+    let provides = kind.is_some_and(|kind| [AGGREGATE, PROXY].contains(&&*type_of(kind)));
+    let dns = kind.filter(|kind| type_of(kind) == DNS).and_then(any::open);
+    let is_single = dns.is_some_and(|dns| {
+        let single = value_in(&dns, "all_addresses_in_single_endpoint");
+        single.and_then(Value::as_bool) == Some(true)
+    });
+    if is_single && !has_one_endpoint(message_in(cluster, "load_assignment")) {
+        let sentence = "must have one locality with one endpoint, because of \
+                        `all_addresses_in_single_endpoint`";
+        found.says(&[Field("load_assignment")], RuleName::CLUSTER_TYPE, sentence);
+    }
+    if provides && policy != CLUSTER_PROVIDED {
+        let sentence =
+            "must be `CLUSTER_PROVIDED`, because a cluster of this `cluster_type` balances itself";
         found.says(&[Field("lb_policy")], RuleName::LB_POLICY, sentence);
     }
 }
@@ -120,7 +227,9 @@ pub(super) fn type_of(any: &DynamicMessage) -> String {
 }
 
 fn balancing(cluster: &DynamicMessage, policy: i32, found: &mut Found<'_>) {
-    if policy == CLUSTER_PROVIDED && message_in(cluster, "lb_subset_config").is_some() {
+    let subsets = message_in(cluster, "lb_subset_config");
+    let has_subsets = subsets.is_some_and(|it| !list_in(it, "subset_selectors").is_empty());
+    if policy == CLUSTER_PROVIDED && has_subsets {
         let sentence = "must be left out where `lb_policy` is `CLUSTER_PROVIDED`";
         found.says(&[Field("lb_subset_config")], RuleName::LB_POLICY, sentence);
     }
@@ -134,7 +243,7 @@ fn balancing(cluster: &DynamicMessage, policy: i32, found: &mut Found<'_>) {
             let below = [Field("load_balancing_policy"), Field("policies")];
             found.says(&below, RuleName::LB_POLICY, "must not be empty");
         }
-        Some(_) => {}
+        Some(config) => policies(config, &[Field("load_balancing_policy")], "", found),
         None => {
             let config = match policy {
                 RING_HASH => "ring_hash_lb_config",
@@ -150,7 +259,55 @@ fn balancing(cluster: &DynamicMessage, policy: i32, found: &mut Found<'_>) {
     }
 }
 
+/// Returns true for a policy whose name goes on like this, and for one that Chancery does not know.
+pub(super) fn is_policy(policy: &DynamicMessage, begin: &str) -> bool {
+    let extension = message_in(policy, "typed_extension_config");
+    let Some(any) = extension.and_then(|it| message_in(it, "typed_config")) else { return false };
+    let kind = type_of(any);
+    let is_known = any.descriptor().parent_pool().get_message_by_name(&kind).is_some();
+    let rest = kind.strip_prefix("envoy.extensions.load_balancing_policies.");
+    !is_known || kind.ends_with(".TypedStruct") || rest.is_some_and(|rest| rest.starts_with(begin))
+}
+
+/// One of the policies must be one. Those that Chancery does not know may be.
+fn policies(config: &DynamicMessage, at: &[super::Below], begin: &str, found: &mut Found<'_>) {
+    if !messages_in(config, "policies").any(|policy| is_policy(policy, begin)) {
+        let below = [at, &[Field("policies")]].concat();
+        let sentence = match begin {
+            "" => "must have a load balancing policy, and has none that Envoy knows",
+            _ => {
+                "must have a `ClientSideWeightedRoundRobin`: a `WrrLocality` takes no other policy"
+            }
+        };
+        found.says(&below, RuleName::LB_POLICY, sentence);
+    }
+}
+
+fn wrr_locality(policy: &DynamicMessage, found: &mut Found<'_>) {
+    if message_in(policy, "endpoint_picking_policy").is_none() {
+        found.says(&[Field("endpoint_picking_policy")], RuleName::LB_POLICY, "is required");
+    }
+    if let Some(config) = message_in(policy, "endpoint_picking_policy") {
+        let below = [Field("endpoint_picking_policy")];
+        policies(config, &below, "client_side_weighted_round_robin.", found);
+    }
+}
+
+/// Envoy does not check the rules of a `RingHash`, and ends where a hash has no source.
 fn ring_hash(policy: &DynamicMessage, found: &mut Found<'_>) {
+    if let Some(config) = message_in(policy, "consistent_hashing_lb_config") {
+        for (at, hash) in messages_in(config, "hash_policy").enumerate() {
+            let sources =
+                ["header", "cookie", "connection_properties", "query_parameter", "filter_state"];
+            if !sources.iter().any(|source| message_in(hash, source).is_some()) {
+                let below =
+                    [Field("consistent_hashing_lb_config"), Field("hash_policy"), Index(at)];
+                let sentence = "must have one of `header`, `cookie`, `connection_properties`, \
+                                `query_parameter` and `filter_state`";
+                found.says(&below, RuleName::LB_POLICY, sentence);
+            }
+        }
+    }
     ring_size(policy, &[], found);
 }
 
@@ -171,9 +328,9 @@ fn maglev(policy: &DynamicMessage, found: &mut Found<'_>) {
 
 fn table_size(config: &DynamicMessage, below: &[super::Below], found: &mut Found<'_>) {
     let Some(size) = message_in(config, "table_size").map(number_of) else { return };
-    // The rules of the descriptors bound it, and with it this search.
-    let is_prime = size > 1 && (2..).take_while(|it| it * it <= size).all(|it| size % it != 0);
-    if size <= LARGEST_TABLE && !is_prime {
+    // A larger one is not looked at, so that this search has a bound.
+    let is_prime = || size > 1 && (2..).take_while(|it| it * it <= size).all(|it| size % it != 0);
+    if size <= LARGEST_TABLE && !is_prime() {
         let below = [below, &[Field("table_size")]].concat();
         found.says(&below, RuleName::TABLE_SIZE, "must be a prime number, as 65537 is");
     }
@@ -212,6 +369,7 @@ fn may_have_http2(cluster: &DynamicMessage) -> bool {
     explicit.is_none_or(|it| message_in(it, "http_protocol_options").is_none())
 }
 
+const QUIC: &str = "envoy.extensions.transport_sockets.quic.v3.QuicUpstreamTransport";
 const OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 
 /// The protocol options of the cluster that is an extension.
@@ -222,11 +380,33 @@ fn protocol_options(cluster: &DynamicMessage) -> Option<DynamicMessage> {
     (options.descriptor().full_name() == OPTIONS).then_some(options)
 }
 
+/// Only options of HTTP can stand under the name of those.
+fn other_options(cluster: &DynamicMessage, found: &mut Found<'_>) {
+    let all = value_in(cluster, "typed_extension_protocol_options").and_then(Value::as_map);
+    let options = all.and_then(|all| all.get(&prost_reflect::MapKey::String(OPTIONS.to_owned())));
+    let kind = options.and_then(Value::as_message).map(type_of);
+    if kind.is_some_and(|kind| kind != OPTIONS && !kind.ends_with(".TypedStruct")) {
+        let below = [Field("typed_extension_protocol_options")];
+        let sentence =
+            "must have `HttpProtocolOptions` under the name of their type, and has another type";
+        found.says(&below, RuleName::EXTENSION_TYPE, sentence);
+    }
+}
+
 /// To choose a protocol, both sides need TLS.
 fn alpn(cluster: &DynamicMessage, found: &mut Found<'_>) {
+    other_options(cluster, found);
     let Some(options) = protocol_options(cluster) else { return };
     let socket = message_in(cluster, "transport_socket");
     let chooses = message_in(&options, "auto_config").is_some();
+    let quic = socket.and_then(|socket| message_in(socket, "typed_config"));
+    let has_quic = quic.is_some_and(|any| type_of(any) == QUIC);
+    let explicit = message_in(&options, "explicit_http_config");
+    if explicit.is_some_and(|it| message_in(it, "http3_protocol_options").is_some()) && !has_quic {
+        let below = [Field("typed_extension_protocol_options")];
+        let sentence = "has `http3_protocol_options`, which need a `transport_socket` with QUIC";
+        found.says(&below, RuleName::ALPN, sentence);
+    }
     if chooses && socket.is_none() {
         let below = [Field("typed_extension_protocol_options")];
         let sentence = "has an `auto_config`, which needs a `transport_socket` with TLS";

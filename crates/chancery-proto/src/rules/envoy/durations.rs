@@ -9,6 +9,9 @@ use crate::rules::name::RuleName;
 use crate::walk::message_in;
 
 pub(super) const CHECKS: Checks = &[
+    ("envoy.config.core.v3.ConfigSource", |message, found| {
+        not_negative(message, &["initial_fetch_timeout"], found);
+    }),
     ("envoy.config.core.v3.HttpProtocolOptions", |message, found| {
         not_negative(message, &["idle_timeout"], found);
     }),

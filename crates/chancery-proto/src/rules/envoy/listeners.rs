@@ -26,11 +26,20 @@ pub(super) const CHECKS: Checks = &[
 fn listener(listener: &DynamicMessage, found: &mut Found<'_>) {
     not_negative(listener, &["listener_filters_timeout"], found);
     let has = |field| message_in(listener, field).is_some();
-    if has("api_listener") || has("internal_listener") {
+    if has("api_listener") {
         return;
     }
     match message_in(listener, "address") {
-        Some(address) => addresses::address(&[Field("address")], address, addresses::NOT_IP, found),
+        _ if has("internal_listener") => {}
+        Some(address) if message_in(address, "envoy_internal_address").is_some() => {
+            let sentence = "must be no `envoy_internal_address`: an internal listener has \
+                            `internal_listener` instead of an `address`";
+            found.says(&[Field("address")], RuleName::LISTENER, sentence);
+        }
+        Some(address) => {
+            addresses::address(&[Field("address")], address, addresses::NOT_IP, found);
+            compatible(address, found);
+        }
         None => found.says(&[Field("address")], RuleName::LISTENER, "is required"),
     }
     for (at, more) in messages_in(listener, "additional_addresses").enumerate() {
@@ -47,6 +56,17 @@ fn listener(listener: &DynamicMessage, found: &mut Found<'_>) {
             let sentence = "must be empty: a listener of UDP has them only with `quic_options`";
             found.says(&[Field("filter_chains")], RuleName::LISTENER, sentence);
         }
+        for (at, chain) in messages_in(listener, "filter_chains").enumerate().filter(|_| quic) {
+            if message_in(chain, "transport_socket").is_none() {
+                let below = [Field("filter_chains"), Index(at), Field("transport_socket")];
+                found.says(&below, RuleName::LISTENER, "is required, because of `quic_options`");
+            }
+        }
+        let default = message_in(listener, "default_filter_chain").filter(|_| quic);
+        if default.is_some_and(|chain| message_in(chain, "transport_socket").is_none()) {
+            let below = [Field("default_filter_chain"), Field("transport_socket")];
+            found.says(&below, RuleName::LISTENER, "is required, because of `quic_options`");
+        }
         return;
     }
     // A default alone is enough, but not where a matcher names the chains.
@@ -57,6 +77,17 @@ fn listener(listener: &DynamicMessage, found: &mut Found<'_>) {
     match has("filter_chain_matcher") {
         true => named_chains(listener, found),
         false => overlapping_chains(listener, found),
+    }
+}
+
+/// An address of IPv6 alone may be one of IPv4 as well.
+fn compatible(address: &DynamicMessage, found: &mut Found<'_>) {
+    let Some(socket) = message_in(address, "socket_address") else { return };
+    let is_v4 = text_in(socket, "address").parse::<std::net::Ipv4Addr>().is_ok();
+    if is_v4 && is_true(socket, "ipv4_compat") {
+        let below = [Field("address"), Field("socket_address"), Field("ipv4_compat")];
+        let sentence = "must be left out: only the address `::` may be one of IPv4 as well";
+        found.says(&below, RuleName::IP_ADDRESS, sentence);
     }
 }
 
@@ -243,12 +274,18 @@ const NETWORK: Chain = Chain {
 const HTTP: Chain = Chain {
     ending: &["envoy.extensions.filters.http.router.v3.Router"],
     passing: &[
+        "envoy.extensions.filters.http.adaptive_concurrency.v3.AdaptiveConcurrency",
+        "envoy.extensions.filters.http.admission_control.v3.AdmissionControl",
         "envoy.extensions.filters.http.alternate_protocols_cache.v3.FilterConfig",
         "envoy.extensions.filters.http.api_key_auth.v3.ApiKeyAuth",
+        "envoy.extensions.filters.http.bandwidth_limit.v3.BandwidthLimit",
+        "envoy.extensions.filters.http.basic_auth.v3.BasicAuth",
         "envoy.extensions.filters.http.buffer.v3.Buffer",
+        "envoy.extensions.filters.http.cache.v3.CacheConfig",
         "envoy.extensions.filters.http.composite.v3.Composite",
         "envoy.extensions.filters.http.compressor.v3.Compressor",
         "envoy.extensions.filters.http.cors.v3.Cors",
+        "envoy.extensions.filters.http.credential_injector.v3.CredentialInjector",
         "envoy.extensions.filters.http.csrf.v3.CsrfPolicy",
         "envoy.extensions.filters.http.custom_response.v3.CustomResponse",
         "envoy.extensions.filters.http.decompressor.v3.Decompressor",
@@ -277,21 +314,42 @@ const HTTP: Chain = Chain {
         "envoy.extensions.filters.http.set_filter_state.v3.Config",
         "envoy.extensions.filters.http.set_metadata.v3.Config",
         "envoy.extensions.filters.http.stateful_session.v3.StatefulSession",
+        "envoy.extensions.filters.http.tap.v3.Tap",
     ],
     kind: "must be followed by `envoy.filters.http.router`, which ends the chain",
 };
 
-fn filter_chain(chain: &DynamicMessage, found: &mut Found<'_>) {
-    order(chain, "filters", &NETWORK, found);
+/// Returns true for a type of HTTP filters that lets requests pass to the next one.
+pub(crate) fn passes_requests_on(type_name: &str) -> bool {
+    HTTP.passing.contains(&type_name)
 }
 
+fn filter_chain(chain: &DynamicMessage, found: &mut Found<'_>) {
+    order(chain, &[], "filters", &NETWORK, found);
+    let socket = message_in(chain, "transport_socket");
+    let config = socket.and_then(|socket| message_in(socket, "typed_config"));
+    if config.is_some_and(|config| type_of(config) == UPSTREAM) {
+        let below = [Field("transport_socket"), Field("typed_config")];
+        let sentence = "must be a `DownstreamTlsContext`: the other one is for clusters";
+        found.says(&below, RuleName::EXTENSION_TYPE, sentence);
+    }
+}
+
+const UPSTREAM: &str = "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext";
+
 /// Checks that the filter which ends a chain is the last one.
-fn order(message: &DynamicMessage, field: &'static str, chain: &Chain, found: &mut Found<'_>) {
+fn order(
+    message: &DynamicMessage,
+    above: &[Below],
+    field: &'static str,
+    chain: &Chain,
+    found: &mut Found<'_>,
+) {
     let last = list_in(message, field).len().saturating_sub(1);
     for (at, filter) in messages_in(message, field).enumerate() {
         let Some(config) = message_in(filter, "typed_config") else { continue };
         let kind = type_of(config);
-        let below: [Below; 2] = [Field(field), Index(at)];
+        let below = [above, &[Field(field), Index(at)]].concat();
         if at < last && chain.ending.contains(&&*kind) {
             let sentence = "must be the last filter, because it ends the chain";
             found.says(&below, RuleName::FILTER_ORDER, sentence);
@@ -305,7 +363,7 @@ fn order(message: &DynamicMessage, field: &'static str, chain: &Chain, found: &m
 }
 
 fn connection_manager(manager: &DynamicMessage, found: &mut Found<'_>) {
-    order(manager, "http_filters", &HTTP, found);
+    order(manager, &[], "http_filters", &HTTP, found);
     not_negative(manager, &["request_timeout", "stream_idle_timeout", "drain_timeout"], found);
     let strips = ["strip_matching_host_port", "strip_any_host_port"];
     if strips.into_iter().all(|field| is_true(manager, field)) {
@@ -323,6 +381,7 @@ fn connection_manager(manager: &DynamicMessage, found: &mut Found<'_>) {
             let below = [Field("upgrade_configs"), Index(at), Field("upgrade_type")];
             found.says(&below, RuleName::CONNECTION_MANAGER, "must be there once");
         }
+        order(upgrade, &[Field("upgrade_configs"), Index(at)], "filters", &HTTP, found);
     }
 }
 

@@ -9,18 +9,24 @@ mod addresses;
 mod clusters;
 mod durations;
 mod extensions;
+mod filters;
 mod listeners;
+mod others;
 mod regex;
 mod routes;
+mod subsets;
 mod tls;
+
+pub(crate) use self::listeners::passes_requests_on;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use prost_reflect::{DynamicMessage, Kind, ReflectMessage};
+use prost_reflect::{DynamicMessage, Kind, ReflectMessage, Value};
 
 use super::name::RuleName;
 use super::violation::Step;
+use crate::walk::value_in;
 
 /// The rules of one type of message.
 pub(super) type EnvoyCheck = fn(&DynamicMessage, &mut Found<'_>);
@@ -58,12 +64,17 @@ impl Found<'_> {
     }
 }
 
-/// The rules of a type of message, by its name.
-pub(super) fn check_of(name: &str) -> Option<EnvoyCheck> {
-    CHECKS.get(name).copied()
+/// Returns true for a pattern that RE2 can parse.
+pub(super) fn is_pattern(pattern: &str) -> bool {
+    regex::check(pattern).is_ok()
 }
 
-static CHECKS: LazyLock<HashMap<&str, EnvoyCheck>> = LazyLock::new(|| {
+/// The rules of a type of message, by its name.
+pub(super) fn checks_of(name: &str) -> &'static [EnvoyCheck] {
+    CHECKS.get(name).map_or(&[], Vec::as_slice)
+}
+
+static CHECKS: LazyLock<HashMap<&str, Vec<EnvoyCheck>>> = LazyLock::new(|| {
     let parts = [
         routes::CHECKS,
         clusters::CHECKS,
@@ -71,10 +82,49 @@ static CHECKS: LazyLock<HashMap<&str, EnvoyCheck>> = LazyLock::new(|| {
         addresses::CHECKS,
         durations::CHECKS,
         extensions::CHECKS,
+        filters::CHECKS,
+        others::CHECKS,
+        subsets::CHECKS,
         tls::CHECKS,
     ];
-    parts.into_iter().flatten().copied().collect()
+    let mut checks: HashMap<&str, Vec<EnvoyCheck>> = HashMap::new();
+    for (name, check) in parts.into_iter().flatten() {
+        checks.entry(name).or_default().push(*check);
+    }
+    for name in extensions::TYPED.iter().map(|point| point.message) {
+        let all = checks.entry(name).or_default();
+        if !all.contains(&(extensions::types as EnvoyCheck)) {
+            all.push(extensions::types);
+        }
+    }
+    checks
 });
+
+/// The types whose rules of the descriptors Envoy does not check, though they are there: what stands in
+/// their place is used as it is.
+pub(super) const UNCHECKED: [&str; 9] = [
+    "envoy.extensions.load_balancing_policies.client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin",
+    "envoy.extensions.load_balancing_policies.least_request.v3.LeastRequest",
+    "envoy.extensions.load_balancing_policies.maglev.v3.Maglev",
+    "envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash",
+    "envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
+    "envoy.extensions.load_balancing_policies.subset.v3.Subset",
+    "envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality",
+    "envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig",
+    "envoy.extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig",
+];
+
+/// Returns true for a message of which Envoy does not open what is in it: a match that goes on after its
+/// action.
+pub(super) fn is_unread(message: &DynamicMessage) -> bool {
+    message.descriptor().full_name() == "xds.type.matcher.v3.Matcher.OnMatch"
+        && value_in(message, "keep_matching").and_then(Value::as_bool) == Some(true)
+}
+
+/// Returns true for a load balancing policy that Envoy may know, and not for another extension.
+pub(super) fn is_policy(policy: &DynamicMessage) -> bool {
+    clusters::is_policy(policy, "")
+}
 
 /// The checks of one file: the name of a message, and its rules.
 type Checks = &'static [(&'static str, EnvoyCheck)];

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use prost_reflect::{DynamicMessage, Value};
 
 use super::Below::{Field, Index};
+use super::clusters::type_of;
 use super::durations::not_negative;
 use super::regex;
 use super::{Below, Checks, Found};
@@ -17,7 +18,9 @@ pub(super) const CHECKS: Checks = &[
     ("envoy.config.route.v3.VirtualHost", headers),
     ("envoy.config.route.v3.Route", headers),
     ("envoy.config.route.v3.WeightedCluster", weighted_cluster),
+    ("envoy.config.route.v3.Route", route),
     ("envoy.config.route.v3.RouteAction", route_action),
+    ("envoy.config.route.v3.RouteAction.UpgradeConfig", upgrade),
     ("envoy.config.route.v3.RetryPolicy.RetryBackOff", retry_back_off),
     ("envoy.type.matcher.v3.RegexMatcher", regex_matcher),
 ];
@@ -120,6 +123,33 @@ fn weighted_cluster(weighted: &DynamicMessage, found: &mut Found<'_>) {
     }
 }
 
+/// A rewrite by the template of a path needs a match by one.
+fn route(route: &DynamicMessage, found: &mut Found<'_>) {
+    let policy = |message: Option<&DynamicMessage>, field: &str, wanted: &str| {
+        let config = message.and_then(|it| message_in(it, field));
+        let config = config.and_then(|it| message_in(it, "typed_config"));
+        config.is_some_and(|config| type_of(config) == wanted)
+    };
+    const REWRITE: &str = "envoy.extensions.path.rewrite.uri_template.v3.UriTemplateRewriteConfig";
+    const MATCH: &str = "envoy.extensions.path.match.uri_template.v3.UriTemplateMatchConfig";
+    if policy(message_in(route, "route"), "path_rewrite_policy", REWRITE)
+        && !policy(message_in(route, "match"), "path_match_policy", MATCH)
+    {
+        let below = [Field("route"), Field("path_rewrite_policy")];
+        let sentence = "needs a `path_match_policy` with a template in the `match`";
+        found.says(&below, RuleName::REWRITES, sentence);
+    }
+}
+
+fn upgrade(upgrade: &DynamicMessage, found: &mut Found<'_>) {
+    let kind = text_in(upgrade, "upgrade_type");
+    let connects = ["CONNECT", "CONNECT-UDP"].iter().any(|it| it.eq_ignore_ascii_case(kind));
+    if message_in(upgrade, "connect_config").is_some() && !connects {
+        let sentence = "must be left out unless `upgrade_type` is `CONNECT`";
+        found.says(&[Field("connect_config")], RuleName::UPGRADE, sentence);
+    }
+}
+
 fn route_action(action: &DynamicMessage, found: &mut Found<'_>) {
     not_negative(action, &["timeout", "idle_timeout"], found);
     let rewrites = [
@@ -167,11 +197,6 @@ fn headers_below(below: &[Below], message: &DynamicMessage, found: &mut Found<'_
                 let sentence = "must not begin with `:` nor be `host`: Envoy sets these itself (see \
                                 `host_rewrite_literal` and `prefix_rewrite`)";
                 found.says(&below, RuleName::HEADER, sentence);
-            }
-            let action = value_in(header, "append_action").and_then(Value::as_enum_number);
-            if message_in(header, "append").is_some() && action.is_some_and(|it| it != 0) {
-                let sentence = "must not have both `append` and `append_action`";
-                found.says(&option, RuleName::HEADER, sentence);
             }
         }
     }

@@ -3,15 +3,21 @@
 use prost_reflect::{DynamicMessage, Value};
 
 use super::Below::{Field, Index};
+use super::clusters::type_of;
 use super::{Below, Checks, Found};
 use crate::rules::name::RuleName;
-use crate::walk::{list_in, message_in, text_in, texts_in, value_in};
+use crate::walk::{list_in, message_in, messages_in, text_in, texts_in, value_in};
 
 pub(super) const CHECKS: Checks = &[
     ("envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext", downstream),
     ("envoy.extensions.transport_sockets.tls.v3.CommonTlsContext", common),
     ("envoy.extensions.transport_sockets.tls.v3.TlsCertificate", certificate),
     ("envoy.extensions.transport_sockets.tls.v3.CertificateValidationContext", validation),
+    ("envoy.extensions.transport_sockets.tls.v3.CommonTlsContext", alt_names),
+    ("envoy.extensions.transport_sockets.tls.v3.Secret", alt_names),
+    ("envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext", client),
+    ("envoy.extensions.transport_sockets.tls.v3.TlsSessionTicketKeys", ticket_keys),
+    ("envoy.config.cluster.v3.Cluster", upstream),
 ];
 
 /// A server shows a certificate. Those that are not known yet come by SDS or from a provider.
@@ -67,6 +73,56 @@ fn certificate(certificate: &DynamicMessage, found: &mut Found<'_>) {
     }
     pem(certificate, "certificate_chain", CERTIFICATE, found);
     pem(certificate, "private_key", PRIVATE_KEY, found);
+}
+
+/// The names of a context that is whole. What comes by SDS may be combined with another one.
+fn alt_names(context: &DynamicMessage, found: &mut Found<'_>) {
+    /// The type of a name that has an object identifier, as in `SanType`.
+    const OTHER_NAME: i32 = 5;
+    let Some(validation) = message_in(context, "validation_context") else { return };
+    let names = "match_typed_subject_alt_names";
+    for (at, matcher) in messages_in(validation, names).enumerate() {
+        let kind = value_in(matcher, "san_type").and_then(Value::as_enum_number);
+        if kind == Some(OTHER_NAME) && text_in(matcher, "oid").is_empty() {
+            let below = [Field("validation_context"), Field(names), Index(at), Field("oid")];
+            let sentence = "is required, because `san_type` is `OTHER_NAME`";
+            found.says(&below, RuleName::TLS_AUTHORITY, sentence);
+        }
+    }
+}
+
+fn client(context: &DynamicMessage, found: &mut Found<'_>) {
+    let common = message_in(context, "common_tls_context");
+    if common.is_some_and(|common| list_in(common, "tls_certificates").len() > 1) {
+        let below = [Field("common_tls_context"), Field("tls_certificates")];
+        let sentence = "must have one item at most: a client shows no other certificate";
+        found.says(&below, RuleName::TLS_CERTIFICATE, sentence);
+    }
+}
+
+/// The length of a key of session tickets.
+const TICKET_KEY: usize = 80;
+
+fn ticket_keys(keys: &DynamicMessage, found: &mut Found<'_>) {
+    for (at, key) in messages_in(keys, "keys").enumerate() {
+        let bytes = value_in(key, "inline_bytes").and_then(Value::as_bytes).map(|it| it.len());
+        let text = value_in(key, "inline_string").and_then(Value::as_str).map(str::len);
+        if bytes.or(text).is_some_and(|length| length != TICKET_KEY) {
+            let below = [Field("keys"), Index(at)];
+            found.says(&below, RuleName::TLS_CERTIFICATE, "must have 80 bytes");
+        }
+    }
+}
+
+fn upstream(cluster: &DynamicMessage, found: &mut Found<'_>) {
+    let socket = message_in(cluster, "transport_socket");
+    let config = socket.and_then(|socket| message_in(socket, "typed_config"));
+    const DOWNSTREAM: &str = "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext";
+    if config.is_some_and(|config| type_of(config) == DOWNSTREAM) {
+        let below = [Field("transport_socket"), Field("typed_config")];
+        let sentence = "must be an `UpstreamTlsContext`: the other one is for listeners";
+        found.says(&below, RuleName::EXTENSION_TYPE, sentence);
+    }
 }
 
 fn validation(context: &DynamicMessage, found: &mut Found<'_>) {

@@ -29,6 +29,8 @@ pub(crate) struct NodeRow {
     pub(crate) group: Option<String>,
     /// The audience, in words.
     pub(crate) audience: String,
+    /// True if it has files of its own.
+    pub(crate) own_files: bool,
     /// The layers that it sees, the weakest first, in words.
     pub(crate) layers: Vec<String>,
     /// The number of open streams.

@@ -104,6 +104,7 @@ fn row(streams: &[Found]) -> NodeRow {
     NodeRow {
         group: newest.group.clone(),
         audience: newest.stream.audience.to_string(),
+        own_files: newest.stream.audience.node.is_some(),
         streams: streams.len() - polls,
         polls,
         peers: peers.into_iter().take(MOST_PEERS).collect(),

@@ -18,7 +18,7 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use tokio::sync::Mutex;
 
-pub(crate) use self::document::{NodeRow, NodesDocument};
+pub(crate) use self::document::{LocalityRow, NodeRow, NodesDocument};
 use self::listing::{Place, Wanted};
 use super::local::{self, NotLocal};
 use super::{json, query, text};

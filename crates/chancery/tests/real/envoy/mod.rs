@@ -4,6 +4,7 @@
 //! of its own. It becomes LIVE, traffic flows, one edit of the directory takes effect, and nothing
 //! Envoy was sent was refused.
 
+mod load;
 mod on_demand;
 mod reconnect;
 mod transports;

@@ -9,6 +9,8 @@ mod clusters;
 mod fallback;
 mod go;
 mod java;
+mod judged;
+mod load;
 mod nameless;
 mod rejection;
 

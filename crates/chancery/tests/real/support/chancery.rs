@@ -45,6 +45,11 @@ impl Directory {
         check.output()
     }
 
+    /// The path of the directory.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Removes a file that is there.
     pub(crate) fn remove(&self, name: &str) {
         fs::remove_file(self.path.join(name)).expect("the test wrote it");
@@ -97,6 +102,28 @@ impl Chancery {
         self.process.says(words);
     }
 
+    /// The length of its log so far; see [`Self::said_since`].
+    pub(crate) fn mark(&self) -> usize {
+        self.process.mark()
+    }
+
+    /// Waits for a log line with these words after a mark.
+    #[track_caller]
+    pub(crate) fn says_after(&self, mark: usize, words: &str) {
+        self.process.says_after(mark, words);
+    }
+
+    /// The lines of its log after the mark.
+    pub(crate) fn said_since(&self, mark: usize) -> Vec<String> {
+        let output = self.process.output();
+        output.get(mark..).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    /// The text of a page of its admin interface.
+    pub(crate) fn page(&self, path: &str) -> String {
+        http::get(self.admin.number(), path, &[]).map(|reply| reply.body).unwrap_or_default()
+    }
+
     /// Where discovery is served, as clients write it.
     pub(crate) fn address(&self) -> String {
         self.listen.address()
@@ -107,6 +134,24 @@ impl Chancery {
         self.listen.number()
     }
 
+    /// The rows of the load reports that a query asks for.
+    pub(crate) fn load(&self, query: &str) -> Vec<serde_json::Value> {
+        let reply = http::get(self.admin.number(), &format!("/api/v1/load{query}"), &[]);
+        let text = reply.map(|reply| reply.body).unwrap_or_default();
+        let mut document: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        serde_json::from_value(document["rows"].take()).unwrap_or_default()
+    }
+
+    /// The exit code and the output of a command that asks it, as what it knows of a node.
+    pub(crate) fn asked_by(&self, words: &[&str]) -> (Option<i32>, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+        let (server, admin) = (self.address(), self.admin.address());
+        command.args(words).args(["--server", &server, "--admin", &admin]).env("NO_COLOR", "1");
+        let done = command.output().expect("it can be run");
+        let told = [done.stdout, done.stderr].concat();
+        (done.status.code(), String::from_utf8_lossy(&told).into_owned())
+    }
+
     /// Lets everything pass that it holds back.
     #[track_caller]
     pub(crate) fn confirm(&self) {
@@ -114,6 +159,16 @@ impl Chancery {
         command.args(["confirm", "--all", "--admin", &self.admin.address()]);
         let done = command.output().expect("it can be run");
         assert!(done.status.success(), "{done:?}");
+    }
+
+    /// Lets everything pass that it holds back, if that is something.
+    pub(crate) fn confirm_if_held(&self) {
+        if self.page("/ready").contains("held back") {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+            command.args(["confirm", "--all", "--admin", &self.admin.address()]);
+            // Nothing may be held back any more by then.
+            command.output().expect("it can be run");
+        }
     }
 
     /// Ends it as a crash would, and hands over its ports: another one may start on them.

@@ -10,7 +10,7 @@ pub(crate) struct RealClients {
     real: PathBuf,
 }
 
-/// All that `cargo xtask fetch` makes.
+/// The programs that `cargo xtask fetch` makes.
 const PARTS: [&str; 11] = [
     "envoy-1.40.0",
     "envoy-1.36.2",
@@ -28,10 +28,18 @@ const PARTS: [&str; 11] = [
 /// The clients and servers; or nothing, said aloud, if some are not installed and this is not CI.
 pub(crate) fn clients() -> Option<RealClients> {
     let real = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/real");
-    let missing = |part: &&str| !real.join(format!("{part}.stamp")).exists();
-    let missing: Vec<_> = PARTS.into_iter().filter(missing).collect();
+    if !are_there(&real, &PARTS) {
+        return None;
+    }
+    Some(RealClients { real: real.canonicalize().expect("it exists") })
+}
+
+/// Returns true if all of these parts are there; otherwise it is said aloud, or this is CI and fails.
+fn are_there(real: &Path, parts: &[&'static str]) -> bool {
+    let missing = |part: &&&str| !real.join(format!("{part}.stamp")).exists();
+    let missing: Vec<_> = parts.iter().filter(missing).copied().collect();
     if missing.is_empty() {
-        return Some(RealClients { real: real.canonicalize().expect("it exists") });
+        return true;
     }
     let missing = missing.join(", ");
     assert!(
@@ -43,13 +51,18 @@ pub(crate) fn clients() -> Option<RealClients> {
         "\nSKIPPED: real clients and servers are not installed: {missing}; run `cargo xtask fetch`\n"
     );
     std::io::stderr().write_all(note.as_bytes()).ok();
-    None
+    false
 }
 
 impl RealClients {
     /// The binary of one version of Envoy.
     pub(crate) fn envoy(&self, version: &str) -> Command {
         Command::new(self.real.join(format!("envoy-{version}")).join("envoy"))
+    }
+
+    /// The directory with good configurations of others, which few tests need.
+    pub(crate) fn corpus(&self) -> Option<PathBuf> {
+        are_there(&self.real, &["corpus"]).then(|| self.real.join("corpus"))
     }
 
     /// One of our Python programs, with grpcio and Sovereign.

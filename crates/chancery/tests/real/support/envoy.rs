@@ -66,6 +66,11 @@ impl Envoy {
         });
     }
 
+    /// All that it has said.
+    pub(crate) fn output(&self) -> String {
+        self.process.output()
+    }
+
     /// A page of its admin port.
     pub(crate) fn admin(&self, path: &str) -> Option<String> {
         http::get(self.admin.number(), path, &[]).map(|reply| reply.body)

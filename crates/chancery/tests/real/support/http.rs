@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 /// Longer than any answer a test accepts.
@@ -18,8 +20,8 @@ pub(crate) struct Reply {
 
 /// A connection that is kept open.
 #[derive(Debug)]
-pub(crate) struct Connection {
-    stream: BufReader<TcpStream>,
+pub(crate) struct Connection<S = TcpStream> {
+    stream: BufReader<S>,
 }
 
 impl Connection {
@@ -29,7 +31,18 @@ impl Connection {
         stream.set_read_timeout(Some(TIMEOUT))?;
         Ok(Self { stream: BufReader::new(stream) })
     }
+}
 
+impl Connection<UnixStream> {
+    /// Opens one to a socket of the file system.
+    pub(crate) fn open_unix(path: &Path) -> io::Result<Self> {
+        let stream = UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        Ok(Self { stream: BufReader::new(stream) })
+    }
+}
+
+impl<S: Read + Write> Connection<S> {
     /// Asks for a path; headers are whole lines without their ends.
     pub(crate) fn get(&mut self, path: &str, headers: &[&str]) -> io::Result<Reply> {
         let host = headers.iter().any(|line| line.to_lowercase().starts_with("host:"));

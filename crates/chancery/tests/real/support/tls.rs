@@ -68,6 +68,14 @@ impl CertificateAuthority {
 
     /// Connects, checks the server's certificate, asks for `/` and returns what it presented.
     pub(crate) fn visit(&self, port: u16) -> Option<Vec<u8>> {
+        let (reply, presented) = self.ask(port)?;
+        assert_eq!(&reply, b"HTTP/1.1 200");
+        Some(presented)
+    }
+
+    /// Connects, checks the server's certificate, asks for `/` and returns the beginning of the answer, and
+    /// the certificate.
+    pub(crate) fn ask(&self, port: u16) -> Option<([u8; 12], Vec<u8>)> {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(self.certificate.der().clone()).expect("it is an authority");
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -84,8 +92,8 @@ impl CertificateAuthority {
         stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
         let mut reply = [0; 12];
         stream.read_exact(&mut reply).ok()?;
-        assert_eq!(&reply, b"HTTP/1.1 200");
-        session.peer_certificates()?.first().map(|certificate| certificate.to_vec())
+        let presented = session.peer_certificates()?.first()?.to_vec();
+        Some((reply, presented))
     }
 }
 

@@ -10,34 +10,34 @@ use std::net::{IpAddr, SocketAddr};
 use chancery_core::percent;
 use prost_reflect::{DynamicMessage, Value};
 
-use super::Warning;
+use super::{ALL, Findings};
 use crate::any;
 use crate::walk::{list_in, message_in, messages_in, text_in, value_in};
 
 /// Returns true if this listener is for a gRPC server.
-pub(super) fn is_server(listener: &DynamicMessage) -> bool {
+pub(in crate::lint) fn is_server(listener: &DynamicMessage) -> bool {
     address_in_name(listener).is_some()
 }
 
 /// Adds the warnings about the listener of a server.
-pub(super) fn lint(listener: &DynamicMessage, warnings: &mut Vec<Warning>) {
+pub(super) fn lint(listener: &DynamicMessage, found: &mut Findings) {
     if let Some(expected) = address_in_name(listener)
         && own_address(listener) != Some(expected)
     {
-        let text = format!("a gRPC server accepts only the address of the name, `{expected}`");
-        warnings.push(Warning::new("address", text));
+        let why = format!("a server accepts only the address of the name, `{expected}`");
+        found.rejected(ALL, "address", &why);
     }
     if !list_in(listener, "listener_filters").is_empty() {
-        warnings.push(Warning::new("listener_filters", "gRPC servers refuse listener filters"));
+        found.rejected(ALL, "listener_filters", "servers have no listener filters");
     }
     let original_dst = message_in(listener, "use_original_dst");
     if original_dst.is_some_and(|flag| value_in(flag, "value") == Some(&Value::Bool(true))) {
-        warnings.push(Warning::new("use_original_dst", "gRPC servers refuse this"));
+        found.rejected(ALL, "use_original_dst", "servers do not have this");
     }
-    lint_chains(listener, warnings);
+    lint_chains(listener, found);
 }
 
-fn lint_chains(listener: &DynamicMessage, warnings: &mut Vec<Warning>) {
+fn lint_chains(listener: &DynamicMessage, found: &mut Findings) {
     let chains = messages_in(listener, "filter_chains").enumerate();
     let chains = chains.map(|(at, chain)| (format!("filter_chains[{at}]"), chain));
     let last = message_in(listener, "default_filter_chain");
@@ -48,12 +48,12 @@ fn lint_chains(listener: &DynamicMessage, warnings: &mut Vec<Warning>) {
         let managers: Vec<_> = messages_in(chain, "filters").map(is_connection_manager).collect();
         let count = managers.iter().filter(|is| **is).count();
         if count != 1 || managers.last() != Some(&true) {
-            let text = "a gRPC server accepts one HTTP connection manager, last in the chain";
-            warnings.push(Warning::new(format!("{path}.filters"), text));
+            let why = "a server accepts one HTTP connection manager, last in the chain";
+            found.rejected(ALL, format!("{path}.filters"), why);
         }
     }
     if none {
-        warnings.push(Warning::new("filter_chains", "a gRPC server needs at least one"));
+        found.rejected(ALL, "filter_chains", "a server needs at least one");
     }
 }
 

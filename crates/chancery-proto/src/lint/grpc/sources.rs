@@ -6,72 +6,111 @@
 //!
 //! The rules are C-080 and C-081 ([gRFC
 //! A47](https://github.com/grpc/proposal/blob/master/A47-xds-federation.md)) and C-028 (seen in
-//! grpc-go). Filters, routes and endpoints are not checked here: they are the business of the data
-//! plane.
+//! grpc-go). Not here: filters, routes and endpoints, which are the business of the data plane.
 
 use chancery_core::{Api, TypeUrl};
 use prost_reflect::{DynamicMessage, ReflectMessage};
 
+use super::{ALL, Findings};
 use crate::facts::{ConfigSource, LOAD_SERVER, is_eds};
 use crate::walk::{message_in, text_in, walk};
+
+/// A field that names a source which gRPC does not have.
+struct Refusal {
+    path: String,
+    why: String,
+}
 
 /// Checks that a gRPC client may use a body of this type.
 ///
 /// # Errors
 /// Returns a reason for the operator of the server.
 pub(crate) fn check(type_url: &TypeUrl, message: &DynamicMessage) -> Result<(), String> {
+    let first = refusals(type_url, message).into_iter().next();
+    first.map_or(Ok(()), |Refusal { path, why }| Err(format!("`{path}` {why}")))
+}
+
+/// Adds what is found in a body of this type. A listener may name sources of other things too.
+pub(super) fn lint(type_url: &TypeUrl, message: &DynamicMessage, found: &mut Findings) {
+    let is_api = message_in(message, "api_listener").is_some();
+    if type_url.api() == Api::Lds && !is_api && !super::is_server(message) {
+        return;
+    }
+    for Refusal { path, why } in refusals(type_url, message) {
+        found.rejected(ALL, path, &why);
+    }
+    if type_url.api() == Api::Lds {
+        walk(message, &mut |path, message| {
+            let is_source = message.descriptor().full_name() == SOURCE;
+            let is_told = path.ends_with("rds.config_source");
+            if is_source && !is_told && !is_on_the_stream(Some(message)) {
+                found.rejected(ALL, path, FROM_THE_STREAM);
+            }
+        });
+    }
+}
+
+fn refusals(type_url: &TypeUrl, message: &DynamicMessage) -> Vec<Refusal> {
     match type_url.api() {
         Api::Lds => routes(message),
         Api::Cds => cluster(message),
-        _ => Ok(()),
+        _ => Vec::new(),
     }
 }
 
 /// Checks C-080 for routes.
-fn routes(listener: &DynamicMessage) -> Result<(), String> {
-    const RDS: &str = "envoy.extensions.filters.network.http_connection_manager.v3.Rds";
-    let mut outcome = Ok(());
-    walk(listener, &mut |_, message| {
-        if outcome.is_ok() && message.descriptor().full_name() == RDS {
-            let source = message_in(message, "config_source");
-            outcome = on_the_stream(source, "rds.config_source");
+fn routes(listener: &DynamicMessage) -> Vec<Refusal> {
+    let mut refusals = Vec::new();
+    walk(listener, &mut |path, message| {
+        let is_rds = message.descriptor().full_name() == RDS;
+        if is_rds && !is_on_the_stream(message_in(message, "config_source")) {
+            refusals.push(Refusal::of_source(format!("{path}.config_source")));
         }
     });
-    outcome
+    refusals
 }
 
-fn cluster(cluster: &DynamicMessage) -> Result<(), String> {
+fn cluster(cluster: &DynamicMessage) -> Vec<Refusal> {
+    let mut refusals = Vec::new();
     // C-081
     if let Some(server) = message_in(cluster, LOAD_SERVER)
         && ConfigSource::of(server) != ConfigSource::OwnServer
     {
-        return Err(format!("`{LOAD_SERVER}` must be `self`, or be left out"));
+        let (path, why) = (LOAD_SERVER.to_owned(), "must be `self`, or be left out".to_owned());
+        refusals.push(Refusal { path, why });
     }
     if !is_eds(cluster) {
-        return Ok(());
+        return refusals;
     }
     let config = message_in(cluster, "eds_cluster_config");
     // C-080
-    let source = config.and_then(|config| message_in(config, "eds_config"));
-    on_the_stream(source, "eds_cluster_config.eds_config")?;
+    if !is_on_the_stream(config.and_then(|config| message_in(config, "eds_config"))) {
+        refusals.push(Refusal::of_source("eds_cluster_config.eds_config".to_owned()));
+    }
     // C-028: the name is in the namespace of clusters, so it cannot be a name of endpoints too.
     let service = config.map_or("", |config| text_in(config, "service_name"));
     if service.is_empty() && text_in(cluster, "name").starts_with("xdstp:") {
-        return Err(
-            "a cluster with an `xdstp:` name must say `eds_cluster_config.service_name`".to_owned()
-        );
+        let path = "eds_cluster_config.service_name".to_owned();
+        let why = "must be set in a cluster with an `xdstp:` name".to_owned();
+        refusals.push(Refusal { path, why });
     }
-    Ok(())
+    refusals
 }
 
-fn on_the_stream(source: Option<&DynamicMessage>, field: &str) -> Result<(), String> {
-    match source.map(ConfigSource::of) {
-        Some(ConfigSource::Aggregated | ConfigSource::OwnServer) => Ok(()),
-        Some(ConfigSource::OtherServer | ConfigSource::Elsewhere) | None => {
-            Err(format!("`{field}` must be `ads` or `self`: gRPC has no other source"))
-        }
+impl Refusal {
+    fn of_source(path: String) -> Self {
+        Self { path, why: FROM_THE_STREAM.to_owned() }
     }
 }
+
+fn is_on_the_stream(source: Option<&DynamicMessage>) -> bool {
+    let source = source.map(ConfigSource::of);
+    matches!(source, Some(ConfigSource::Aggregated | ConfigSource::OwnServer))
+}
+
+const FROM_THE_STREAM: &str = "must be `ads` or `self`: gRPC has no other source";
+const RDS: &str = "envoy.extensions.filters.network.http_connection_manager.v3.Rds";
+const SOURCE: &str = "envoy.config.core.v3.ConfigSource";
 
 #[cfg(test)]
 mod tests {

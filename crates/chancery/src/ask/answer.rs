@@ -1,33 +1,40 @@
-//! One query of `get`, until it is answered.
+//! One query, until it is answered.
 //!
 //! The protocol does not say when a large answer is complete. If nothing shows its end, the query
-//! waits until no new member comes for a while. Not here: the queries and the client (`ask`), all
-//! queries together (`get`), and the output (`get::output`).
+//! waits until no new member comes for a while. Not here: the queries and the client (`ask`), and what
+//! is made of the answers (`get`, `diff`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use chancery_client::bootstrap::XdsServer;
 use chancery_client::options::Variant;
+use chancery_client::watch::ErrorKind;
 use chancery_client::{Client, Event, RawWatch, TypeUrl, WatchError};
+use chancery_core::ErrorDetail;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::ask::{self, Query, QueryPlan, Row};
+use super::{Query, QueryPlan, Row, is_failure};
+use crate::exit::Failure;
 
 /// A resource, or the reason why there is none.
-pub(super) type Answer = Result<Row, Trouble>;
+pub(crate) type Answer = Result<Row, Trouble>;
 
 /// The reason why a resource did not come.
 #[derive(Clone, Debug)]
-pub(super) struct Trouble {
-    pub(super) text: String,
+pub(crate) struct Trouble {
+    pub(crate) text: String,
     /// True if there was no answer; false if the answer is that there is none.
-    pub(super) is_failure: bool,
+    pub(crate) is_failure: bool,
+    /// True if the server does not give the resource, or the type, to this client.
+    pub(crate) is_denied: bool,
 }
 
 /// A query that waits for its answer.
-pub(super) struct Question {
+struct Question {
     plan: Arc<QueryPlan>,
     client: Client,
     type_url: TypeUrl,
@@ -40,11 +47,31 @@ pub(super) struct Question {
     asked: Instant,
 }
 
+/// Returns the answers to each of these queries, in their order, and of names where one has many.
+pub(crate) async fn answers(
+    plan: &Arc<QueryPlan>,
+    client: &Client,
+    queries: &[Query],
+) -> Result<Vec<Vec<Answer>>, Failure> {
+    let mut questions = JoinSet::new();
+    for (place, query) in queries.iter().enumerate() {
+        let watch = client.watch_raw(&query.type_url, &query.name);
+        let question = Question::new(query, plan, client);
+        questions.spawn(async move { (place, question.ask(watch).await) });
+    }
+    let mut answers: Vec<Vec<Answer>> = vec![Vec::new(); queries.len()];
+    while let Some(done) = questions.join_next().await {
+        let (place, found) = done.map_err(|error| Failure::broken(anyhow!(error)))?;
+        answers[place] = found;
+    }
+    Ok(answers)
+}
+
 /// The known members of a query that can have more than one.
 type Members = BTreeMap<Arc<str>, Answer>;
 
 impl Question {
-    pub(super) fn new(query: &Query, plan: &Arc<QueryPlan>, client: &Client) -> Self {
+    fn new(query: &Query, plan: &Arc<QueryPlan>, client: &Client) -> Self {
         let full = query.type_url.rules().full_state;
         Self {
             plan: Arc::clone(plan),
@@ -60,7 +87,7 @@ impl Question {
 
     /// Waits for the answer, for no longer than all servers together may take for one. Members come
     /// in the order of their names.
-    pub(super) async fn ask(self, mut watch: RawWatch) -> Vec<Answer> {
+    async fn ask(self, mut watch: RawWatch) -> Vec<Answer> {
         let mut found = Members::new();
         let limit = self.plan.limit();
         let end = match timeout(limit, self.find_answers(&mut watch, &mut found)).await {
@@ -109,7 +136,7 @@ impl Question {
                 // It is unknown which members there are: no server can be reached, or a server or a
                 // file reports an error.
                 Some(Event::Ambient { name, error: Some(error) })
-                    if *name == *self.name || ask::is_failure(error.kind) =>
+                    if *name == *self.name || is_failure(error.kind) =>
                 {
                     members.clear();
                     return Some(self.trouble(&error));
@@ -177,7 +204,11 @@ impl Question {
     /// answer, unless the caller wants everything rejected.
     fn trouble(&self, error: &WatchError) -> Trouble {
         let is_open = error.is_nameless && !self.rejects;
-        Trouble { text: error.to_string(), is_failure: is_open || ask::is_failure(error.kind) }
+        let is_denied = error.kind == ErrorKind::Refused(ErrorDetail::PERMISSION_DENIED)
+            // Of a stream that ended, only the text has the code.
+            || (error.kind == ErrorKind::Unreachable && error.text.contains("PERMISSION_DENIED"));
+        let is_failure = is_open || is_failure(error.kind);
+        Trouble { text: error.to_string(), is_failure, is_denied }
     }
 
     fn no_answer(&self, server: Option<&XdsServer>, patience: Duration) -> Trouble {
@@ -185,13 +216,14 @@ impl Question {
         let uri = server.map_or("", |server| &server.uri);
         let text =
             format!("{short}: server {uri} (node `{node}`) gave no answer within {patience:?}");
-        Trouble { text, is_failure: true }
+        Trouble { text, is_failure: true, is_denied: false }
     }
 }
 
 impl Trouble {
     fn ended() -> Self {
-        Self { text: "the client came to an end".to_owned(), is_failure: true }
+        let text = "the client came to an end".to_owned();
+        Self { text, is_failure: true, is_denied: false }
     }
 }
 

@@ -6,22 +6,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use prost_reflect::{DynamicMessage, Value};
+use prost_reflect::DynamicMessage;
 
-use super::Warning;
-use crate::walk::{message_in, messages_in, text_in, value_in};
+use super::{ALL, CORE, Findings, GO, JAVA, NODE};
+use crate::walk::{message_in, messages_in, number_in, text_in};
 
 /// Adds the warnings about a `ClusterLoadAssignment`.
-pub(super) fn lint(assignment: &DynamicMessage, warnings: &mut Vec<Warning>) {
+pub(super) fn lint(assignment: &DynamicMessage, found: &mut Findings) {
     let mut check = AssignmentCheck::default();
     for (at, group) in messages_in(assignment, "endpoints").enumerate() {
         let path = format!("endpoints[{at}]");
         match weight(group) {
             0 => check.skipped.push(path),
-            weight => check.note_locality(&path, group, weight, warnings),
+            weight => check.note_locality(&path, group, weight, found),
         }
     }
-    check.finish(warnings);
+    check.finish(found);
 }
 
 #[derive(Default)]
@@ -40,73 +40,85 @@ impl<'a> AssignmentCheck<'a> {
         path: &str,
         group: &'a DynamicMessage,
         weight: u32,
-        warnings: &mut Vec<Warning>,
+        found: &mut Findings,
     ) {
         let priority = number_in(group, "priority");
         *self.priorities.entry(priority).or_default() += u64::from(weight);
         let part = |field| message_in(group, "locality").map_or("", |is| text_in(is, field));
         let locality = ["region", "zone", "sub_zone"].map(part);
         if !self.localities.insert((priority, locality)) {
-            let text = format!(
-                "locality `{}` is in priority {priority} twice, which gRPC clients refuse",
-                locality.join("/")
-            );
-            warnings.push(Warning::new(format!("{path}.locality"), text));
+            let why = format!("locality `{}` is in priority {priority} twice", locality.join("/"));
+            found.rejected(ALL, format!("{path}.locality"), &why);
+        }
+        if message_in(group, "locality").is_none() {
+            found.rejected(GO.and(CORE).and(NODE), path, "`locality` must be set");
         }
         let mut total = 0;
         for (at, endpoint) in messages_in(group, "lb_endpoints").enumerate() {
-            total += u64::from(weight_of_endpoint(endpoint));
-            self.note_addresses(&format!("{path}.lb_endpoints[{at}]"), endpoint, warnings);
+            let path = format!("{path}.lb_endpoints[{at}]");
+            let weight = weight_of_endpoint(endpoint);
+            if weight == 0 {
+                let path = format!("{path}.load_balancing_weight");
+                found.rejected(GO.and(CORE), path, "must be at least 1");
+            }
+            total += u64::from(weight);
+            self.note_addresses(&path, endpoint, found);
         }
         if total > u64::from(u32::MAX) {
-            let text =
-                format!("the weights add up to {total}: gRPC clients refuse over {}", u32::MAX);
-            warnings.push(Warning::new(format!("{path}.lb_endpoints"), text));
+            let why = format!("the weights add up to {total}, and to more than {}", u32::MAX);
+            found.rejected(ALL, format!("{path}.lb_endpoints"), &why);
         }
     }
 
-    fn note_addresses(
-        &mut self,
-        path: &str,
-        endpoint: &'a DynamicMessage,
-        warnings: &mut Vec<Warning>,
-    ) {
+    fn note_addresses(&mut self, path: &str, endpoint: &'a DynamicMessage, found: &mut Findings) {
         let Some(endpoint) = message_in(endpoint, "endpoint") else { return };
         let further = messages_in(endpoint, "additional_addresses");
         let holders = std::iter::once(endpoint).chain(further);
         let addresses = holders.filter_map(|holder| message_in(holder, "address"));
-        for socket in addresses.filter_map(|address| message_in(address, "socket_address")) {
+        let path = format!("{path}.endpoint");
+        for address in addresses {
+            let Some(socket) = message_in(address, "socket_address") else {
+                let why = "an address must be a `socket_address`";
+                found.rejected(CORE.and(JAVA).and(NODE), &path, why);
+                continue;
+            };
             let (host, port) = (text_in(socket, "address"), number_in(socket, "port_value"));
+            if host.parse::<std::net::IpAddr>().is_err() {
+                let why = "an address must be that of a host, and no name";
+                found.rejected(CORE.and(JAVA).and(NODE), &path, why);
+            }
+            if !text_in(socket, "named_port").is_empty() {
+                found.rejected(NODE, &path, "a port must be a number");
+            }
             if !self.addresses.insert((host, port)) {
-                let text = format!("`{host}:{port}` is there twice, which gRPC clients refuse");
-                warnings.push(Warning::new(format!("{path}.endpoint"), text));
+                let why = format!("`{host}:{port}` is there twice");
+                found.rejected(GO.and(CORE).and(NODE), &path, &why);
             }
         }
     }
 
-    fn finish(self, warnings: &mut Vec<Warning>) {
+    fn finish(self, found: &mut Findings) {
         // One warning stands for all: Envoy needs no weights, so an assignment may have none at
         // all.
         if let Some(first) = self.skipped.first() {
-            let text = "gRPC clients skip a locality without `load_balancing_weight`";
             let others = match self.skipped.len() - 1 {
                 0 => String::new(),
                 others => format!(", and {others} more"),
             };
-            warnings.push(Warning::new(first, format!("{text}{others}")));
+            let why = format!("a locality without `load_balancing_weight`{others}");
+            found.ignored(ALL, first, &why);
         }
         for (expected, (&priority, &total)) in (0..).zip(&self.priorities) {
             if priority != expected {
-                let text = format!("priority {expected} is missing, which gRPC clients refuse");
-                warnings.push(Warning::new("endpoints", text));
+                found.rejected(ALL, "endpoints", &format!("priority {expected} is missing"));
                 break;
             }
             if total > u64::from(u32::MAX) {
-                let text = format!(
-                    "the weights in priority {priority} add up to {total}: gRPC clients refuse over {}",
+                let why = format!(
+                    "the weights in priority {priority} add up to {total}, and to more than {}",
                     u32::MAX
                 );
-                warnings.push(Warning::new("endpoints", text));
+                found.rejected(ALL, "endpoints", &why);
             }
         }
     }
@@ -120,8 +132,4 @@ fn weight(group: &DynamicMessage) -> u32 {
 /// The weight of an endpoint. The default is one.
 fn weight_of_endpoint(endpoint: &DynamicMessage) -> u32 {
     message_in(endpoint, "load_balancing_weight").map_or(1, |weight| number_in(weight, "value"))
-}
-
-fn number_in(message: &DynamicMessage, field: &str) -> u32 {
-    value_in(message, field).and_then(Value::as_u32).unwrap_or_default()
 }

@@ -1,0 +1,159 @@
+//! Clusters that gRPC clients reject (C-107, C-112, C-114, C-122, C-149).
+
+use prost_reflect::{DynamicMessage, ReflectMessage, Value};
+
+use super::{ALL, CORE, Findings, GO, JAVA, NODE, type_in};
+use crate::walk::{list_in, message_in, messages_in, value_in, walk};
+
+/// Adds what is found in a cluster.
+pub(super) fn lint(cluster: &DynamicMessage, found: &mut Findings) {
+    lint_type(cluster, found);
+    lint_policy(cluster, found);
+    lint_socket(cluster, found);
+    lint_outliers(cluster, found);
+}
+
+fn lint_type(cluster: &DynamicMessage, found: &mut Findings) {
+    if let Some(custom) = message_in(cluster, "cluster_type") {
+        let config = message_in(custom, "typed_config");
+        if config.is_some_and(|config| type_in(config) == AGGREGATE) {
+            let clusters = config.and_then(crate::any::open);
+            if clusters.is_some_and(|clusters| list_in(&clusters, "clusters").is_empty()) {
+                let why = "an aggregate cluster must name clusters";
+                found.rejected(ALL, "cluster_type.typed_config", why);
+            }
+        } else {
+            let why = "a cluster must be `EDS`, `LOGICAL_DNS` or an aggregate";
+            found.rejected(ALL, "cluster_type", why);
+        }
+        return;
+    }
+    match enum_in(cluster, "type").as_deref() {
+        Some("EDS") => {}
+        Some("LOGICAL_DNS") => {
+            let assignment = message_in(cluster, "load_assignment");
+            let localities: Vec<_> =
+                assignment.map(|it| messages_in(it, "endpoints").collect()).unwrap_or_default();
+            let endpoints = localities.first().map_or(0, |it| list_in(it, "lb_endpoints").len());
+            if localities.len() != 1 || endpoints != 1 {
+                let why = "a `LOGICAL_DNS` cluster must have one locality with one endpoint";
+                found.rejected(ALL, "load_assignment", why);
+            }
+        }
+        _ => {
+            let why = "a cluster must be `EDS`, `LOGICAL_DNS` or an aggregate";
+            found.rejected(ALL, "type", why);
+        }
+    }
+}
+
+fn lint_policy(cluster: &DynamicMessage, found: &mut Findings) {
+    if let Some(policy) = message_in(cluster, "load_balancing_policy") {
+        let configs = messages_in(policy, "policies")
+            .filter_map(|policy| message_in(policy, "typed_extension_config"));
+        let mut types =
+            configs.filter_map(|config| message_in(config, "typed_config")).map(type_in);
+        let is_unknown = |name: String| {
+            let policy = name.strip_prefix("envoy.extensions.load_balancing_policies.");
+            policy.is_some_and(|it| !POLICIES.iter().any(|known| it.starts_with(known)))
+        };
+        if types.all(is_unknown) {
+            let why = "none of the policies is known";
+            found.rejected(ALL, "load_balancing_policy", why);
+        }
+        return;
+    }
+    match enum_in(cluster, "lb_policy").as_deref() {
+        None | Some("ROUND_ROBIN") => {}
+        Some("LEAST_REQUEST") => {
+            found.rejected(CORE.and(NODE), "lb_policy", "the policy is not known");
+        }
+        Some("RING_HASH") => {
+            let config = message_in(cluster, "ring_hash_lb_config");
+            let hash = config.and_then(|config| enum_in(config, "hash_function"));
+            if hash.is_some_and(|hash| hash != "XX_HASH") {
+                let why = "the hash function must be `XX_HASH`";
+                found.rejected(ALL, "ring_hash_lb_config.hash_function", why);
+            }
+        }
+        Some(_) => {
+            let why = "the policy must be `ROUND_ROBIN`, `RING_HASH` or `LEAST_REQUEST`";
+            found.rejected(ALL, "lb_policy", why);
+        }
+    }
+}
+
+fn lint_socket(cluster: &DynamicMessage, found: &mut Findings) {
+    if !list_in(cluster, "transport_socket_matches").is_empty() {
+        found.rejected(GO.and(JAVA), "transport_socket_matches", "the field is not supported");
+    }
+    let socket = message_in(cluster, "transport_socket");
+    let Some(config) = socket.and_then(|socket| message_in(socket, "typed_config")) else { return };
+    let name = type_in(config);
+    if ![TLS, PROXY].contains(&name.as_str()) {
+        found.rejected(ALL, "transport_socket", "a transport socket must be one of TLS");
+        return;
+    }
+    let mut has_roots = false;
+    walk(config, &mut |_, message| {
+        has_roots |= match message.descriptor().full_name() {
+            VALIDATION => ["ca_certificate_provider_instance", "system_root_certs"]
+                .iter()
+                .any(|field| message_in(message, field).is_some()),
+            COMBINED | CONTEXT => {
+                message_in(message, "validation_context_certificate_provider_instance").is_some()
+            }
+            _ => false,
+        };
+    });
+    if name == TLS && !has_roots {
+        let why = "the authorities must come from a certificate provider of the bootstrap, or be \
+                   those of the system";
+        found.rejected(ALL, "transport_socket.typed_config", why);
+    }
+}
+
+fn lint_outliers(cluster: &DynamicMessage, found: &mut Findings) {
+    let Some(detection) = message_in(cluster, "outlier_detection") else { return };
+    for field in PERCENTAGES {
+        let number = message_in(detection, field).and_then(|it| value_in(it, "value"));
+        if number.and_then(Value::as_u32).is_some_and(|number| number > 100) {
+            found.rejected(ALL, format!("outlier_detection.{field}"), "must be at most 100");
+        }
+    }
+}
+
+/// The name of the value of an enum, if the field is set.
+fn enum_in(message: &DynamicMessage, field: &str) -> Option<String> {
+    let number = value_in(message, field)?.as_enum_number()?;
+    let kind = message.descriptor().get_field_by_name(field)?.kind();
+    let value = kind.as_enum()?.get_value(number)?;
+    Some(value.name().to_owned())
+}
+
+const AGGREGATE: &str = "envoy.extensions.clusters.aggregate.v3.ClusterConfig";
+const TLS: &str = "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext";
+const PROXY: &str =
+    "envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport";
+const VALIDATION: &str = "envoy.extensions.transport_sockets.tls.v3.CertificateValidationContext";
+const CONTEXT: &str = "envoy.extensions.transport_sockets.tls.v3.CommonTlsContext";
+const COMBINED: &str = "envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.\
+                        CombinedCertificateValidationContext";
+
+/// The policies that some gRPC knows, if not each.
+const POLICIES: [&str; 7] = [
+    "round_robin.",
+    "ring_hash.",
+    "least_request.",
+    "pick_first.",
+    "wrr_locality.",
+    "client_side_weighted_round_robin.",
+    "random_subsetting.",
+];
+
+const PERCENTAGES: [&str; 4] = [
+    "max_ejection_percent",
+    "enforcing_success_rate",
+    "failure_percentage_threshold",
+    "enforcing_failure_percentage",
+];

@@ -1,0 +1,140 @@
+//! Resources that gRPC clients and servers reject, or of which they ignore a part, each with those who do.
+//!
+//! gRPC reads the same resources as Envoy but accepts less, and says so only in a NACK. Who rejects what was
+//! found by asking gRPC Go 1.85, the C core of Python 1.85, gRPC Java and grpc-js, and a test asks them
+//! again. Resources of v2 are not checked, because no gRPC client speaks v2.
+//!
+//! The rules are S-125 ([gRFC
+//! A27](https://github.com/grpc/proposal/blob/master/A27-xds-global-load-balancing.md),
+//! [A47](https://github.com/grpc/proposal/blob/master/A47-xds-federation.md)), S-126 (A27) and
+//! S-127 ([A36](https://github.com/grpc/proposal/blob/master/A36-xds-for-servers.md)). Not here: the weight of
+//! a finding for clients of which something is declared (`document`).
+
+mod clusters;
+mod endpoints;
+mod listeners;
+mod only;
+mod routes;
+mod server;
+mod sources;
+
+use std::fmt;
+
+use chancery_core::{Api, TypeUrl};
+use prost_reflect::DynamicMessage;
+
+pub(crate) use self::only::is_only_for_grpc;
+pub(super) use self::server::is_server;
+pub(crate) use self::sources::check as check_sources;
+use super::Warning;
+use crate::any;
+use crate::facts::is_v2;
+use crate::walk::message_in;
+
+/// The implementations of gRPC, one bit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Who(u8);
+
+const GO: Who = Who(1);
+const CORE: Who = Who(2);
+const JAVA: Who = Who(4);
+const NODE: Who = Who(8);
+const ALL: Who = Who(15);
+
+/// The code of what somebody rejects.
+const REJECTED: &str = "grpc/rejected";
+/// The code of what somebody ignores.
+const IGNORED: &str = "grpc/ignored";
+
+/// Something that gRPC rejects or ignores.
+#[derive(Clone, Debug)]
+pub(crate) struct GrpcFinding {
+    pub(crate) warning: Warning,
+    /// True if every implementation rejects the resource for it.
+    pub(crate) is_rejected_by_all: bool,
+}
+
+/// The findings of one resource.
+#[derive(Default)]
+struct Findings(Vec<GrpcFinding>);
+
+impl Who {
+    fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// As in `gRPC Go and Java`.
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == ALL {
+            return f.write_str("gRPC");
+        }
+        let all = [(GO, "Go"), (CORE, "C-core"), (JAVA, "Java"), (NODE, "Node")];
+        let names = all.into_iter().filter(|(who, _)| self.0 & who.0 != 0).map(|(_, name)| name);
+        match names.collect::<Vec<_>>().as_slice() {
+            [more @ .., last] if !more.is_empty() => {
+                write!(f, "gRPC {} and {last}", more.join(", "))
+            }
+            one => write!(f, "gRPC {}", one.concat()),
+        }
+    }
+}
+
+impl Findings {
+    /// Somebody rejects the resource, and why.
+    fn rejected(&mut self, who: Who, path: impl Into<String>, why: &str) {
+        let warning = Warning::new(REJECTED, path, format!("{why}: rejected by {who}"));
+        self.0.push(GrpcFinding { warning, is_rejected_by_all: who == ALL });
+    }
+
+    /// Somebody ignores a part of it, and why.
+    fn ignored(&mut self, who: Who, path: impl Into<String>, why: &str) {
+        let warning = Warning::new(IGNORED, path, format!("{why}: ignored by {who}"));
+        self.0.push(GrpcFinding { warning, is_rejected_by_all: false });
+    }
+}
+
+/// Everything that gRPC rejects or ignores in a resource of this type with this body.
+pub(crate) fn findings(type_url: &TypeUrl, message: &DynamicMessage) -> Vec<GrpcFinding> {
+    let mut found = Findings::default();
+    if is_v2(type_url) {
+        return found.0;
+    }
+    sources::lint(type_url, message, &mut found);
+    match type_url.api() {
+        Api::Cds => clusters::lint(message, &mut found),
+        Api::Eds => endpoints::lint(message, &mut found),
+        Api::Lds if message_in(message, "api_listener").is_some() => {
+            listeners::lint(message, &mut found);
+        }
+        Api::Lds if is_server(message) => server::lint(message, &mut found),
+        Api::Rds => routes::lint("", message, &mut found),
+        _ => {}
+    }
+    found.0
+}
+
+/// The name of the message in an `Any`.
+fn type_in(any: &DynamicMessage) -> String {
+    TypeUrl::message_name_in(&any::type_url(any).unwrap_or_default()).to_owned()
+}
+
+/// Returns true for the type of a filter, or of its configuration for a route, that no gRPC has.
+fn is_unknown_filter(name: &str) -> bool {
+    let filter = name.strip_prefix("envoy.extensions.filters.http.");
+    filter.is_some_and(|filter| !KNOWN_FILTERS.iter().any(|known| filter.starts_with(known)))
+}
+
+/// The filters that some gRPC knows, if not each.
+const KNOWN_FILTERS: [&str; 9] = [
+    "router.",
+    "fault.",
+    "rbac.",
+    "gcp_authn.",
+    "stateful_session.",
+    "composite.",
+    "ext_authz.",
+    "ext_proc.",
+    "rate_limit_quota.",
+];

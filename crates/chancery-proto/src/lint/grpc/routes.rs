@@ -1,0 +1,153 @@
+//! Routes that gRPC clients reject or leave out (C-094 to C-098, C-104, C-148).
+
+use prost_reflect::{DynamicMessage, Value};
+
+use super::{ALL, CORE, Findings, GO, JAVA, NODE, is_unknown_filter, type_in};
+use crate::any;
+use crate::rules::is_pattern;
+use crate::walk::{list_in, message_in, messages_in, text_in, texts_in, value_in};
+
+/// Adds what is found in a route configuration at this path.
+pub(super) fn lint(at: &str, config: &DynamicMessage, found: &mut Findings) {
+    let plugins: Vec<_> = messages_in(config, "cluster_specifier_plugins")
+        .filter_map(|plugin| Some(text_in(message_in(plugin, "extension")?, "name")))
+        .collect();
+    lint_plugins(at, config, found);
+    for (index, host) in messages_in(config, "virtual_hosts").enumerate() {
+        let at = format!("{at}virtual_hosts[{index}]");
+        for (index, domain) in texts_in(host, "domains").enumerate() {
+            let inner = domain.get(1..domain.len().saturating_sub(1)).unwrap_or_default();
+            if inner.contains('*') {
+                let why = "a `*` must be the first or the last character of a domain";
+                found.rejected(CORE.and(NODE), format!("{at}.domains[{index}]"), why);
+            }
+        }
+        lint_overrides(&at, host, found);
+        lint_retries(&at, host, found);
+        for (index, route) in messages_in(host, "routes").enumerate() {
+            lint_route(&format!("{at}.routes[{index}]"), route, &plugins, found);
+        }
+    }
+}
+
+fn lint_plugins(at: &str, config: &DynamicMessage, found: &mut Findings) {
+    for (index, plugin) in messages_in(config, "cluster_specifier_plugins").enumerate() {
+        let config = message_in(plugin, "extension").and_then(|it| message_in(it, "typed_config"));
+        let is_unknown = config.is_some_and(|config| type_in(config).starts_with("envoy."));
+        if is_unknown && value_in(plugin, "is_optional").and_then(Value::as_bool) != Some(true) {
+            let path = format!("{at}cluster_specifier_plugins[{index}]");
+            found.rejected(GO.and(CORE).and(JAVA), path, "the plugin is not known");
+        }
+    }
+}
+
+fn lint_route(at: &str, route: &DynamicMessage, plugins: &[&str], found: &mut Findings) {
+    if let Some(matcher) = message_in(route, "match")
+        && !lint_match(&format!("{at}.match"), matcher, found)
+    {
+        return;
+    }
+    lint_overrides(at, route, found);
+    let is_set = |field| message_in(route, field).is_some();
+    if ["redirect", "direct_response", "filter_action"].into_iter().any(is_set) {
+        let why = "the action of a route must be `route`";
+        return found.rejected(JAVA.and(NODE), at, why);
+    }
+    let Some(action) = message_in(route, "route") else { return };
+    let at = format!("{at}.route");
+    lint_retries(&at, action, found);
+    if !text_in(action, "cluster_header").is_empty() {
+        found.ignored(ALL, &at, "a cluster cannot come from a header, so the route");
+    }
+    let plugin = text_in(action, "cluster_specifier_plugin");
+    if !plugin.is_empty() && !plugins.contains(&plugin) {
+        let path = format!("{at}.cluster_specifier_plugin");
+        found.rejected(ALL, path, "`cluster_specifier_plugins` has none of this name");
+    }
+    if let Some(weighted) = message_in(action, "weighted_clusters") {
+        let mut total = 0;
+        for (index, cluster) in messages_in(weighted, "clusters").enumerate() {
+            let weight = message_in(cluster, "weight").and_then(|it| value_in(it, "value"));
+            total += u64::from(weight.and_then(Value::as_u32).unwrap_or_default());
+            lint_overrides(&format!("{at}.weighted_clusters.clusters[{index}]"), cluster, found);
+        }
+        if total == 0 {
+            found.rejected(ALL, format!("{at}.weighted_clusters"), "the weights add up to 0");
+        }
+    }
+    for (index, policy) in messages_in(action, "hash_policy").enumerate() {
+        if ["cookie", "connection_properties", "query_parameter"]
+            .into_iter()
+            .any(|field| message_in(policy, field).is_some())
+        {
+            let why = "a hash policy of another kind than `header` or `filter_state`";
+            found.ignored(ALL, format!("{at}.hash_policy[{index}]"), why);
+        }
+    }
+}
+
+/// Adds what is found in a match. Returns false if the route is left out because of it.
+fn lint_match(at: &str, matcher: &DynamicMessage, found: &mut Findings) -> bool {
+    if !list_in(matcher, "query_parameters").is_empty() {
+        let why = "a parameter of a query is never compared, so the route";
+        found.ignored(ALL, format!("{at}.query_parameters"), why);
+        return false;
+    }
+    let regex = message_in(matcher, "safe_regex");
+    let has_path = ["prefix", "path"].into_iter().any(|field| matcher.has_field_by_name(field));
+    if let Some(regex) = regex {
+        if !is_pattern(text_in(regex, "regex")) {
+            let why = "the pattern cannot be parsed, which ends a program with gRPC Node";
+            found.rejected(ALL, format!("{at}.safe_regex.regex"), why);
+        }
+    } else if !has_path {
+        found.rejected(ALL, at, "the path must be a `prefix`, a `path` or a `safe_regex`");
+    }
+    for (index, header) in messages_in(matcher, "headers").enumerate() {
+        if !HEADER_MATCHES.into_iter().any(|field| header.has_field_by_name(field)) {
+            let why = "a header must be compared with something; `present_match: true` is for any";
+            found.rejected(GO.and(CORE).and(JAVA), format!("{at}.headers[{index}]"), why);
+        }
+    }
+    true
+}
+
+fn lint_retries(at: &str, owner: &DynamicMessage, found: &mut Findings) {
+    let policy = message_in(owner, "retry_policy");
+    let number = policy.and_then(|policy| message_in(policy, "num_retries"));
+    if number.is_some_and(|number| !number.has_field_by_name("value")) {
+        let path = format!("{at}.retry_policy.num_retries");
+        found.rejected(GO.and(CORE).and(NODE), path, "must be at least 1");
+    }
+}
+
+/// Checks the configurations of filters that belong to a part of the routes.
+fn lint_overrides(at: &str, owner: &DynamicMessage, found: &mut Findings) {
+    let Some(Value::Map(entries)) = value_in(owner, "typed_per_filter_config") else { return };
+    let mut entries: Vec<_> = entries.iter().collect();
+    entries.sort_unstable_by_key(|(key, _)| *key);
+    for (key, config) in entries {
+        let Some((key, config)) = key.as_str().zip(config.as_message()) else { continue };
+        let wrapper = any::open(config).filter(|_| type_in(config) == FILTER_CONFIG);
+        let is_optional = wrapper.as_ref().and_then(|it| value_in(it, "is_optional"));
+        let is_optional = is_optional.and_then(Value::as_bool) == Some(true);
+        let inner = wrapper.as_ref().map_or(Some(config), |it| message_in(it, "config"));
+        if inner.is_some_and(|inner| is_unknown_filter(&type_in(inner))) && !is_optional {
+            let path = format!("{at}.typed_per_filter_config[{key}]");
+            found.rejected(ALL, path, "the filter is not known, and not optional");
+        }
+    }
+}
+
+const FILTER_CONFIG: &str = "envoy.config.route.v3.FilterConfig";
+
+const HEADER_MATCHES: [&str; 8] = [
+    "exact_match",
+    "safe_regex_match",
+    "range_match",
+    "present_match",
+    "prefix_match",
+    "suffix_match",
+    "contains_match",
+    "string_match",
+];

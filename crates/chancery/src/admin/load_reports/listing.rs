@@ -1,0 +1,235 @@
+//! The rows of load reports, by cluster, locality or node, page by page.
+//!
+//! Rows of clusters and localities are sums over the series of all clients. If a node is named, and for rows
+//! of nodes, they are sums over what the clients with open streams have reported, which has no times.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use chancery_core::server::load::{LoadCounts, SeriesKey};
+use chancery_core::{Locality, Time};
+use chancery_server::{LoadMinute, LoadReports, ReporterView, SeriesView};
+
+use super::document::{CountsRow, LoadDocument, LoadRow, SlotRow};
+use crate::admin::nodes::LocalityRow;
+
+/// The rows that are asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) by: By,
+    /// The cluster, if only calls to it are wanted.
+    pub(super) cluster: Option<String>,
+    /// The id of the node, if only its calls are wanted.
+    pub(super) node: Option<String>,
+    /// The key after which the page begins.
+    pub(super) after: Option<RowKey>,
+    pub(super) limit: usize,
+}
+
+/// The rows that calls are summed in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum By {
+    #[default]
+    Cluster,
+    Locality,
+    Node,
+}
+
+/// The texts that tell a row from others, in the order of pages.
+pub(super) type RowKey = Vec<String>;
+
+/// The page of the rows that are wanted. The keys of all rows are looked at first, so that only rows of the
+/// page are made.
+pub(super) fn page(reports: &LoadReports, wanted: &Wanted) -> LoadDocument {
+    let keys = keys(reports, wanted);
+    let after = wanted.after.as_ref();
+    let on_page = keys.iter().filter(|key| Some(*key) > after).take(wanted.limit);
+    let mut page = Page {
+        wanted,
+        rows: on_page.map(|key| (key.clone(), None)).collect(),
+        began: began(reports),
+        minute: reports.last_minute(),
+    };
+    if wanted.is_by_reporter() {
+        reports.reporters().for_each(|reporter| page.add_reporter(&reporter));
+    } else {
+        reports.series().for_each(|series| page.add_series(&series));
+    }
+    let mut document =
+        LoadDocument { count: keys.len(), reporters: reports.size().0, ..LoadDocument::default() };
+    let (mut bytes, mut last) = (0, None);
+    for (key, row) in page.rows {
+        if bytes > MAX_PAGE_BYTES {
+            break;
+        }
+        last = Some(key);
+        // A row may have gone since its key was looked at.
+        let Some(row) = row else { continue };
+        bytes += ROW_BYTES + row.history.len() * SLOT_BYTES;
+        document.rows.push(row);
+    }
+    let is_last = last.as_ref() >= keys.last();
+    document.next = last.filter(|_| !is_last).and_then(|key| serde_json::to_string(&key).ok());
+    document
+}
+
+/// The keys of all rows that are wanted.
+fn keys(reports: &LoadReports, wanted: &Wanted) -> BTreeSet<RowKey> {
+    if !wanted.is_by_reporter() {
+        let series = reports.series().filter(|series| wanted.has(&series.key));
+        return series.map(|series| wanted.row_key(&series.key, "")).collect();
+    }
+    let mut keys = BTreeSet::new();
+    for reporter in reports.reporters().filter(|reporter| wanted.is_of(reporter)) {
+        let parts = reporter.rows.iter().filter(|part| wanted.has(&part.key));
+        keys.extend(parts.map(|part| wanted.row_key(&part.key, id(&reporter))));
+    }
+    keys
+}
+
+/// The seconds since 1970 at which the time of the book began.
+fn began(reports: &LoadReports) -> u64 {
+    let began = SystemTime::now().checked_sub(reports.age(Time::default())).unwrap_or(UNIX_EPOCH);
+    began.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// A page that is being made.
+struct Page<'a> {
+    wanted: &'a Wanted,
+    rows: BTreeMap<RowKey, Option<LoadRow>>,
+    began: u64,
+    minute: Option<LoadMinute>,
+}
+
+impl Page<'_> {
+    fn add_series(&mut self, series: &SeriesView) {
+        let (began, minute) = (self.began, self.minute);
+        let Some(row) = self.row(&series.key, "") else { return };
+        add(row, series.totals, series.in_progress);
+        for (name, count) in &series.drops {
+            if let Some(sum) = named(&mut row.drops, name) {
+                *sum = sum.saturating_add(*count);
+            }
+        }
+        for (name, metric) in &series.metrics {
+            let sum = named(&mut row.metrics, name);
+            // JSON has no number without an end.
+            if let Some(sum) = sum.filter(|sum| (sum.total + metric.total).is_finite()) {
+                sum.calls = sum.calls.saturating_add(metric.requests);
+                sum.total += metric.total;
+            }
+        }
+        if let Some(minute) = minute {
+            row.minute.get_or_insert_default().add(minute.counts(series));
+        }
+        for slot in &series.slots {
+            let begins = began + slot.begins().0.as_secs();
+            let at = row.history.partition_point(|other| other.begins < begins);
+            if row.history.get(at).is_none_or(|other| other.begins != begins) {
+                row.history.insert(at, SlotRow { begins, ..SlotRow::default() });
+            }
+            row.history[at].counts.add(slot.counts);
+        }
+    }
+
+    fn add_reporter(&mut self, reporter: &ReporterView) {
+        if !self.wanted.is_of(reporter) {
+            return;
+        }
+        for part in &reporter.rows {
+            if let Some(row) = self.row(&part.key, id(reporter)) {
+                add(row, part.counts, part.in_progress);
+            }
+        }
+    }
+
+    /// The row that calls belong in, if it is on the page.
+    fn row(&mut self, key: &SeriesKey, node: &str) -> Option<&mut LoadRow> {
+        if !self.wanted.has(key) {
+            return None;
+        }
+        let row = self.rows.get_mut(&self.wanted.row_key(key, node))?;
+        Some(row.get_or_insert_with(|| self.wanted.new_row(key, node)))
+    }
+}
+
+/// The sum under a name, of the first names of a row.
+fn named<'a, V: Default>(map: &'a mut BTreeMap<String, V>, name: &str) -> Option<&'a mut V> {
+    if map.len() >= MOST_NAMED && !map.contains_key(name) {
+        return None;
+    }
+    Some(map.entry(name.to_owned()).or_default())
+}
+
+fn id(reporter: &ReporterView) -> &str {
+    reporter.node.as_ref().map_or("", |node| &*node.id)
+}
+
+fn place(locality: &Arc<Locality>) -> LocalityRow {
+    let Locality { region, zone, sub_zone } = &**locality;
+    LocalityRow { region: region.clone(), zone: zone.clone(), sub_zone: sub_zone.clone() }
+}
+
+fn add(row: &mut LoadRow, counts: LoadCounts, in_progress: u64) {
+    row.issued = row.issued.saturating_add(counts.issued);
+    row.succeeded = row.succeeded.saturating_add(counts.succeeded);
+    row.failed = row.failed.saturating_add(counts.failed);
+    row.dropped = row.dropped.saturating_add(counts.dropped);
+    row.in_progress = row.in_progress.saturating_add(in_progress);
+}
+
+impl Wanted {
+    /// Returns true if the rows are sums over what clients with open streams have reported.
+    fn is_by_reporter(&self) -> bool {
+        self.by == By::Node || self.node.is_some()
+    }
+
+    fn is_of(&self, reporter: &ReporterView) -> bool {
+        self.node.as_ref().is_none_or(|node| node == id(reporter))
+    }
+
+    fn row_key(&self, key: &SeriesKey, node: &str) -> RowKey {
+        let by_cluster = || vec![key.cluster.cluster.to_string(), key.cluster.service.to_string()];
+        match (self.by, key.locality.as_deref()) {
+            (By::Node, _) => vec![node.to_owned()],
+            (By::Cluster, _) | (By::Locality, None) => by_cluster(),
+            (By::Locality, Some(Locality { region, zone, sub_zone })) => {
+                [by_cluster(), vec![region.clone(), zone.clone(), sub_zone.clone()]].concat()
+            }
+        }
+    }
+
+    fn new_row(&self, key: &SeriesKey, node: &str) -> LoadRow {
+        if self.by == By::Node {
+            return LoadRow { node: Some(node.to_owned()), ..LoadRow::default() };
+        }
+        LoadRow {
+            cluster: Some(key.cluster.cluster.to_string()),
+            service: Some(key.cluster.service.to_string()).filter(|it| !it.is_empty()),
+            locality: key.locality.as_ref().filter(|_| self.by == By::Locality).map(place),
+            ..LoadRow::default()
+        }
+    }
+
+    fn has(&self, key: &SeriesKey) -> bool {
+        self.cluster.as_ref().is_none_or(|cluster| **cluster == *key.cluster.cluster)
+    }
+}
+
+impl CountsRow {
+    fn add(&mut self, counts: LoadCounts) {
+        self.issued = self.issued.saturating_add(counts.issued);
+        self.succeeded = self.succeeded.saturating_add(counts.succeeded);
+        self.failed = self.failed.saturating_add(counts.failed);
+        self.dropped = self.dropped.saturating_add(counts.dropped);
+    }
+}
+
+/// The bytes of rows after which a page ends, and about those of a row and of a slot.
+const MAX_PAGE_BYTES: usize = 2 * 1024 * 1024;
+const ROW_BYTES: usize = 500;
+const SLOT_BYTES: usize = 100;
+
+/// The most metrics of a row, and the most categories of drops.
+const MOST_NAMED: usize = 32;

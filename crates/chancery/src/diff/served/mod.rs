@@ -1,0 +1,142 @@
+//! A server as the side that is there now: the contents that it gives to clients, and its nodes.
+//!
+//! ```text
+//!   admin interface --> the nodes that are connected --> [representatives]: a node for each audience
+//!     --> discovery port, as this node --> [contents] --> compared with what the directory has for it
+//! ```
+//!
+//! Contents come as any client gets them, so what the server holds back is not among them. All that cannot
+//! be known is left out, and told. Not here: the comparison (`compare`).
+
+mod contents;
+mod moves;
+mod representatives;
+
+use std::sync::Arc;
+
+use chancery_catalog::Audience;
+use chancery_core::Snapshot;
+use tokio::task::JoinSet;
+
+pub(super) use self::contents::Contents;
+use self::contents::{Interner, Wanted};
+pub(super) use self::moves::NodeMove;
+use self::representatives::Representative;
+use super::options::DiffArgs;
+use super::side::{DirectorySide, keys_of};
+use crate::admin_client::{AdminClient, ConnectedNode};
+use crate::ask::{self, ServerArgs, is_on_this_machine, usual_admin};
+use crate::check::LoadedDirectory;
+use crate::config::AdminAddress;
+use crate::exit::Failure;
+
+/// All that is known of a server.
+pub(super) struct Served {
+    pub(super) views: Vec<ServedView>,
+    /// The nodes that the rules of the directory would move.
+    pub(super) moves: Vec<NodeMove>,
+    /// The parts that could not be compared, with the reasons.
+    pub(super) left_out: Vec<String>,
+}
+
+/// The contents of the server for an audience, and what the directory has for it.
+pub(super) struct ServedView {
+    pub(super) shown: Audience,
+    pub(super) before: Contents,
+    pub(super) after: Option<Arc<Snapshot>>,
+}
+
+/// Asks a server for what its clients are given, for all audiences or those of a group.
+pub(super) fn ask(flags: &DiffArgs, after: &LoadedDirectory) -> Result<Served, Failure> {
+    let server = Arc::new(flags.server());
+    let (nodes, unknown) = nodes(flags, &server)?;
+    let side = DirectorySide::new(after);
+    let group = flags.group.as_deref();
+    let (all, mut left_out) = representatives::of(&side, &nodes, group);
+    if let Some(name) =
+        group.filter(|name| all.is_empty() && left_out.is_empty() && !side.has_rule(name))
+    {
+        let error = anyhow::anyhow!("there is no group `{name}`, before or after");
+        return Err(Failure::broken(error));
+    }
+    left_out.extend(unknown);
+    let runtime = ask::runtime()?;
+    let asked = runtime.block_on(contents(&server, &side, all, after));
+    runtime.shutdown_background();
+    let (mut views, mut interner) = (Vec::new(), Interner::default());
+    for (shown, mut before, snapshot) in asked? {
+        left_out.extend(before.left_out(&shown));
+        if !before.is_refused() {
+            interner.share(&mut before);
+            views.push(ServedView { shown, before, after: snapshot });
+        }
+    }
+    if views.is_empty() {
+        let why: String = left_out.iter().map(|it| format!("left out: {it}\n")).collect();
+        let error = anyhow::anyhow!("there is nothing that could be compared");
+        return Err(Failure::broken(error).details(why));
+    }
+    views.sort_by(|one, other| one.shown.cmp(&other.shown));
+    let (mut moves, unsure) = moves::of(&side, &nodes);
+    left_out.extend((unsure > 0).then(|| {
+        format!("{unsure} of the nodes may move: the server does not tell all of their metadata")
+    }));
+    moves.retain(|it| group.is_none_or(|group| it.concerns(group)));
+    Ok(Served { views, moves, left_out })
+}
+
+/// The nodes that are connected; or that nobody tells.
+fn nodes(
+    flags: &DiffArgs,
+    server: &ServerArgs,
+) -> Result<(Vec<ConnectedNode>, Option<String>), Failure> {
+    if let Some(address) = flags.admin {
+        return match address {
+            AdminAddress::On(_) => Ok((AdminClient::new(address)?.nodes(None)?, None)),
+            AdminAddress::Off => Ok((Vec::new(), None)),
+        };
+    }
+    let unknown = |why: &str| {
+        let told = format!("the nodes of the server, so nobody knows which would move: {why}");
+        Ok((Vec::new(), Some(told)))
+    };
+    if !server.servers.iter().any(|uri| is_on_this_machine(uri)) {
+        return unknown(
+            "its admin interface answers on its own machine only; run this there, or forward the port and \
+             give `--admin`",
+        );
+    }
+    match AdminClient::new(usual_admin()).and_then(|admin| admin.nodes(None)) {
+        Ok(nodes) => Ok((nodes, None)),
+        Err(_) => unknown("its admin interface was not reached; give its address with `--admin`"),
+    }
+}
+
+/// The contents for each audience, and what the directory has for it.
+async fn contents(
+    server: &Arc<ServerArgs>,
+    side: &DirectorySide<'_>,
+    representatives: Vec<Representative>,
+    after: &LoadedDirectory,
+) -> Result<Vec<(Audience, Contents, Option<Arc<Snapshot>>)>, Failure> {
+    let (mut asking, mut all, read) = (JoinSet::new(), Vec::new(), Arc::default());
+    for Representative { shown, node, after: audience } in representatives {
+        if asking.len() >= AT_ONCE {
+            all.extend(
+                asking.join_next().await.transpose().map_err(anyhow::Error::from)?.transpose()?,
+            );
+        }
+        let snapshot = side.snapshot(&audience);
+        let names = snapshot.as_deref().map(keys_of).unwrap_or_default();
+        let (server, read) = (Arc::clone(server), Arc::clone(&read));
+        let wanted = Wanted { server, node, schema: after.schema.clone(), names, read };
+        asking.spawn(async move { Ok::<_, Failure>((shown, wanted.ask().await?, snapshot)) });
+    }
+    while let Some(done) = asking.join_next().await {
+        all.push(done.map_err(anyhow::Error::from)??);
+    }
+    Ok(all)
+}
+
+/// The number of audiences that are asked for at the same time.
+const AT_ONCE: usize = 4;

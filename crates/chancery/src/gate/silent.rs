@@ -1,0 +1,99 @@
+//! Listeners that go with their file, and what answers nothing any more, as reasons to hold a change back.
+//!
+//! Nothing refers to a listener, so no reference tells that it is missed. Who removes one of several from a file
+//! means it; a file that is not there any more may be a slip. Not here: the loss of all listeners, or of most
+//! (`loss`).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use chancery_catalog::{Origin, Seen};
+use chancery_core::printable::{Printable, cut};
+use chancery_core::{Api, Resource, ResourceName, TypeUrl};
+use chancery_proto::resource::unanswering;
+use chancery_proto::schema::Schema;
+
+use super::loss::{Listed, Reason};
+use super::place::Places;
+use super::steps::Steps;
+
+/// The reason, if files are gone from which this audience has listeners, or virtual hosts that are asked for by
+/// their domains, and as many others do not take their place.
+pub(super) fn file_gone(before: &Seen, after: &Seen) -> Option<Reason> {
+    let mut gone: BTreeMap<&Arc<Path>, Vec<(TypeUrl, ResourceName)>> = BTreeMap::new();
+    for type_url in before.snapshot().types().filter(|it| is_root(it)) {
+        let (set, next) = (before.snapshot().set(type_url), after.snapshot().set(type_url));
+        // The loss of a type says so of all that it has; others in the same number replace what goes.
+        if next.is_empty() || next.len() >= set.len() {
+            continue;
+        }
+        for change in set.diff(next).filter(|it| it.new.is_none()) {
+            let Some(Origin::File { path, .. }) = before.origin(type_url, &change.name) else {
+                continue;
+            };
+            if gone.contains_key(path) || !after.has_file(path) {
+                gone.entry(path).or_default().push((type_url.clone(), change.name));
+            }
+        }
+    }
+    let mut listed = Listed::default();
+    for (path, resources) in gone {
+        listed.add_words(|| sentence(path, &resources));
+    }
+    (listed.count > 0).then_some(Reason::FileGone(listed))
+}
+
+/// Returns true for types to which clients subscribe without a resource that refers to them.
+fn is_root(type_url: &TypeUrl) -> bool {
+    matches!(type_url.api(), Api::Lds | Api::Vhds)
+}
+
+fn sentence(path: &Path, resources: &[(TypeUrl, ResourceName)]) -> String {
+    let named = resources.iter().take(MOST_NAMED);
+    let named = named.map(|(type_url, name)| format!("{} `{name}`", type_url.short()));
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = match resources.len().saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let path = path.display().to_string();
+    format!("{} has gone with {named}{more}, which nodes use", Printable(cut(&path, LONGEST_PATH)))
+}
+
+/// The reason, if resources come that Envoy takes and that answer no request, and that did before or were not
+/// there.
+pub(super) fn unanswered(
+    schema: &Schema,
+    known: &Steps<Option<String>>,
+    before: &Seen,
+    after: &Seen,
+) -> Option<Reason> {
+    let places = Places::new(before, after);
+    let mut listed = Listed::default();
+    let is_looked_at = |it: &&TypeUrl| matches!(it.api(), Api::Lds | Api::Cds | Api::Eds);
+    for type_url in after.snapshot().types().filter(is_looked_at) {
+        let (set, next) = (before.snapshot().set(type_url), after.snapshot().set(type_url));
+        for change in set.diff(next).take(MOST_LOOKED_AT) {
+            let of = |it: &Arc<Resource>| unanswering(schema, type_url, it.body());
+            let (old, new) = (change.old.as_ref(), change.new.as_ref());
+            let find = || {
+                let found = new.and_then(of)?;
+                old.and_then(of).is_none().then(|| found.to_string())
+            };
+            let Some(found) = known.of((old, new), find) else { break };
+            if let Some(found) = &*found {
+                let (at, kind) = (places.leading(type_url, &change.name), type_url.short());
+                listed.add_words(|| format!("{at}{kind} `{}`: {found}", change.name));
+            }
+        }
+    }
+    (listed.count > 0).then_some(Reason::Unanswered(listed))
+}
+
+/// The resources of a file that are named.
+const MOST_NAMED: usize = 3;
+/// The resources of a type that are looked at.
+const MOST_LOOKED_AT: usize = 100;
+/// The bytes of a path that are shown.
+const LONGEST_PATH: usize = 512;

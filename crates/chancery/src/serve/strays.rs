@@ -1,0 +1,75 @@
+//! Directories of groups and nodes that come and that nobody is of, with nearly the name of one that somebody is:
+//! `groups/egde/`, `nodes/egde-1/`.
+//!
+//! A new group may well wait for its nodes, so a directory is told of once, when it comes, and only with the name
+//! that may be meant. Not here: groups that rules name and that have no files (`audiences`).
+
+use std::collections::BTreeSet;
+
+use chancery_catalog::{Layer, Reassigned, Revision};
+use chancery_core::printable::{Printable, cut};
+use chancery_proto::syntax::closest;
+use chancery_server::Audiences;
+
+use super::grouping::Grouping;
+
+/// The words about directories that came with a revision and that may be meant for others.
+pub(super) fn strays(audiences: &Audiences<Grouping>, revision: &Revision) -> Vec<String> {
+    let all;
+    let came = match &revision.reassigned {
+        Reassigned::Overlays(layers) => layers,
+        // At the start nobody is there but the rules.
+        Reassigned::Everybody => {
+            let groups = audiences.catalog().groups();
+            all = groups.iter().map(|name| Layer::Group(name.clone())).collect::<Vec<_>>();
+            &all
+        }
+    };
+    let came = came.iter().filter(|layer| audiences.catalog().content(layer).is_some());
+    let mut said = Vec::new();
+    for layer in came.take(MOST) {
+        said.extend(match layer {
+            Layer::Base => None,
+            Layer::Group(name) => of_group(audiences, name),
+            Layer::Node(id) => of_node(audiences, id),
+        });
+    }
+    said
+}
+
+fn of_group(audiences: &Audiences<Grouping>, name: &str) -> Option<String> {
+    let (grouping, watched) = (audiences.assignment(), audiences.watched());
+    let lineage = grouping.lineage();
+    let parents = lineage.groups().filter_map(|group| lineage.parent(group));
+    let mut used: BTreeSet<&str> = grouping.names().chain(parents.map(|it| &**it)).collect();
+    used.extend(watched.iter().filter_map(|audience| audience.group.as_deref()));
+    let is_used = used.contains(name);
+    let near = closest(name, used.into_iter().take(MOST_COMPARED)).filter(|_| !is_used)?;
+    let (name, near) = (shown(name), shown(near));
+    Some(format!(
+        "`groups/{name}/`: no rule of chancery.yaml names group `{name}`, and no node of it is connected; did \
+         you mean `groups/{near}/`?"
+    ))
+}
+
+fn of_node(audiences: &Audiences<Grouping>, id: &str) -> Option<String> {
+    let (nodes, own) = (audiences.nodes(), audiences.catalog().nodes());
+    let is_connected = nodes.iter().any(|node| node.id == id);
+    let others = nodes.iter().map(|node| node.id.as_str()).filter(|it| !own.contains(it));
+    let near = closest(id, others.take(MOST_COMPARED)).filter(|_| !is_connected)?;
+    let (id, near) = (shown(id), shown(near));
+    Some(format!(
+        "`nodes/{id}/`: no node `{id}` is connected; did you mean `nodes/{near}/`, which is and has no files?"
+    ))
+}
+
+fn shown(name: &str) -> String {
+    Printable(cut(name, LONGEST)).to_string()
+}
+
+/// The directories that are looked at.
+const MOST: usize = 100;
+/// The number of names that one is compared with.
+const MOST_COMPARED: usize = 1000;
+/// The bytes of a name that are shown.
+const LONGEST: usize = 128;

@@ -1,0 +1,54 @@
+//! Load reports of Envoy: the calls through it are those that are shown.
+
+use super::on_both_versions;
+use crate::support::bootstrap::{Bootstrap, Transport};
+use crate::support::chancery::Chancery;
+use crate::support::resources::Source;
+use crate::support::wait;
+
+/// Has Envoy report to the management server.
+const LOAD_STATS: &str = "\
+cluster_manager:
+  load_stats_config:
+    api_type: GRPC
+    transport_api_version: V3
+    grpc_services:
+    - envoy_grpc: {cluster_name: xds}
+";
+
+/// The number of calls.
+const CALLS: u64 = 120;
+
+// S-130, S-131, S-132, S-133
+#[test]
+fn its_calls_are_shown_one_by_one() {
+    on_both_versions(|rig| {
+        let directory = rig.plain(Source::Ads);
+        directory.write("chancery.yaml", "load-reports: {interval: 1s}\n");
+        let chancery = Chancery::serve(&directory);
+        let bootstrap = Bootstrap::ads("GRPC").server("xds", chancery.port(), Transport::H2c);
+        let mut envoy = rig.envoy(&bootstrap.top(LOAD_STATS));
+        envoy.is_live();
+        let mut calls = 0;
+        wait::holds("all calls through Envoy", || {
+            calls += u64::from(envoy.get(&[]).is_some_and(|reply| reply.status == 200));
+            calls == CALLS
+        });
+        let made = envoy.stat("cluster.svc-a.upstream_rq_total");
+        let shown = || chancery.load("?by=locality&cluster=svc-a");
+        wait::holds("all calls to be shown", || {
+            shown().first().is_some_and(|row| row["issued"] == made)
+        });
+        let row = &shown()[0];
+        assert_eq!(
+            (row["succeeded"].as_u64(), row["failed"].as_u64()),
+            (Some(CALLS), Some(made - CALLS))
+        );
+        assert_eq!(row["locality"]["zone"], "z1");
+        let nodes = chancery.load("?by=node&cluster=svc-a");
+        assert_eq!(
+            (&nodes[0]["node"], nodes[0]["issued"].as_u64()),
+            (&"envoy-1".into(), Some(made))
+        );
+    });
+}
