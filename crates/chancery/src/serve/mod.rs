@@ -310,10 +310,14 @@ fn watch(listener: Option<TcpListener>, admin: &Arc<Admin>) -> Result<Cancellati
 async fn watch_config(applier: Arc<ChangeApplier>, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // A state directory that does not answer holds up nothing else.
+    let confirming = Arc::clone(&applier);
+    let confirming = Reloads::start(move || confirming.check_confirm_file());
     for number in 1_u32.. {
         if stop.run_until_cancelled(ticks.tick()).await.is_none() {
             break;
         }
+        confirming.ask();
         let applier = Arc::clone(&applier);
         let looks_at_nodes = number.is_multiple_of(LOOKS_AT_NODES);
         let keeps_users = number.is_multiple_of(KEEPS_USERS);
@@ -321,7 +325,6 @@ async fn watch_config(applier: Arc<ChangeApplier>, stop: CancellationToken) {
         let checking = tokio::task::spawn_blocking(move || {
             applier.check_config();
             applier.check_gate();
-            applier.check_confirm_file();
             if keeps_users {
                 applier.keep_users();
             }
