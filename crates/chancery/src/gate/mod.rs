@@ -136,6 +136,11 @@ impl LoadGate {
         Self(Arc::new(Shared { schema, clock, in_use, state: Mutex::new(state) }))
     }
 
+    /// The types by which it reads resources.
+    pub(crate) fn schema(&self) -> &Schema {
+        &self.0.schema
+    }
+
     /// States how to find out if nodes belong to an audience. Until then none does.
     pub(crate) fn ask_for_users(&self, in_use: impl Fn(&Audience) -> bool + Send + Sync + 'static) {
         self.0.in_use.set(Box::new(in_use)).ok();

@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chancery_catalog::Author;
-use chancery_proto::Schema;
 use chancery_proto::document::Checks;
 use chancery_server::Audiences;
 use chancery_sources::{LoadReport, Scope, Warning};
@@ -72,10 +71,10 @@ impl ChangeApplier {
         file: ConfigFile,
         external: ExternalNames,
         gate: LoadGate,
-        schema: Schema,
     ) -> Self {
         let references = ReferenceWarnings::new(audiences.catalog().clone(), external);
-        let certificates = CertificateWarnings::new(audiences.catalog().clone(), schema);
+        let certificates =
+            CertificateWarnings::new(audiences.catalog().clone(), gate.schema().clone());
         let state = ApplierState {
             file,
             faults: BTreeSet::new(),

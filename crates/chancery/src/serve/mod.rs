@@ -157,7 +157,6 @@ async fn serve(
         file,
         external,
         gate,
-        schema.clone(),
     ));
     applier.loaded(&report);
     admin.confirmations.apply_by(gate::confirmer(&applier));
