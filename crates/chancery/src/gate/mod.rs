@@ -173,6 +173,11 @@ impl LoadGate {
         Self(Arc::new(Shared { schema, clock, find_users, users, lost, unanswered, state }))
     }
 
+    /// The types by which it reads resources.
+    pub(crate) fn schema(&self) -> &Schema {
+        &self.0.schema
+    }
+
     /// States how to find the nodes with open streams. Until then nobody knows.
     pub(crate) fn ask_for_users(&self, find: impl Fn() -> Users + Send + Sync + 'static) {
         self.0.find_users.set(Box::new(find)).ok();

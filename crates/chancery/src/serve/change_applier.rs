@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chancery_catalog::{Author, OverlayNames};
-use chancery_proto::Schema;
 use chancery_server::Audiences;
 use chancery_sources::{Allowance, LayerChecks, LoadReport, Scope, Warning};
 use tokio::sync::watch;
@@ -104,12 +103,12 @@ impl ChangeApplier {
         file: ConfigFile,
         config: &Config,
         gate: LoadGate,
-        schema: Schema,
     ) -> Self {
         let external = ExternalNames::new(config);
         let mut references = ReferenceWarnings::new(audiences.catalog().clone(), external);
         references.set_allowed(&config.allow);
-        let certificates = CertificateWarnings::new(audiences.catalog().clone(), schema);
+        let certificates =
+            CertificateWarnings::new(audiences.catalog().clone(), gate.schema().clone());
         let state = ApplierState {
             file,
             faults: BTreeSet::new(),

@@ -172,7 +172,6 @@ async fn serve(
         file,
         &config,
         gate,
-        schema.clone(),
     );
     let applier = applier.keeping(keeper, waiting.map(|(_, waiting)| waiting), fault.as_ref());
     let applier = Arc::new(applier);
