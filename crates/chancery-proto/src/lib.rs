@@ -13,6 +13,7 @@
 //! | How does a message, or its bytes, become a resource? How does it look to v2 clients? | [`resource`]: [`resource::resource_from_bytes`], [`resource::to_v2`] |
 //! | Which snapshot can be published, and which of its references lead nowhere? | [`complete`]: [`Complete`] |
 //! | How does a layer change a resource of the layers below it? | [`patch`]: [`patch::Patch`] |
+//! | Which certificates stand in a resource? | [`certificates`]: [`certificates::certificates`] |
 //! | Which rules of Envoy's API does a message break? | [`rules`]: [`Schema::rules`] |
 //! | For which clients is a resource, and which versions of Envoy are known? | [`clients`]: [`clients::Clients`] |
 //! | What would gRPC clients refuse in a resource? | [`lint`] |
@@ -73,6 +74,7 @@ mod request_size;
 mod samples;
 mod walk;
 
+pub mod certificates;
 pub mod clients;
 pub mod complete;
 pub mod document;

@@ -100,6 +100,8 @@ pub(crate) enum Wrong {
     Unreadable(#[source] io::Error),
     #[error("the symlink leads back to `{}`, which contains it", .0.display())]
     Cycle(PathBuf),
+    #[error("the symlink leads nowhere")]
+    LeadsNowhere,
     #[error("the symlink leads to itself, or through too many others")]
     Endless,
     #[error("is the same directory as `{}`, whose files would be read twice", .0.display())]
@@ -155,15 +157,18 @@ impl Wrong {
             }
             Self::Name(_) => Some("write `%` itself as `%25`"),
             Self::Cycle(_) | Self::Twice(_) => Some("remove the symlink"),
+            Self::LeadsNowhere => Some("bring its target back, or remove the symlink"),
+            Self::NotRegular(_) => {
+                Some("move it elsewhere, or list it under `ignore` in chancery.yaml")
+            }
+            Self::Defined { .. } => Some("remove one of the two, or give it another name"),
             Self::Gone
             | Self::NotADirectory
             | Self::Unreadable(_)
             | Self::Endless
-            | Self::NotRegular(_)
             | Self::NameNotUtf8
             | Self::TooDeep { .. }
-            | Self::Panicked
-            | Self::Defined { .. } => None,
+            | Self::Panicked => None,
         }
     }
 
@@ -173,7 +178,7 @@ impl Wrong {
             Self::Gone | Self::NotADirectory | Self::Emptied(_) => "directory",
             Self::SaysNothing(_) => "file/emptied",
             Self::Unreadable(_) => "file/unreadable",
-            Self::Cycle(_) | Self::Endless | Self::Twice(_) => "file/symlink",
+            Self::Cycle(_) | Self::Endless | Self::LeadsNowhere | Self::Twice(_) => "file/symlink",
             Self::NotRegular(_) => "file/not-regular",
             Self::NameNotUtf8 | Self::Name(_) => "file/name",
             Self::TooLarge { .. }

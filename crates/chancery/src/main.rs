@@ -7,6 +7,7 @@ mod admin;
 mod admin_client;
 mod ask;
 mod bench;
+mod certificates;
 mod check;
 mod cli;
 mod colour;

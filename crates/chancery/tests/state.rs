@@ -179,13 +179,13 @@ fn a_load_that_was_held_back_stays_so_with_its_reasons() {
     dir_write(&dir, "clusters.yaml", &clusters("base", 7));
     server.log_has("held back from group `edge`: 17 of 35 clusters left");
     let held = config(&server)["held"].clone();
-    assert_eq!(config(&server)["held_count"], 3);
-    // The groups and base are judged each for itself.
-    crash(server, &state, |head| head["gate"]["held"].as_array().unwrap().len() == 3);
+    // Base goes live for itself, because no node is of it.
+    assert_eq!(config(&server)["held_count"], 2);
+    crash(server, &state, |head| head["gate"]["held"].as_array().unwrap().len() == 2);
     let mut server = state.start(&dir);
     server.log_has("held back from group `edge`: 17 of 35 clusters left");
     assert_eq!(config(&server)["held"], held);
-    assert_eq!((clusters_of(&server, ""), clusters_of(&server, "edge")), (20, 30));
+    assert_eq!((clusters_of(&server, ""), clusters_of(&server, "edge")), (7, 30));
     assert!(server.admin("/ready").1.contains("17 of 35 clusters left"));
     assert!(confirm(&server, &["--all"]).status.success());
     assert_eq!((clusters_of(&server, ""), clusters_of(&server, "edge")), (7, 17));
@@ -321,19 +321,19 @@ fn a_file_with_the_token_confirms_once() {
     let mut server = state.start(&dir);
     dir_write(&dir, "groups/edge/clusters.yaml", "[]\n");
     dir_write(&dir, "clusters.yaml", &clusters("base", 5));
-    eventually(|| config(&server)["held_count"] == 3);
+    eventually(|| config(&server)["held_count"] == 2);
     let file = state.dir().join("confirm");
     fs::write(&file, "0123456789abcdef\n").unwrap();
     server.log_has("the file `confirm` in the state directory has no token of what is held back");
     eventually(|| !file.exists());
-    assert_eq!(config(&server)["held_count"], 3);
+    assert_eq!(config(&server)["held_count"], 2);
     let held = config(&server)["held"].clone();
     let of_group = |name: &str| {
         let mut rows = held.as_array().unwrap().iter();
         rows.find(|row| row["group"] == name).unwrap()["token"].as_str().unwrap().to_owned()
     };
     fs::write(&file, of_group("edge")).unwrap();
-    eventually(|| config(&server)["held_count"] == 2);
+    eventually(|| config(&server)["held_count"] == 1);
     assert_eq!((clusters_of(&server, "edge"), clusters_of(&server, "back")), (5, 23));
     server.log_has("the file `confirm` was taken, and is removed");
     let listed = String::from_utf8(confirm(&server, &["--list"]).stdout).unwrap();

@@ -1,8 +1,9 @@
 //! The bytes of a piece: records, each with what differs from the record before it.
 //!
-//! Numbers are little-endian, and texts follow their length. Of a file the path is written and not the
-//! position, because an edit moves all that is below it. Bytes that are no piece are refused, whatever they
-//! are: nothing of what they say is believed before it is there. Not here: checksums (`pieces`).
+//! Numbers are little-endian, and texts follow their length. A position in a file may be that of an older state:
+//! an edit moves all that is below it, so that nothing is written because of positions alone. Bytes that are no
+//! piece are refused, whatever they are: nothing of what they say is believed before it is there. Not here:
+//! checksums (`pieces`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -90,7 +91,11 @@ impl Writer {
 
     fn origin(&mut self, origin: &Origin) {
         let (kind, text) = match origin {
-            Origin::File { .. } => return self.bytes.push(0),
+            Origin::File { position: Position { line, column }, .. } => {
+                self.bytes.push(0);
+                self.bytes.extend(line.to_le_bytes());
+                return self.bytes.extend(column.to_le_bytes());
+            }
             Origin::Key { key } => (1, key),
             Origin::Peer { address } => (2, address),
             Origin::Program { name } => (3, name),
@@ -235,7 +240,11 @@ impl<'a> Input<'a> {
     fn origin(&mut self, file: Option<&Arc<Path>>) -> Option<Origin> {
         let [kind] = self.array()?;
         Some(match kind {
-            0 => Origin::File { path: Arc::clone(file?), position: UNKNOWN },
+            0 => {
+                let line = u32::from_le_bytes(self.array()?);
+                let column = u32::from_le_bytes(self.array()?);
+                Origin::File { path: Arc::clone(file?), position: Position { line, column } }
+            }
             1 => Origin::Key { key: self.text()?.into() },
             2 => Origin::Peer { address: self.text()?.into() },
             3 => Origin::Program { name: self.text()?.into() },
@@ -323,6 +332,3 @@ fn stated(resource: &Resource) -> Option<&str> {
         Version::Explicit(version) => Some(version),
     }
 }
-
-/// The position of what stood in a file, and does not any more.
-const UNKNOWN: Position = Position { line: 1, column: 1 };

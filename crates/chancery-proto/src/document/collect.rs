@@ -257,7 +257,8 @@ impl Collector {
         let (kind, name) = (type_url.short(), cut(name.as_str(), MAX_NAME_BYTES));
         let message = format!("{kind} `{name}` is defined twice; it was first defined at {first}");
         let again = ResourceFault::new("", message);
-        self.fault(ResourceFault { code: DUPLICATE_NAME, ..again }, place);
+        let hint = Some("remove one of the two, or give it another name".to_owned());
+        self.fault(ResourceFault { code: DUPLICATE_NAME, hint, ..again }, place);
         false
     }
 

@@ -1,6 +1,6 @@
 //! Warnings about resources that gRPC clients and servers would refuse, about virtual hosts that
 //! Envoy would not remove, about connection managers and endpoints that answer nothing, about routes that never match,
-//! and about secrets outside of SDS.
+//! about what is there twice, and about secrets outside of SDS.
 //!
 //! A warning is not an error, because the same text may be meant for other clients; [`is_for_grpc`] helps
 //! to tell. Not here: what gRPC rejects and ignores (`grpc`).
@@ -22,6 +22,7 @@ use crate::walk::{message_in, walk};
 mod grpc;
 mod managers;
 mod ports;
+mod repeated;
 mod shadowed;
 
 pub(crate) use self::grpc::{check_sources, findings as grpc_findings, is_only_for_grpc};
@@ -44,6 +45,9 @@ const HOST_NAME: &str = "vhds/host-name";
 const NO_HTTP_FILTER: &str = "no-http-filter";
 const ENDPOINT_PORT: &str = "endpoint-port";
 const SHADOWED_ROUTE: &str = "shadowed-route";
+const DUPLICATE_ENDPOINT: &str = "duplicate-endpoint";
+const DUPLICATE_HOST: &str = "duplicate-host";
+const AGGREGATE_CYCLE: &str = "aggregate-cycle";
 const SECRET: &str = "secret/outside-sds";
 
 /// The messages that are judged wherever they stand in a listener.
@@ -71,28 +75,33 @@ pub fn lint(type_url: &TypeUrl, message: &DynamicMessage) -> Vec<Warning> {
     grpc::findings(type_url, message).into_iter().map(|finding| finding.warning).collect()
 }
 
-/// Warns of connection managers and endpoints that answer nothing, and of routes that can never match.
+/// Warns of connection managers and endpoints that answer nothing, of routes that can never match, and of
+/// what is there twice.
 pub(crate) fn lint_traffic(type_url: &TypeUrl, body: &DynamicMessage) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if is_v2(type_url) {
         return warnings;
     }
     match type_url.api() {
-        Api::Lds => {}
-        Api::Eds => {
-            ports::lint_ports("", body, &mut warnings);
-            return warnings;
-        }
         Api::Cds => {
+            repeated::lint_aggregate(body, &mut warnings);
             if let Some(assignment) = message_in(body, "load_assignment") {
                 ports::lint_ports("load_assignment.", assignment, &mut warnings);
+                let says = "it gets the requests of both";
+                repeated::lint_endpoints("load_assignment.", assignment, says, &mut warnings);
             }
-            return warnings;
         }
-        _ => {
-            shadowed::lint_routes(type_url, body, &mut warnings);
-            return warnings;
+        Api::Eds => {
+            ports::lint_ports("", body, &mut warnings);
+            let says = "Envoy uses the first alone, whatever this one says";
+            repeated::lint_endpoints("", body, says, &mut warnings);
         }
+        Api::Rds => repeated::lint_hosts(body, &mut warnings),
+        _ => {}
+    }
+    if type_url.api() != Api::Lds {
+        shadowed::lint_routes(type_url, body, &mut warnings);
+        return warnings;
     }
     let is_of_client = message_in(body, "api_listener").is_some();
     walk(body, &mut |path, message| match message.descriptor().full_name() {

@@ -276,3 +276,37 @@ fn of_many_shadowed_routes_the_first_are_told() {
     assert_eq!(told.len(), 21);
     assert_eq!(told[20], "virtual_hosts[0].routes: 480 more routes can never match");
 }
+
+/// The warnings about traffic of a resource of this type.
+fn traffic(name: &str, json: &Json) -> Vec<(&'static str, String)> {
+    let body = Schema::bundled().message(name).unwrap().deserialize(json).unwrap();
+    let warnings = lint_traffic(&TypeUrl::new(name), &body);
+    warnings.iter().map(|it| (it.code, it.to_string())).collect()
+}
+
+#[test]
+fn what_is_there_twice_is_told() {
+    let at = |port: u32| json!({"endpoint": {"address": {"socketAddress": {"address": "::1", "portValue": port}}}});
+    let set = json!({"clusterName": "e", "endpoints": [
+        {"lbEndpoints": [at(1), at(2)]}, {"priority": 1, "lbEndpoints": [at(3), at(2)]}]});
+    let told = traffic("envoy.config.endpoint.v3.ClusterLoadAssignment", &set);
+    assert_eq!(told.len(), 1, "{told:?}");
+    let path =
+        "endpoints[1].lb_endpoints[1].endpoint: `::1:2` is `endpoints[0].lb_endpoints[1]` as well";
+    assert!(told[0].0 == "duplicate-endpoint" && told[0].1.starts_with(path), "{told:?}");
+    let cluster = json!({"name": "c", "loadAssignment": set});
+    let told = traffic("envoy.config.cluster.v3.Cluster", &cluster);
+    assert!(told[0].1.contains("it gets the requests of both"), "{told:?}");
+
+    let hosts = json!({"name": "r", "virtualHosts": [{"name": "a"}, {"name": "b"}, {"name": "a"}]});
+    let told = traffic("envoy.config.route.v3.RouteConfiguration", &hosts);
+    assert!(told[0].1.starts_with("virtual_hosts[2].name: `virtual_hosts[0]`"), "{told:?}");
+
+    let of = |members: Json| {
+        let kind = json!({"name": "a", "typedConfig": {"clusters": members,
+            "@type": "t/envoy.extensions.clusters.aggregate.v3.ClusterConfig"}});
+        let cluster = json!({"name": "g", "clusterType": kind});
+        traffic("envoy.config.cluster.v3.Cluster", &cluster).len()
+    };
+    assert_eq!((of(json!(["a", "g"])), of(json!(["a", "b"]))), (1, 0));
+}

@@ -116,6 +116,8 @@ names! {
     EXTENSION_TYPE = "envoy.extension_type", "envoy/extension-type";
     ENDPOINT = "envoy.endpoint", "envoy/endpoint";
     SUBSET = "envoy.subset", "envoy/subset";
+    CLUSTER_PLUGIN = "envoy.cluster_plugin", "envoy/cluster-plugin";
+    VIRTUAL_CLUSTER = "envoy.virtual_cluster", "envoy/virtual-cluster";
     UPGRADE = "envoy.upgrade", "envoy/upgrade";
     JWT_PROVIDER = "envoy.jwt_provider", "envoy/jwt-provider";
     LUA = "envoy.lua", "envoy/lua";

@@ -114,6 +114,10 @@ fn aliases_repeat_their_anchor_of_the_same_document() {
         r#"{a: {b: 1}, c: {b: 1}, d: [{b: 1}, "z", "z"], z: 1}"#,
     );
     yaml("a: *x\n", "line 1, column 4: a: no YAML: while parsing node, found unknown anchor");
+    let conflict = "a: 1\n<<<<<<< HEAD\nb: 2\n=======\nb: 3\n>>>>>>> other\n";
+    let documents = read_yaml(conflict);
+    let hint = documents.faults.first()[0].hint.clone().unwrap_or_default();
+    assert!(hint.starts_with("line 2 is a marker of a merge conflict"), "{hint}");
     yaml(
         "a: &x [*x]\n",
         "line 1, column 8: a[0]: the alias stands inside of what it repeats, or in another document",

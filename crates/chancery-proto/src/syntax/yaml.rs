@@ -90,6 +90,12 @@ struct Anchored<'a> {
     extent: Extent,
 }
 
+/// The line with the first marker of a merge conflict.
+fn conflict(text: &str) -> Option<usize> {
+    let mut lines = text.lines().zip(1..);
+    lines.find(|(line, _)| line.starts_with("<<<<<<< ")).map(|(_, number)| number)
+}
+
 impl<'a> YamlReader<'a> {
     /// Reads the text. `no_json` is the reason why it is no JSON, if it looks like that.
     fn run(&mut self, text: &'a str, no_json: Option<Fault>) -> YamlResult {
@@ -104,7 +110,15 @@ impl<'a> YamlReader<'a> {
             }
             tokens.start_again();
             let (event, span) = event.map_err(|error| {
-                self.fault(format!("no YAML: {}", error.info()), position(error.marker()))
+                let message = format!("no YAML: {}", error.info());
+                let fault = self.fault(message, position(error.marker()));
+                match conflict(text) {
+                    Some(line) => fault.hint(format!(
+                        "line {line} is a marker of a merge conflict: keep one of both versions, and remove the \
+                         markers"
+                    )),
+                    None => fault,
+                }
             })?;
             behind = span.end;
             self.take_event(event, &span)?;

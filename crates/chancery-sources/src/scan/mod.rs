@@ -377,7 +377,7 @@ impl<'a> Scan<'a> {
             // A link that was removed meanwhile is not one that leads nowhere.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 match found(fs::symlink_metadata(&real))? {
-                    Some(_) => Err(Wrong::Unreadable(error)),
+                    Some(_) => Err(Wrong::LeadsNowhere),
                     None => Ok(None),
                 }
             }

@@ -6,6 +6,7 @@
 use chancery_proto::rules::RuleName;
 use serde::Serialize;
 
+use crate::certificates::{EXPIRED, EXPIRES_SOON, OTHER_KEY};
 use crate::serve::{
     DANGLING_REFERENCE, DUPLICATE_ADDRESS, NOTHING_TO_REMOVE, UNAPPLIED, UNUSED_RESOURCE,
 };
@@ -53,7 +54,10 @@ pub(super) const ERRORS: [&str; 16] = [
 pub(super) const ERRORS_TOGETHER: [&str; 2] = [DUPLICATE_ADDRESS, UNAPPLIED];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 20] = [
+pub(super) const WARNINGS: [&str; 26] = [
+    EXPIRED,
+    EXPIRES_SOON,
+    OTHER_KEY,
     DANGLING_REFERENCE,
     UNUSED_RESOURCE,
     NOTHING_TO_REMOVE,
@@ -66,6 +70,9 @@ pub(super) const WARNINGS: [&str; 20] = [
     "no-http-filter",
     "endpoint-port",
     "shadowed-route",
+    "duplicate-endpoint",
+    "duplicate-host",
+    "aggregate-cycle",
     "vhds/host-name",
     "secret/outside-sds",
     "file/empty",

@@ -11,7 +11,9 @@ use super::finding::Finding;
 use crate::config::{Config, ExternalNames, GateMode};
 use crate::counts_by_file::CountsByFile;
 use crate::finding::Finding as ConfigFinding;
-use crate::serve::{Grouping, ReferenceWarnings, say_without_files, without_files};
+use crate::serve::{
+    CertificateWarnings, Grouping, ReferenceWarnings, say_without_files, without_files,
+};
 
 /// All findings.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +61,12 @@ impl Findings {
             }
         }
         self.more_warnings += count.saturating_sub(described.len());
+    }
+
+    /// Adds the certificates that have expired or soon will, and those with the key of another one.
+    pub(super) fn add_certificates(&mut self, schema: &Schema, catalog: Catalog) {
+        let mut certificates = CertificateWarnings::new(catalog, schema.clone());
+        self.all.extend(certificates.look(|_| true).iter().map(Finding::from));
     }
 
     /// Adds the rules of message types that are not enforced.

@@ -54,6 +54,7 @@ fn check(
     let mut findings = Findings::of_load(&report);
     findings.add_rules(&schema);
     findings.add_references(&config, catalog.clone());
+    findings.add_certificates(&schema, catalog.clone());
     findings.add_groups(&config, catalog);
     let is_for_all = clients.is_none();
     allowances::apply(&config.allow, &report.allowances, is_for_all, &mut findings);

@@ -163,6 +163,8 @@ pub(crate) enum Reason {
     Unapplied(Listed),
     /// Domains or addresses are served no more, each in a sentence. It holds nothing back.
     Narrowed(Listed),
+    /// Certificates are replaced by ones that cannot be used, each in a sentence.
+    Expired(Listed),
     /// Nodes would move to another audience, and lose something.
     Moved {
         /// The ids of the nodes.
@@ -192,12 +194,13 @@ impl Reason {
             Self::Clash(_) => "clash",
             Self::Unapplied(_) => "unapplied",
             Self::Narrowed(_) => "narrowed",
+            Self::Expired(_) => "expired",
             Self::Moved { .. } => "moved",
         }
     }
 
     /// The names of all kinds.
-    pub(crate) const KINDS: [&str; 10] = [
+    pub(crate) const KINDS: [&str; 11] = [
         "type-gone",
         "loss",
         "emptied",
@@ -207,6 +210,7 @@ impl Reason {
         "clash",
         "unanswered",
         "unapplied",
+        "expired",
         "moved",
     ];
 }
@@ -258,6 +262,10 @@ impl Display for Reason {
             Self::Clash(listed) => {
                 write_sentences(f, listed)?;
                 f.write_str(": Envoy refuses the second one")
+            }
+            Self::Expired(listed) => {
+                write_sentences(f, listed)?;
+                f.write_str(" (what stood there before was good)")
             }
             Self::Unapplied(listed) => write_sentences(f, listed),
             Self::Dangling(Listed { count, first }) => {

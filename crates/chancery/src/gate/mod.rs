@@ -14,6 +14,7 @@
 mod change;
 mod clash;
 mod dangling;
+mod expired;
 mod held;
 mod loss;
 mod memory;
@@ -346,6 +347,7 @@ impl LoadGate {
             // A file matters only to those who use it now.
             let file_gone = silent::file_gone(before, after);
             reasons.extend(file_gone.filter(|_| self.use_of(audience) == Some(Use::Used)));
+            reasons.extend(expired::reason(&self.0.schema, before, after));
         }
         reasons.extend(self.dangling(audience, [before, after]));
         if config.messages != GateMode::Off {

@@ -11,19 +11,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chancery_catalog::{Author, OverlayNames};
+use chancery_proto::Schema;
 use chancery_server::Audiences;
 use chancery_sources::{Allowance, LayerChecks, LoadReport, Scope, Warning};
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
 use super::audiences::{say_without_files, without_files};
+use super::certificate_warnings::CertificateWarnings;
 use super::faulty::FaultyLayers;
 use super::gate;
 use super::grouping::Grouping;
 use super::held;
 use super::keeping::Keeping;
 use super::metrics::LoadMetrics;
-use super::reference_warnings::ReferenceWarnings;
+use super::reference_warnings::{ReferenceWarnings, is_let_pass};
 use super::rules::{self, Belonging, WantedRules};
 use super::strays::strays;
 use super::unruled;
@@ -61,6 +63,7 @@ struct ApplierState {
     allowed: AllowedCodes,
     /// The comments in files that let a warning pass.
     comments: Arc<Vec<(Arc<Path>, Allowance)>>,
+    certificates: CertificateWarnings,
     config_fault: Option<Finding>,
     /// The rules of `chancery.yaml`, if they are not in force.
     rules: Option<WantedRules>,
@@ -83,6 +86,14 @@ struct ApplierState {
     keeping: Keeping,
 }
 
+impl ApplierState {
+    /// Looks at certificates and at the clock. Returns the warnings that are new.
+    fn look_at_certificates(&mut self) -> Vec<Warning> {
+        let Self { certificates, allowed, comments, .. } = self;
+        certificates.look(|it| !allowed.allow(it.code) && !is_let_pass(comments, it))
+    }
+}
+
 impl ChangeApplier {
     /// An applier that has seen no change yet.
     pub(crate) fn new(
@@ -93,10 +104,12 @@ impl ChangeApplier {
         file: ConfigFile,
         config: &Config,
         gate: LoadGate,
+        schema: Schema,
     ) -> Self {
         let external = ExternalNames::new(config);
         let mut references = ReferenceWarnings::new(audiences.catalog().clone(), external);
         references.set_allowed(&config.allow);
+        let certificates = CertificateWarnings::new(audiences.catalog().clone(), schema);
         let state = ApplierState {
             file,
             faults: BTreeSet::new(),
@@ -105,6 +118,7 @@ impl ChangeApplier {
             allowed: config.allow.clone(),
             comments: Arc::default(),
             references,
+            certificates,
             config_fault: None,
             rules: None,
             without_files: BTreeSet::new(),
@@ -189,7 +203,8 @@ impl ChangeApplier {
         }
         let moved = self.look_at_groups(&mut state, report);
         state.comments = Arc::clone(&report.allowances);
-        let of_references = state.references.look(&report.allowances);
+        let mut of_references = state.references.look(&report.allowances);
+        of_references.extend(state.look_at_certificates());
         if is_first {
             // If nothing has changed, no commit judges what was held back before a start.
             self.judge_again("state");
@@ -264,6 +279,16 @@ impl ChangeApplier {
                 warn!("{}", unruled::say_nearly(&near));
                 nearly_clusters.insert(near);
             }
+        }
+    }
+
+    /// Checks if certificates have come to their end meanwhile.
+    pub(crate) fn check_certificates(&self) {
+        let mut state = self.lock();
+        let new = state.look_at_certificates();
+        if !new.is_empty() {
+            log_warnings(&new);
+            self.record(&mut state);
         }
     }
 
@@ -490,8 +515,11 @@ impl ChangeApplier {
         let faults = state.config_fault.iter().chain(&state.faults).cloned().collect();
         let (mut warnings, mut warning_count) = state.warnings.clone();
         let (of_references, more) = state.references.present();
+        let of_certificates = state.certificates.present();
+        let more = more + of_certificates.len();
         if more > 0 {
-            let all = warnings.iter().chain(of_references).take(MOST_PRESENT);
+            let all =
+                warnings.iter().chain(of_certificates).chain(of_references).take(MOST_PRESENT);
             (warnings, warning_count) = (Arc::new(all.cloned().collect()), warning_count + more);
         }
         let more_faults = state.more_faults.clone();

@@ -13,6 +13,7 @@
 
 mod allocator;
 mod audiences;
+mod certificate_warnings;
 mod change_applier;
 mod derived_limits;
 mod descriptors;
@@ -49,6 +50,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 pub(crate) use self::audiences::{say_without_files, without_files};
+pub(crate) use self::certificate_warnings::CertificateWarnings;
 use self::change_applier::ChangeApplier;
 pub(crate) use self::faulty::FaultyRow;
 pub(crate) use self::first::{exists, schema};
@@ -170,6 +172,7 @@ async fn serve(
         file,
         &config,
         gate,
+        schema.clone(),
     );
     let applier = applier.keeping(keeper, waiting.map(|(_, waiting)| waiting), fault.as_ref());
     let applier = Arc::new(applier);
@@ -224,6 +227,7 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
     let following = directory.follow(move |report| notified.loaded(report));
     let following = following.context("cannot follow the directory")?;
     let stop = CancellationToken::new();
+    tokio::spawn(watch_certificates(Arc::clone(&applier), stop.clone()));
     let looking = tokio::spawn(watch_config(applier, stop.clone()));
     let certificates = tls.map(|tls| Reloads::start(move || reload_certificates(&tls)));
     admin.readiness.advance(ReadinessState::Ready);
@@ -306,10 +310,14 @@ fn watch(listener: Option<TcpListener>, admin: &Arc<Admin>) -> Result<Cancellati
 async fn watch_config(applier: Arc<ChangeApplier>, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // A state directory that does not answer holds up nothing else.
+    let confirming = Arc::clone(&applier);
+    let confirming = Reloads::start(move || confirming.check_confirm_file());
     for number in 1_u32.. {
         if stop.run_until_cancelled(ticks.tick()).await.is_none() {
             break;
         }
+        confirming.ask();
         let applier = Arc::clone(&applier);
         let looks_at_nodes = number.is_multiple_of(LOOKS_AT_NODES);
         let keeps_users = number.is_multiple_of(KEEPS_USERS);
@@ -317,7 +325,6 @@ async fn watch_config(applier: Arc<ChangeApplier>, stop: CancellationToken) {
         let checking = tokio::task::spawn_blocking(move || {
             applier.check_config();
             applier.check_gate();
-            applier.check_confirm_file();
             if keeps_users {
                 applier.keep_users();
             }
@@ -328,6 +335,19 @@ async fn watch_config(applier: Arc<ChangeApplier>, stop: CancellationToken) {
         checking.await.ok();
     }
 }
+
+/// Checks at an interval if certificates in resources have come to their end.
+async fn watch_certificates(applier: Arc<ChangeApplier>, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(EVERY_CERTIFICATE);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+        let applier = Arc::clone(&applier);
+        tokio::task::spawn_blocking(move || applier.check_certificates()).await.ok();
+    }
+}
+
+/// The time between two looks at the clock for certificates, which are warned of for days.
+const EVERY_CERTIFICATE: Duration = Duration::from_secs(600);
 
 /// Reads the certificates again, and says what came of it.
 fn reload_certificates(tls: &Tls) {

@@ -214,7 +214,7 @@ impl ReferenceWarnings {
 }
 
 /// Returns true if a comment at the place of a warning lets it pass.
-fn is_let_pass(comments: &[(Arc<Path>, Allowance)], warning: &Warning) -> bool {
+pub(super) fn is_let_pass(comments: &[(Arc<Path>, Allowance)], warning: &Warning) -> bool {
     comments.iter().any(|(file, comment)| {
         let is_there = warning.line.is_some_and(|line| comment.lets_pass(line, warning.code));
         is_there && warning.file.as_deref() == Some(file)
@@ -236,7 +236,7 @@ fn of_unapplied(unapplied: &UnappliedEdit) -> Warning {
     warning(code, resource, Some(edit.origin.clone()), message)
 }
 
-fn warning(
+pub(super) fn warning(
     code: &'static str,
     resource: (TypeUrl, ResourceName),
     origin: Option<Origin>,

@@ -46,7 +46,7 @@ resources { [type.googleapis.com/envoy.config.cluster.v3.Cluster] { name: 'a' } 
         line 5, column 21: resources[0].type: `DiscoveryType` has no such value, found the word `STATICC` (did you mean `STATIC`?)
         line 6, column 5: resources[0].cluster_type: only one of `cluster_type` and `type` may be set; the other is at line 5, column 15
         line 9, column 13: resources[1]: unknown type `type.googleapis.com/my.Thing` (types that are not built in are made known by `--descriptor-set FILE`)
-        line 11, column 11: resources[3]: cds `a` is defined twice; it was first defined at line 10, column 11");
+        line 11, column 11: resources[3]: cds `a` is defined twice; it was first defined at line 10, column 11 (remove one of the two, or give it another name)");
 }
 
 /// A response of clusters in the wire format.
@@ -74,7 +74,8 @@ fn a_binary_file_is_a_response() {
     let twice = parse(&schema, Format::Binary, &binary(&["a", "a"]));
     assert_eq!(
         outcome(&twice),
-        "cds a at 1:1\nresources[1]: cds `a` is defined twice; it was first defined at resources[0]"
+        "cds a at 1:1\nresources[1]: cds `a` is defined twice; it was first defined at resources[0] \
+         (remove one of the two, or give it another name)"
     );
     let bytes = binary(&["a"]);
     let cut = parse(&schema, Format::Binary, &bytes[..bytes.len() - 1]);

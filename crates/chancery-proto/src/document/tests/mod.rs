@@ -153,7 +153,7 @@ fn names_are_checked() {
     yaml(
         &format!("- '@type': {CLUSTER}\n  name: a\n- {{'@type': {CLUSTER}, name: a}}\n"),
         "cds a at 1:3
-         line 3, column 3: [1]: cds `a` is defined twice; it was first defined at line 1, column 3",
+         line 3, column 3: [1]: cds `a` is defined twice; it was first defined at line 1, column 3 (remove one of the two, or give it another name)",
     );
     yaml(
         "'@type': type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint\n",

@@ -62,6 +62,7 @@ fn host(below: &[Below], endpoint: &DynamicMessage, found: &mut Found<'_>) {
     let socket = message_in(address, "socket_address");
     let health = message_in(endpoint, "health_check_config");
     let port = health.and_then(|health| value_in(health, "port_value")).and_then(Value::as_u32);
+    health_address(below, endpoint, found);
     if socket.is_none() && port.unwrap_or(0) > 0 {
         let below = [below, &[Field("health_check_config"), Field("port_value")]].concat();
         found.says(&below, RuleName::ENDPOINT, "must be left out: the address has no port");
@@ -70,6 +71,19 @@ fn host(below: &[Below], endpoint: &DynamicMessage, found: &mut Found<'_>) {
         let step = [Field("address"), Field("socket_address"), Field("network_namespace_filepath")];
         let below = [below, &step].concat();
         found.says(&below, RuleName::ENDPOINT, "must be left out: only listeners may have one");
+    }
+}
+
+/// An address at which the health of a host is checked has a port, if one is set for it.
+pub(super) fn health_address(below: &[Below], endpoint: &DynamicMessage, found: &mut Found<'_>) {
+    let Some(health) = message_in(endpoint, "health_check_config") else { return };
+    let port = value_in(health, "port_value").and_then(Value::as_u32).unwrap_or(0);
+    let address = message_in(health, "address");
+    if port > 0 && address.is_some_and(|it| message_in(it, "socket_address").is_none()) {
+        let below = [below, &[Field("health_check_config"), Field("address")]].concat();
+        let sentence =
+            "must be a `socket_address` beside a `port_value`: Envoy ends on another one";
+        found.says(&below, RuleName::ENDPOINT, sentence);
     }
 }
 

@@ -117,22 +117,24 @@ fn by_type(cluster: &DynamicMessage, kind: i32, found: &mut Found<'_>) {
     }
 }
 
-/// A cluster that looks names up has one resolver for all of them.
+/// A cluster that looks names up has one resolver for all of them, and checks health like others.
 fn own_resolvers(cluster: &DynamicMessage, found: &mut Found<'_>) {
     let Some(assignment) = message_in(cluster, "load_assignment") else { return };
     for (locality, endpoints) in messages_in(assignment, "endpoints").enumerate() {
         for (at, endpoint) in messages_in(endpoints, "lb_endpoints").enumerate() {
-            let socket = message_in(endpoint, "endpoint")
-                .and_then(|it| message_in(it, "address"))
-                .and_then(|it| message_in(it, "socket_address"));
+            let below = [
+                Field("load_assignment"),
+                Field("endpoints"),
+                Index(locality),
+                Field("lb_endpoints"),
+                Index(at),
+            ];
+            let Some(endpoint) = message_in(endpoint, "endpoint") else { continue };
+            let inner = [below.as_slice(), &[Field("endpoint")]].concat();
+            addresses::health_address(&inner, endpoint, found);
+            let socket =
+                message_in(endpoint, "address").and_then(|it| message_in(it, "socket_address"));
             if socket.is_some_and(|it| !text_in(it, "resolver_name").is_empty()) {
-                let below = [
-                    Field("load_assignment"),
-                    Field("endpoints"),
-                    Index(locality),
-                    Field("lb_endpoints"),
-                    Index(at),
-                ];
                 let sentence = "must not have a `resolver_name`: set `typed_dns_resolver_config` of \
                                 the cluster";
                 found.says(&below, RuleName::ENDPOINT, sentence);
@@ -243,7 +245,13 @@ fn balancing(cluster: &DynamicMessage, policy: i32, found: &mut Found<'_>) {
             let below = [Field("load_balancing_policy"), Field("policies")];
             found.says(&below, RuleName::LB_POLICY, "must not be empty");
         }
-        Some(config) => policies(config, &[Field("load_balancing_policy")], "", found),
+        Some(config) => {
+            if subsets.is_some() {
+                let sentence = "must be left out where there is a `load_balancing_policy`";
+                found.says(&[Field("lb_subset_config")], RuleName::LB_POLICY, sentence);
+            }
+            policies(config, &[Field("load_balancing_policy")], "", found);
+        }
         None => {
             let config = match policy {
                 RING_HASH => "ring_hash_lb_config",

@@ -260,6 +260,7 @@ const NETWORK: Chain = Chain {
         "envoy.extensions.filters.network.ext_authz.v3.ExtAuthz",
         "envoy.extensions.filters.network.local_ratelimit.v3.LocalRateLimit",
         "envoy.extensions.filters.network.mongo_proxy.v3.MongoProxy",
+        "envoy.extensions.filters.network.ratelimit.v3.RateLimit",
         "envoy.extensions.filters.network.rbac.v3.RBAC",
         "envoy.extensions.filters.network.set_filter_state.v3.Config",
         "envoy.extensions.filters.network.sni_cluster.v3.SniCluster",

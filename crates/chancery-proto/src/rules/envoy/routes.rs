@@ -1,6 +1,6 @@
 //! Routes: domains, weights, rewrites, retries, headers and direct responses.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use prost_reflect::{DynamicMessage, Value};
 
@@ -17,6 +17,7 @@ pub(super) const CHECKS: Checks = &[
     ("envoy.config.route.v3.RouteConfiguration", route_configuration),
     ("envoy.config.route.v3.VirtualHost", headers),
     ("envoy.config.route.v3.Route", headers),
+    ("envoy.config.route.v3.VirtualCluster", virtual_cluster),
     ("envoy.config.route.v3.WeightedCluster", weighted_cluster),
     ("envoy.config.route.v3.Route", route),
     ("envoy.config.route.v3.RouteAction", route_action),
@@ -29,6 +30,27 @@ fn route_configuration(routes: &DynamicMessage, found: &mut Found<'_>) {
     headers(routes, found);
     domains(routes, found);
     direct_responses(routes, found);
+    plugins(routes, found);
+}
+
+/// A plugin that a route names must be one of the route configuration.
+fn plugins(routes: &DynamicMessage, found: &mut Found<'_>) {
+    let known: HashSet<_> = messages_in(routes, "cluster_specifier_plugins")
+        .filter_map(|plugin| Some(text_in(message_in(plugin, "extension")?, "name")))
+        .collect();
+    for (host, message) in messages_in(routes, "virtual_hosts").enumerate() {
+        for (at, route) in messages_in(message, "routes").enumerate() {
+            let plugin =
+                message_in(route, "route").map(|it| text_in(it, "cluster_specifier_plugin"));
+            if plugin.is_some_and(|plugin| !plugin.is_empty() && !known.contains(plugin)) {
+                let route = [Field("virtual_hosts"), Index(host), Field("routes"), Index(at)];
+                let action = [Field("route"), Field("cluster_specifier_plugin")];
+                let below = [route.as_slice(), action.as_slice()].concat();
+                let sentence = "must be the name of one of the `cluster_specifier_plugins`";
+                found.says(&below, RuleName::CLUSTER_PLUGIN, sentence);
+            }
+        }
+    }
 }
 
 /// Envoy compares domains in lower case, and takes each once in a route configuration.
@@ -138,6 +160,12 @@ fn route(route: &DynamicMessage, found: &mut Found<'_>) {
         let below = [Field("route"), Field("path_rewrite_policy")];
         let sentence = "needs a `path_match_policy` with a template in the `match`";
         found.says(&below, RuleName::REWRITES, sentence);
+    }
+}
+
+fn virtual_cluster(cluster: &DynamicMessage, found: &mut Found<'_>) {
+    if list_in(cluster, "headers").is_empty() {
+        found.says(&[Field("headers")], RuleName::VIRTUAL_CLUSTER, "must not be empty");
     }
 }
 

@@ -62,6 +62,10 @@ fn common(context: &DynamicMessage, found: &mut Found<'_>) {
 
 fn certificate(certificate: &DynamicMessage, found: &mut Found<'_>) {
     let has = |field: &str| message_in(certificate, field).is_some();
+    if has("pkcs12") && has("certificate_chain") {
+        let sentence = "must not have both `pkcs12` and `certificate_chain`";
+        found.says(&[], RuleName::TLS_CERTIFICATE, sentence);
+    }
     if !has("pkcs12") {
         if has("certificate_chain") && !has("private_key") && !has("private_key_provider") {
             let sentence = "must have a `private_key` beside its `certificate_chain`";

@@ -273,7 +273,9 @@ fn follows_its_listener(rig: &Rig, command: Command, address: &str, prefixes: [&
     for prefix in prefixes {
         directory.write("server.yaml", &server_listener(address, &port, prefix, ""));
         client.says_after(client.mark(), "from the-server");
+        // A file goes with a listener that is in use, which somebody has to mean.
         directory.remove("server.yaml");
+        chancery.confirm_once_held();
         client.says_after(client.mark(), "error UNAVAILABLE");
     }
 }

@@ -55,7 +55,7 @@ pub(super) const FILES: &[Slip] = &[
                 "<<<<<<< HEAD\n  type: EDS\n=======\n  type: STATIC\n>>>>>>> b\n",
             );
         },
-        &["clusters.yaml:4"],
+        &["clusters.yaml:4", "line 3 is a marker of a merge conflict"],
     ),
     slip(
         "a tab",
@@ -72,7 +72,7 @@ pub(super) const FILES: &[Slip] = &[
         |t| {
             t.append(CLUSTERS, "- {\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: web, connect_timeout: 9s}\n")
         },
-        &["clusters.yaml:3"],
+        &["clusters.yaml:", "remove one of the two"],
     ),
     slip(
         "a copy of a file",
@@ -99,7 +99,7 @@ pub(super) const FILES: &[Slip] = &[
     slip(
         "a symlink that leads nowhere",
         |t| t.link(ROUTES, "../../no/such/file.yaml"),
-        &["routes.yaml"],
+        &["routes.yaml: the symlink leads nowhere", "bring its target back"],
     ),
     slip("a symlink to a directory above", |t| t.link(ROUTES, ".."), &["routes.yaml"]),
     slip(

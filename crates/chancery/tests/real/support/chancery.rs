@@ -169,6 +169,13 @@ impl Chancery {
         assert!(done.status.success(), "{done:?}");
     }
 
+    /// Waits until it holds something back, and lets that pass.
+    #[track_caller]
+    pub(crate) fn confirm_once_held(&self) {
+        wait::holds("something to be held back", || self.page("/ready").contains("held back"));
+        self.confirm();
+    }
+
     /// Lets everything pass that it holds back, if that is something.
     pub(crate) fn confirm_if_held(&self) {
         if self.page("/ready").contains("held back") {

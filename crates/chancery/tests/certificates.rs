@@ -1,0 +1,91 @@
+//! Certificates in resources: those that have expired or have another key are warned of, and hold a load back
+//! only where they come in place of good ones.
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+mod daemon;
+
+use daemon::{Server, chancery, dir_write, directory, eventually, finished};
+use rcgen::{CertificateParams, KeyPair};
+use serde_json::Value;
+
+/// A certificate that ends in this year, and its key.
+fn identity(year: i32) -> [String; 2] {
+    let mut params = CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
+    params.not_before = rcgen::date_time_ymd(2001, 1, 1);
+    params.not_after = rcgen::date_time_ymd(year, 1, 1);
+    let key = KeyPair::generate().unwrap();
+    [params.self_signed(&key).unwrap().pem(), key.serialize_pem()]
+}
+
+/// A secret with a certificate and a key.
+fn secret([certificate, key]: [&str; 2]) -> String {
+    let (certificate, key) = (Value::from(certificate), Value::from(key));
+    format!(
+        "\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret\nname: s\n\
+         tls_certificate: {{certificate_chain: {{inline_string: {certificate}}}, \
+         private_key: {{inline_string: {key}}}}}\n"
+    )
+}
+
+fn authorities(texts: &[&str]) -> String {
+    let all = Value::from(texts.concat());
+    format!(
+        "\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret\nname: a\n\
+         validation_context: {{trusted_ca: {{inline_string: {all}}}}}\n"
+    )
+}
+
+fn check(text: &str) -> String {
+    let dir = directory(&[("a.yaml", text)]);
+    let done = finished(&mut chancery(&["check", dir.path().to_str().unwrap()]));
+    let told = String::from_utf8(done.stdout).unwrap();
+    assert!(!told.contains("BEGIN"), "{told}");
+    told
+}
+
+#[test]
+fn check_warns_of_certificates_that_cannot_be_used() {
+    let ([good, key], [old, old_key]) = (identity(2090), identity(2002));
+    let told = check(&secret([&old, &old_key]));
+    let line = "warning[certificate/expired]: sds `s`: tls_certificate: the certificate has expired at \
+                2002-01-01 00:00 UTC";
+    assert!(told.contains(line), "{told}");
+    assert!(told.contains("a.yaml:1:1"), "{told}");
+    assert!(check(&secret([&good, &old_key])).contains("warning[certificate/key]"));
+    assert!(!check(&secret([&good, &key])).contains("certificate/"));
+    // One authority that is good is enough.
+    assert!(check(&authorities(&[&old])).contains("certificate/expired"));
+    assert!(!check(&authorities(&[&old, &good])).contains("certificate/expired"));
+}
+
+#[test]
+fn an_expired_certificate_in_place_of_a_good_one_is_held_back() {
+    let ([good, key], [old, old_key]) = (identity(2090), identity(2002));
+    let dir = directory(&[("a.yaml", &secret([&good, &key]))]);
+    let mut server = Server::start(&dir, &[]);
+    dir_write(&dir, "a.yaml", &secret([&old, &old_key]));
+    server.log_has(
+        "held back from nodes without an overlay: sds `s`: tls_certificate: the certificate has expired",
+    );
+    eventually(|| {
+        let line = "chancery_held_edits_total{reason=\"expired\"} 1";
+        server.admin("/metrics").1.lines().any(|it| it == line)
+    });
+    dir_write(&dir, "a.yaml", &secret([&good, &old_key]));
+    server.log_has("the private key is not that of the certificate");
+    let [other, other_key] = identity(2091);
+    dir_write(&dir, "a.yaml", &secret([&other, &other_key]));
+    server.log_has("no longer held back");
+}
+
+#[test]
+fn an_expired_certificate_that_was_there_before_holds_nothing_back() {
+    let [old, old_key] = identity(2002);
+    let dir = directory(&[("a.yaml", &secret([&old, &old_key]))]);
+    let mut server = Server::start(&dir, &[]);
+    server.log_has("the certificate has expired");
+    let [older, older_key] = identity(2003);
+    dir_write(&dir, "a.yaml", &secret([&older, &older_key]));
+    server.log_has("2003-01-01");
+    assert!(!server.log().contains("held back from"), "{}", server.log());
+}
