@@ -152,6 +152,14 @@ impl Chancery {
         (done.status.code(), String::from_utf8_lossy(&told).into_owned())
     }
 
+    /// The number of load reports that it has taken.
+    pub(crate) fn load_reports(&self) -> u64 {
+        let page = http::get(self.admin.number(), "/metrics", &[]);
+        let page = page.map(|reply| reply.body).unwrap_or_default();
+        let value = |line: &str| line.strip_prefix("chancery_load_reports_total ")?.parse().ok();
+        page.lines().find_map(value).unwrap_or_default()
+    }
+
     /// Lets everything pass that it holds back.
     #[track_caller]
     pub(crate) fn confirm(&self) {
