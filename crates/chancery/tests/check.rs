@@ -316,6 +316,10 @@ fn the_clients_of_a_group_decide_what_is_wrong_with_its_files() {
     assert!(of("groups/grpc/a.yaml").contains(&"error grpc/rejected".to_owned()), "{told}");
     assert!(of("groups/new/b.yaml").contains(&"error rule/duration-gt".to_owned()), "{told}");
     assert!(!of("groups/new/b.yaml").iter().any(|it| it.contains("grpc")), "{told}");
+    // A cluster for the Envoys among all clients.
+    let of_envoy = cluster("c", 1);
+    let (_, told) = check(&[files[0], ("c.yaml", &of_envoy)], &["-o", "json"]);
+    assert!(!told.contains("\"grpc/"), "{told}");
     // The clients of the flags are those of all groups.
     let (_, told) = check(&files, &["--for", "envoy=1.40", "-o", "json"]);
     assert!(!told.contains("envoy-version") && !told.contains("\"grpc/"), "{told}");

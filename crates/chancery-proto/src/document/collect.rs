@@ -168,7 +168,13 @@ impl Collector {
         }
         let is_fault = self.checks.rules == RuleCheck::Fault;
         let is_fatal = is_fault && clients.rejects_with_grpc(is_only);
-        let found = lint::grpc_findings(type_url, body).into_iter();
+        let mut found = lint::grpc_findings(type_url, body);
+        // No route of a gRPC client leads to a cluster of another type: it is there for the Envoys.
+        let of_type = ["type", "cluster_type"];
+        if clients.has_envoy() && found.iter().any(|it| of_type.contains(&&*it.warning.path)) {
+            found.clear();
+        }
+        let found = found.into_iter();
         let (fatal, others): (Vec<_>, Vec<_>) =
             found.partition(|finding| is_fatal && finding.is_rejected_by_all);
         let count = fatal.len();
