@@ -3,7 +3,7 @@
 //!
 //! Envoy 1.40 was asked: of an endpoint that is there twice in a resource of EDS it uses the first alone,
 //! whatever locality, priority or weight the second has, and of one in a cluster both. A cluster that
-//! aggregates itself answers with 503. Not here: clusters that aggregate each other, which are several
+//! aggregates itself is taken. Not here: clusters that aggregate each other, which are several
 //! resources.
 
 use std::collections::HashMap;
@@ -83,7 +83,7 @@ pub(super) fn lint_aggregate(cluster: &DynamicMessage, warnings: &mut Vec<Warnin
     if config.descriptor().full_name() == AGGREGATE
         && texts_in(&config, "clusters").any(|member| member == name)
     {
-        let text = "has this cluster itself: Envoy answers with 503 where it takes that member";
+        let text = "has this cluster itself, and that member leads to no endpoint: take it out";
         let path = "cluster_type.typed_config.clusters";
         warnings.push(Warning::new(AGGREGATE_CYCLE, path, text));
     }
