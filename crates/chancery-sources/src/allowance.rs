@@ -61,6 +61,8 @@ impl Allowances {
         let Some(text) = text else { return found };
         let mut starts: Vec<_> = starts.map(|start| start.line).collect();
         starts.sort_unstable();
+        // A text may be a piece of a file, and nothing behind it is meant.
+        let last = u32::try_from(text.lines().count()).unwrap_or(u32::MAX);
         // Those above the next line that is no comment.
         let mut waiting: Vec<(u32, &str)> = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
@@ -73,7 +75,7 @@ impl Allowances {
             } else if !line.is_empty() && !line.starts_with('#') {
                 let next = starts.partition_point(|start| *start <= number);
                 let is_start = next.checked_sub(1).is_some_and(|at| starts[at] == number);
-                let end = starts.get(next).map_or(u32::MAX, |next| next - 1);
+                let end = starts.get(next).map_or(last, |next| next - 1);
                 let to = if is_start { end } else { number };
                 found.all.extend(waiting.drain(..).map(|(line, code)| Allowance {
                     line,

@@ -65,7 +65,7 @@ fn an_expired_certificate_in_place_of_a_good_one_is_held_back() {
     let mut server = Server::start(&dir, &[]);
     dir_write(&dir, "a.yaml", &secret([&old, &old_key]));
     server.log_has(
-        "held back from nodes without an overlay: sds `s`: tls_certificate: the certificate has expired",
+        "a.yaml:1: sds `s`: tls_certificate: the certificate has expired at 2002-01-01 00:00 UTC (what stood there",
     );
     eventually(|| {
         let line = "chancery_held_edits_total{reason=\"expired\"} 1";

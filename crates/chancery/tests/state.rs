@@ -244,6 +244,38 @@ fn a_group_and_a_node_that_were_connected_lose_nothing_while_the_server_is_down(
     assert_eq!(own.matches("\"own").count(), 30, "{own}");
 }
 
+/// A listener of gRPC servers, to which nothing refers.
+fn listener(name: &str) -> String {
+    format!(
+        "\"@type\": type.googleapis.com/envoy.config.listener.v3.Listener\nname: {name}\n\
+         address: {{pipe: {{path: {name}.sock}}}}\nfilter_chains: [{{}}]\n"
+    )
+}
+
+#[test]
+fn a_file_with_listeners_that_is_gone_stays_held_while_nobody_has_come_back() {
+    let state = State::new();
+    let dir = directory(&[
+        ("groups/edge/a.yaml", &listener("a")),
+        ("groups/edge/b.yaml", &listener("b")),
+        ("groups/edge/clusters.yaml", &clusters("edge", 1)),
+        ("chancery.yaml", "groups: [{name: edge, match: {cluster: edge}}]\n"),
+    ]);
+    let mut server = state.start(&dir);
+    let open = client(&server, "n", "edge");
+    fs::remove_file(dir.path().join("groups/edge/b.yaml")).unwrap();
+    server.log_has("b.yaml has gone with lds `b`, which nodes use");
+    drop(open);
+    stop(server);
+    let server = state.start(&dir);
+    eventually(|| server.admin("/ready").1.contains("b.yaml has gone with lds `b`"));
+    dir_write(&dir, "groups/edge/a.yaml", &(listener("a") + "# an edit beside it\n"));
+    assert_eq!(config(&server)["held_count"], 1);
+    dir_write(&dir, "groups/edge/c.yaml", &clusters("c", 1));
+    eventually(|| config(&server)["resources"].to_string().contains("\"c0\""));
+    assert_eq!(config(&server)["held_count"], 1, "{}", server.admin("/ready").1);
+}
+
 #[test]
 fn rules_that_wait_go_on_waiting() {
     const EDGE: &str = "groups: [{name: edge, match: {id: n}}]\n";

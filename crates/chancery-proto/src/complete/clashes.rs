@@ -60,7 +60,7 @@ impl Claims {
         for address in old.iter().chain(&new) {
             let claim = |name| Claim { address: address.clone(), type_url: type_url.clone(), name };
             let (own, before_all) = (claim(Some(name.clone())), claim(None));
-            match new.contains(address) {
+            match new.binary_search(address).is_ok() {
                 true => drop(self.all.insert(own)),
                 false => drop(self.all.remove(&own)),
             }

@@ -73,6 +73,8 @@ struct Shared {
 
 struct State {
     config: GateConfig,
+    /// The time of the start.
+    started: Duration,
     /// The time of the first start.
     begun: Duration,
     names: ExternalNames,
@@ -84,7 +86,7 @@ struct State {
     /// Those that were held back before a restart, until they are judged again.
     held_before: BTreeMap<Audience, HeldBefore>,
     moves_before: Option<HeldBefore>,
-    /// The audiences of nodes before a restart, for as long as nobody says which there are now.
+    /// The audiences of nodes before a restart, which come back one after the other.
     used_before: BTreeSet<Audience>,
     /// The moves of nodes that are held back: of all of them, or none.
     moves: Option<Held>,
@@ -155,6 +157,7 @@ impl LoadGate {
         let names = ExternalNames::new(config);
         let state = State {
             config: config.gate.clone(),
+            started: clock(),
             begun: clock(),
             external: names.for_catalog(),
             names,
@@ -289,8 +292,13 @@ impl LoadGate {
     fn use_of(&self, audience: &Audience) -> Option<Use> {
         match self.0.find_users.get() {
             Some(find) => {
-                let mut users = self.0.users.lock().unwrap_or_else(PoisonError::into_inner);
-                Some(users.get_or_insert_with(|| Arc::new(find())).of(audience))
+                let found = {
+                    let mut users = self.0.users.lock().unwrap_or_else(PoisonError::into_inner);
+                    users.get_or_insert_with(|| Arc::new(find())).of(audience)
+                };
+                let is_missed =
+                    found == Use::Unused && self.lock().is_missed(audience, (self.0.clock)());
+                Some(if is_missed { Use::Used } else { found })
             }
             None => self.lock().used_before.contains(audience).then_some(Use::Used),
         }
@@ -539,6 +547,13 @@ impl State {
         }
     }
 
+    /// Returns true if nodes of an audience may only be away for a moment: something is held back from
+    /// them, or they were there before a restart and have had no time to come back.
+    fn is_missed(&self, audience: &Audience, now: Duration) -> bool {
+        let may_come = now < self.started + TIME_TO_COME_BACK;
+        self.is_known(audience) || (may_come && self.used_before.contains(audience))
+    }
+
     /// Returns true if something was held back from an audience.
     fn is_known(&self, audience: &Audience) -> bool {
         self.held.contains_key(audience) || self.held_before.contains_key(audience)
@@ -592,6 +607,9 @@ impl Selection {
 
 /// The time on the clock of the gate when it begins, so that there is room for what was before.
 const BEFORE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// The time in which nodes come back after a restart.
+pub(crate) const TIME_TO_COME_BACK: Duration = Duration::from_secs(600);
 
 /// The number of events that are kept until somebody asks for them.
 const MOST_EVENTS: usize = 1000;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use chancery_catalog::{Catalog, EntryContent, Form, Key, Layer, LayerContent};
+use chancery_catalog::{Catalog, Entry, EntryContent, Form, Key, Layer, LayerContent};
 use chancery_core::{Api, Version};
 use chancery_proto::Schema;
 use chancery_sources::Warning;
@@ -103,7 +103,8 @@ impl KnownLayer {
             let states = certificates::states(schema, &key.type_url, resource);
             self.resources.insert(key.clone(), (version.clone(), states));
         }
-        self.resources.retain(|key, _| content.get(key).is_some());
+        let is_own = |entry: &Entry| entry.resource().is_some() && entry.form == Form::Written;
+        self.resources.retain(|key, _| content.get(key).is_some_and(is_own));
         self.content = content;
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, anyhow};
 use chancery_catalog::Audience;
@@ -19,7 +19,7 @@ use super::metrics::LoadMetrics;
 use super::rules::WantedRules;
 use crate::config::{self, Config, ConfigFile, FILE, FileContent, InvalidConfig, ServeFlags};
 use crate::exit::Failure;
-use crate::gate::{KeptAudience, LoadGate};
+use crate::gate::{KeptAudience, LoadGate, TIME_TO_COME_BACK};
 use crate::state::{self, DaemonMemory, Past, PastState, StateKeeper};
 
 /// The configuration at a start, its file, and the fault of the file, if another text of it is in force.
@@ -196,6 +196,3 @@ impl Keeping {
         }
     }
 }
-
-/// The time in which nodes come back after a restart.
-const TIME_TO_COME_BACK: Duration = Duration::from_secs(600);

@@ -2,7 +2,7 @@
 //!
 //! Not here: the judgement whether that is a loss (`gate::moves`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chancery_catalog::{Audience, Lineage, OverlayNames};
@@ -142,7 +142,12 @@ pub(super) fn moved_by_load(
         grouping.lineage().chain(&group).find(|name| known.contains(name)).cloned()
     };
     let mut moves: BTreeMap<[Audience; 2], usize> = BTreeMap::new();
+    let mut known = BTreeSet::new();
     for node in audiences.nodes() {
+        // A node may have several streams.
+        if !known.insert((node.id.clone(), node.cluster.clone())) {
+            continue;
+        }
         let [from, to] =
             [before, after].map(|known| Audience { group: audience(&node, known), node: None });
         if from != to {

@@ -211,13 +211,15 @@ impl Writer {
     /// Writes what differs. Returns how much that was, `None` if it is nothing.
     fn write(&mut self, wanted: &Wanted) -> Result<Option<(usize, usize)>, String> {
         let Opened { files, served, kept } = &mut self.opened;
+        let was_ours = files.is_locked();
         match files.lock() {
             Ok(true) => {}
             Ok(false) => return Err("it is in use by another process".to_owned()),
             Err(error) => return Err(error.to_string()),
         }
-        // Somebody may have removed what was kept.
-        let known = kept.as_ref().filter(|_| files.has_head());
+        self.is_doubtful |= !was_ours;
+        // Somebody may have removed what was kept, as the process that had the lock until now.
+        let known = kept.as_ref().filter(|_| was_ours && files.has_head());
         let (now, made) = wanted.memory.cut(known.map(|(_, kept)| kept));
         let head = Head {
             program: env!("CARGO_PKG_VERSION").to_owned(),
@@ -236,8 +238,11 @@ impl Writer {
         let bytes = made.iter().map(|piece| piece.bytes.len()).sum();
         let written = files.write_pieces(&made).and_then(|()| files.write_head(&head.to_bytes()));
         if let Err(error) = written {
-            // A full disk is not to be kept full; unless the head is there, and leads to them.
-            if !files.head().is_ok_and(|there| there.as_ref() == Some(&head.to_bytes())) {
+            // A full disk is not to be kept full; unless a head is there that may lead to them.
+            let leads_there =
+                files.head().is_ok_and(|there| there.as_ref() == Some(&head.to_bytes()));
+            let is_known = known.is_some() && !self.is_doubtful;
+            if !leads_there && (is_known || !files.has_head()) {
                 files.remove(made.iter().map(|piece| piece.id));
             }
             return Err(error.to_string());

@@ -1,5 +1,7 @@
 //! Routes that gRPC clients reject or leave out (C-094 to C-098, C-104, C-148).
 
+use std::collections::BTreeSet;
+
 use prost_reflect::{DynamicMessage, Value};
 
 use super::{ALL, CORE, Findings, GO, JAVA, NODE, is_unknown_filter, type_in};
@@ -9,7 +11,7 @@ use crate::walk::{list_in, message_in, messages_in, text_in, texts_in, value_in}
 
 /// Adds what is found in a route configuration at this path.
 pub(super) fn lint(at: &str, config: &DynamicMessage, found: &mut Findings) {
-    let plugins: Vec<_> = messages_in(config, "cluster_specifier_plugins")
+    let plugins: BTreeSet<_> = messages_in(config, "cluster_specifier_plugins")
         .filter_map(|plugin| Some(text_in(message_in(plugin, "extension")?, "name")))
         .collect();
     lint_plugins(at, config, found);
@@ -41,7 +43,7 @@ fn lint_plugins(at: &str, config: &DynamicMessage, found: &mut Findings) {
     }
 }
 
-fn lint_route(at: &str, route: &DynamicMessage, plugins: &[&str], found: &mut Findings) {
+fn lint_route(at: &str, route: &DynamicMessage, plugins: &BTreeSet<&str>, found: &mut Findings) {
     if let Some(matcher) = message_in(route, "match")
         && !lint_match(&format!("{at}.match"), matcher, found)
     {
@@ -60,7 +62,7 @@ fn lint_route(at: &str, route: &DynamicMessage, plugins: &[&str], found: &mut Fi
         found.ignored(ALL, &at, "a cluster cannot come from a header, so the route");
     }
     let plugin = text_in(action, "cluster_specifier_plugin");
-    if !plugin.is_empty() && !plugins.contains(&plugin) {
+    if !plugin.is_empty() && !plugins.contains(plugin) {
         let path = format!("{at}.cluster_specifier_plugin");
         found.rejected(ALL, path, "`cluster_specifier_plugins` has none of this name");
     }

@@ -215,11 +215,21 @@ fn aggregate(cluster: &DynamicMessage, policy: i32, found: &mut Found<'_>) {
                         `all_addresses_in_single_endpoint`";
         found.says(&[Field("load_assignment")], RuleName::CLUSTER_TYPE, sentence);
     }
-    if provides && policy != CLUSTER_PROVIDED {
+    if provides && policy != CLUSTER_PROVIDED && !has_provided_policy(cluster) {
         let sentence =
             "must be `CLUSTER_PROVIDED`, because a cluster of this `cluster_type` balances itself";
         found.says(&[Field("lb_policy")], RuleName::LB_POLICY, sentence);
     }
+}
+
+/// Returns true if one of the `load_balancing_policy` is that of the cluster itself.
+fn has_provided_policy(cluster: &DynamicMessage) -> bool {
+    let Some(policy) = message_in(cluster, "load_balancing_policy") else { return false };
+    messages_in(policy, "policies").any(|policy| {
+        let extension = message_in(policy, "typed_extension_config");
+        let kind = extension.and_then(|it| message_in(it, "typed_config")).map(type_of);
+        kind.is_some_and(|kind| kind.ends_with(".ClusterProvided"))
+    })
 }
 
 /// The name of the type of message in an `Any`.
@@ -378,6 +388,8 @@ fn may_have_http2(cluster: &DynamicMessage) -> bool {
 }
 
 const QUIC: &str = "envoy.extensions.transport_sockets.quic.v3.QuicUpstreamTransport";
+const PROXY_SOCKET: &str =
+    "envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport";
 const OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 
 /// The protocol options of the cluster that is an extension.
@@ -408,7 +420,10 @@ fn alpn(cluster: &DynamicMessage, found: &mut Found<'_>) {
     let socket = message_in(cluster, "transport_socket");
     let chooses = message_in(&options, "auto_config").is_some();
     let quic = socket.and_then(|socket| message_in(socket, "typed_config"));
-    let has_quic = quic.is_some_and(|any| type_of(any) == QUIC);
+    // A proxy of HTTP/1.1 may have QUIC inside, and nobody knows what a `TypedStruct` is.
+    let has_quic = quic
+        .map(type_of)
+        .is_some_and(|kind| kind == QUIC || kind == PROXY_SOCKET || kind.ends_with(".TypedStruct"));
     let explicit = message_in(&options, "explicit_http_config");
     if explicit.is_some_and(|it| message_in(it, "http3_protocol_options").is_some()) && !has_quic {
         let below = [Field("typed_extension_protocol_options")];
