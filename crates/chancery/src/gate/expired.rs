@@ -6,45 +6,57 @@
 use std::time::SystemTime;
 
 use chancery_catalog::Seen;
-use chancery_core::Api;
+use chancery_core::{Api, Resource, TypeUrl};
 use chancery_proto::Schema;
 
 use super::loss::{Listed, Reason};
 use super::place::Places;
+use super::steps::Steps;
 use crate::certificates;
 
 /// The reason of a change that replaces certificates by worse ones.
-pub(super) fn reason(schema: &Schema, before: &Seen, after: &Seen) -> Option<Reason> {
+pub(super) fn reason(
+    schema: &Schema,
+    known: &Steps<Vec<String>>,
+    before: &Seen,
+    after: &Seen,
+) -> Option<Reason> {
     let places = Places::new(before, after);
-    let (before, after) = (before.snapshot(), after.snapshot());
-    let now = SystemTime::now();
     let mut worse = Listed::default();
-    for type_url in before.types() {
-        if !matches!(type_url.api(), Api::Sds | Api::Lds | Api::Cds) {
-            continue;
-        }
-        for change in before.set(type_url).diff(after.set(type_url)).take(MOST_LOOKED_AT) {
+    for type_url in before.snapshot().types().filter(|it| may_have_certificates(it)) {
+        let (set, next) = (before.snapshot().set(type_url), after.snapshot().set(type_url));
+        for change in set.diff(next).take(MOST_LOOKED_AT) {
             let (Some(old), Some(new)) = (&change.old, &change.new) else { continue };
-            let fatal = |resource| {
-                let states = certificates::states(schema, type_url, resource);
-                let faults = states.iter().filter_map(|state| state.fault(now));
-                let fatal = faults.filter(certificates::Fault::is_fatal).map(|it| it.to_string());
-                (fatal.collect::<Vec<_>>(), states.is_empty())
-            };
-            let (faults, _) = fatal(new);
-            if faults.is_empty() {
-                continue;
-            }
-            let (had, had_none) = fatal(old);
-            if had.is_empty() && !had_none {
-                for fault in faults {
-                    let (at, kind) = (places.leading(type_url, &change.name), type_url.short());
-                    worse.add_words(|| format!("{at}{kind} `{}`: {fault}", change.name));
-                }
+            let find = || made_worse(schema, type_url, old, new);
+            let Some(faults) = known.of((Some(old), Some(new)), find) else { break };
+            for fault in faults.iter() {
+                let (at, kind) = (places.leading(type_url, &change.name), type_url.short());
+                worse.add_words(|| format!("{at}{kind} `{}`: {fault}", change.name));
             }
         }
     }
     (worse.count > 0).then_some(Reason::Expired(worse))
+}
+
+fn may_have_certificates(type_url: &TypeUrl) -> bool {
+    matches!(type_url.api(), Api::Sds | Api::Lds | Api::Cds)
+}
+
+/// The faults for which nobody can use what a resource has now, if what it had could be used.
+fn made_worse(schema: &Schema, type_url: &TypeUrl, old: &Resource, new: &Resource) -> Vec<String> {
+    let now = SystemTime::now();
+    let fatal = |resource| {
+        let states = certificates::states(schema, type_url, resource);
+        let faults = states.iter().filter_map(|state| state.fault(now));
+        let fatal = faults.filter(certificates::Fault::is_fatal).map(|it| it.to_string());
+        (fatal.collect::<Vec<_>>(), states.is_empty())
+    };
+    let (faults, _) = fatal(new);
+    if faults.is_empty() {
+        return faults;
+    }
+    let (had, had_none) = fatal(old);
+    if had.is_empty() && !had_none { faults } else { Vec::new() }
 }
 
 /// The changed resources of a type that are looked at: their certificates have to be read.

@@ -68,6 +68,8 @@ struct Shared {
     /// judged.
     lost: Steps<Lost>,
     unanswered: Steps<Option<String>>,
+    /// The certificates that changes make worse, likewise.
+    expired: Steps<Vec<String>>,
     state: Mutex<State>,
 }
 
@@ -172,8 +174,9 @@ impl LoadGate {
         };
         let (clock, find_users) = (Box::new(clock), OnceLock::new());
         let (users, state) = (Mutex::default(), Mutex::new(state));
-        let (lost, unanswered) = (Steps::default(), Steps::default());
-        Self(Arc::new(Shared { schema, clock, find_users, users, lost, unanswered, state }))
+        let (lost, unanswered, expired) = (Steps::default(), Steps::default(), Steps::default());
+        let shared = Shared { schema, clock, find_users, users, lost, unanswered, expired, state };
+        Self(Arc::new(shared))
     }
 
     /// The types by which it reads resources.
@@ -360,7 +363,8 @@ impl LoadGate {
             // A file matters only to those who use it now.
             let file_gone = silent::file_gone(before, after);
             reasons.extend(file_gone.filter(|_| self.use_of(audience) == Some(Use::Used)));
-            reasons.extend(expired::reason(&self.0.schema, before, after));
+            let known = &self.0.expired;
+            reasons.extend(expired::reason(&self.0.schema, known, before, after));
         }
         reasons.extend(self.dangling(audience, [before, after]));
         if config.messages != GateMode::Off {
@@ -443,6 +447,7 @@ impl Gate for LoadGate {
         self.0.users.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.0.lost.clear();
         self.0.unanswered.clear();
+        self.0.expired.clear();
         let mut state = self.lock();
         if !state.held.is_empty() {
             let held: BTreeSet<_> = held.collect();
