@@ -268,13 +268,15 @@ impl ChangeApplier {
 
     /// Compares the groups that no node is in with the clusters of nodes in no group.
     pub(crate) fn check_groups(&self) {
+        // Names of clients are compared without the lock: there may be many.
+        let unruled = self.lock().unruled.clone();
+        let now = unruled::nearly_clusters(&self.audiences, &unruled);
         let mut state = self.lock();
-        let now = unruled::nearly_clusters(&self.audiences, &state.unruled);
         let ApplierState { nearly_clusters, unruled, .. } = &mut *state;
         // A line that was written is not written again when a node comes back.
         nearly_clusters.retain(|(group, _)| unruled.contains(group));
         for near in now {
-            if !nearly_clusters.contains(&near) {
+            if !nearly_clusters.contains(&near) && nearly_clusters.len() < unruled::MOST_TOLD {
                 warn!("{}", unruled::say_nearly(&near));
                 nearly_clusters.insert(near);
             }

@@ -55,7 +55,8 @@ pub(super) fn nearly_clusters(
     let (grouping, known) = (audiences.assignment(), audiences.catalog().groups());
     let mut clusters = BTreeSet::new();
     for node in audiences.nodes().into_iter().take(MOST_NODES) {
-        if !clusters.contains(&node.cluster)
+        if clusters.len() < MOST_CLUSTERS
+            && !clusters.contains(&node.cluster)
             && grouping.of_node(&node, |name| known.contains(name)) == Ok(None)
         {
             clusters.insert(node.cluster.clone());
@@ -81,5 +82,9 @@ pub(super) fn say_nearly((group, cluster): &(String, String)) -> String {
 const MOST_NAMED: usize = 10;
 /// The number of groups that are compared with clusters.
 const MOST_GROUPS: usize = 100;
+/// The near misses of clusters that are told until a group of them goes.
+pub(super) const MOST_TOLD: usize = 1_000;
+/// The clusters that are compared.
+const MOST_CLUSTERS: usize = 1_000;
 /// The number of nodes whose clusters are looked at.
 const MOST_NODES: usize = 10_000;
