@@ -36,6 +36,7 @@ pub mod client;
 pub mod percent;
 pub mod printable;
 pub mod server;
+pub(crate) use message::PART_SUFFIX;
 pub use message::{
     DeltaRequest, ErrorDetail, NameError, Request, Scope, SotwRequest, Time, Variant,
 };

@@ -9,6 +9,12 @@ use std::time::Duration;
 
 use crate::{Names, Node, TypeUrl, Versions};
 
+/// The end of the version of a response that is a part of all members of a wildcard or a glob.
+///
+/// A server adds it, because nothing in the protocol says that more comes (S-110). Clients that do
+/// not know it use the version in texts alone.
+pub(crate) const PART_SUFFIX: &str = "~part";
+
 /// A point in time, as the duration since a moment of the driver's choice. The core has no clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Duration);

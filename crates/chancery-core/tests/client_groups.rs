@@ -307,3 +307,58 @@ fn what_its_server_has_taken_away_is_no_member() {
          ! w complete",
     );
 }
+
+#[test]
+fn a_group_that_comes_in_parts_is_complete_with_the_last() {
+    // S-110, C-065: each part has the time of an answer, and a part alone is no answer
+    let script = |variant: &str, answers: [&str; 5]| {
+        let [asked, first, second, third, fourth] = answers;
+        client(&format!(
+            "% server one{variant}
+             + w eds *
+             < one open
+             > one open
+             < one eds {asked} node
+             > one eds v=1~part n=1 a@1
+             < one eds {first} n=1
+             ! w a@1
+             ~ 14s
+             > one eds v=1~part n=2 b@1
+             < one eds {second} n=2
+             ! w b@1
+             ~ 14s
+             > one eds v=1 n=3 c@1
+             < one eds {third} n=3
+             ! w c@1
+             ! w complete
+             > one eds v=2~part n=4 d@1
+             < one eds {fourth} n=4
+             ! w d@1
+             ~ 1m"
+        ));
+    };
+    script("", ["*", "* v=1~part", "* v=1~part", "* v=1", "* v=2~part"]);
+    script(" delta", ["+*", "", "", "", ""]);
+}
+
+#[test]
+fn a_group_of_which_only_a_part_came_is_not_taken_for_whole() {
+    // S-110, C-065
+    client(
+        "% server one delta
+         + w cds *
+         < one open
+         > one open
+         < one cds node
+         > one cds v=1~part n=1 a@1
+         < one cds n=1
+         ! w a@1
+         ~ 15s
+         ! w * but late
+         ! w complete
+         > one cds v=1 n=2 b@1
+         < one cds n=2
+         ! w * fine
+         ! w b@1",
+    );
+}

@@ -946,13 +946,13 @@ fn large_answers_are_split_without_repeating_a_name() {
     // S-110, T-26
     delta(
         "% max_bytes=1000
-           = cds a@1(size=400) b@1(size=400) c@1(size=400)
+           = cds v=x a@1(size=400) b@1(size=400) c@1(size=400)
            > cds
-           < cds n=1 a@1
+           < cds v=x~part n=1 a@1
            > cds ack
-           < cds n=2 b@1
+           < cds v=x~part n=2 b@1
            > cds ack
-           < cds n=3 c@1
+           < cds v=x n=3 c@1
            > cds ack
            ~ 1m",
     );
@@ -963,15 +963,51 @@ fn a_split_answer_is_overtaken_by_what_changes_meanwhile() {
     // S-107, S-110
     delta(
         "% max_bytes=1000
-           = cds a@1(size=600) b@1(size=600) c@1(size=600)
+           = cds v=x a@1(size=600) b@1(size=600) c@1(size=600)
            > cds
-           < cds n=1 a@1
-           = cds b@2(size=600) -c
+           < cds v=x~part n=1 a@1
+           = cds v=y b@2(size=600) -c
            > cds ack
-           < cds n=2 b@2
+           < cds v=y n=2 b@2
            > cds ack
            ~ 1m",
     );
+}
+
+#[test]
+fn a_part_of_everything_says_that_more_comes() {
+    // S-110: nothing else in the protocol says so, also if nothing is left of the rest by then
+    let site = |id, version| {
+        format!("xdstp://x/envoy.config.cluster.v3.Cluster/s/{id}@{version}(size=600)")
+    };
+    let (a, b) = (site("a", 1), site("b", 1));
+    for (subscription, one, other) in [
+        ("", "a@1(size=600)", "b@1(size=600)"),
+        (" +xdstp://x/envoy.config.cluster.v3.Cluster/s/*", a.as_str(), b.as_str()),
+    ] {
+        let sent = |entry: &str| entry.replace("(size=600)", "");
+        let (first, rest) = (sent(one), sent(other));
+        delta(&format!(
+            "% max_bytes=1000
+             = cds v=x {one} {other}
+             > cds{subscription}
+             < cds v=x~part n=1 {first}
+             > cds ack
+             < cds v=x n=2 {rest}"
+        ));
+        delta(&format!(
+            "% max_bytes=1000
+             = cds v=x {one} {other}
+             > cds{subscription}
+             < cds v=x~part n=1 {first}
+             = cds v=y -{}
+             > cds ack
+             < cds v=y n=2
+             > cds ack
+             ~ 1m",
+            rest.trim_end_matches("@1"),
+        ));
+    }
 }
 
 #[test]

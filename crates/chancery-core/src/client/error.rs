@@ -33,7 +33,8 @@ pub enum ErrorKind {
     Unreachable,
     /// The server says, or lets it be seen, that there is no such resource.
     Missing,
-    /// The server did not answer in time, and is one whose silence means nothing (C-066).
+    /// The server did not answer in time, and is one whose silence means nothing (C-066), or said
+    /// that more of a collection comes (S-110).
     Late,
     /// The resource cannot be used: it was rejected (C-063).
     Rejected,

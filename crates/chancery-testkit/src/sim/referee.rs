@@ -374,6 +374,7 @@ impl Referee {
         let mut gone = self.vanished.keys().filter(|(url, _)| *url == response.type_url);
         let given_up = gone.any(|(_, name)| view.rejected.contains_key(name) && !given(name));
         let reason = view.owes_response
+            || view.told_part
             || view.retry
             || given_up
             || absent

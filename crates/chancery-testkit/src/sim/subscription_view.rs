@@ -42,6 +42,9 @@ pub(super) struct SubscriptionView {
     pub(super) may_repeat: BTreeSet<Arc<str>>,
     /// True if a response is due whatever is in it, such as the first one of a wildcard.
     pub(super) owes_response: bool,
+    /// True if the newest response said that it is a part (S-110), so that the end of the whole is
+    /// news.
+    pub(super) told_part: bool,
     /// Responses without an answer.
     pub(super) unanswered: VecDeque<UnansweredResponse>,
     /// True if a request changed the names since the last response.
@@ -285,6 +288,7 @@ impl SubscriptionView {
             changes: self.changes,
         });
         self.owes_response = false;
+        self.told_part = response.version.ends_with("~part");
         self.retry = false;
         self.released = false;
         self.answered = true;

@@ -1,8 +1,9 @@
 //! One query, until it is answered.
 //!
-//! The protocol does not say when a large answer is complete. If nothing shows its end, the query
-//! waits until no new member comes for a while. Not here: the queries and the client (`ask`), and what
-//! is made of the answers (`get`, `diff`).
+//! The protocol does not say when a large answer is complete. Chancery does, by the versions of its
+//! responses, and the client waits for the last one. Of other servers the query waits until no new
+//! member comes for a while. Not here: the queries and the client (`ask`), and what is made of the
+//! answers (`get`, `diff`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -164,7 +165,8 @@ impl Question {
 
     /// Waits for the rest of a large answer, which may come in several responses, none of which
     /// says that it is the last. The wait ends when no new member has come for as long as the first
-    /// response took. Changes of members are no part of the answer, and may never end.
+    /// response took, and for as long as a busy server may need for the next one. Changes of members
+    /// are no part of the answer, and may never end.
     async fn rest(
         &self,
         watch: &mut RawWatch,
@@ -227,4 +229,5 @@ impl Trouble {
     }
 }
 
-const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+/// The shortest wait for another response of a server that does not say which one is its last.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(500);

@@ -26,6 +26,8 @@ pub(crate) struct WatchedCollection {
 enum CollectionProgress {
     /// There may be members that it has not told.
     Telling,
+    /// It has told some of them, and said that more come.
+    InParts,
     /// It has told all of them, or has had the time to.
     Complete,
 }
@@ -56,9 +58,21 @@ impl WatchedCollection {
         self.is_complete() && self.rejected.is_none()
     }
 
+    /// Returns true if the server has said that more members come, and they have not.
+    pub(crate) fn is_in_parts(&self) -> bool {
+        self.progress == CollectionProgress::InParts
+    }
+
     /// Returns the reason why it may not be what it seems.
     pub(super) fn problem(&self) -> Option<&Arc<WatchError>> {
         self.error.as_ref().or(self.rejected.as_ref())
+    }
+
+    /// The server has told some of what there is, and says that more comes.
+    pub(crate) fn note_part(&mut self) {
+        if !self.is_complete() {
+            self.progress = CollectionProgress::InParts;
+        }
     }
 
     /// The server has told all there is, or has had the time to.

@@ -38,7 +38,11 @@ impl Machine {
         let believing = self.cache.of_name_believing(server, type_url, name);
         let Some(is_usable) = believing.map(|cache| cache.is_usable()) else { return };
         if let Some(collection) = self.cache.collection_mut(type_url, name) {
-            collection.mark_complete(&mut self.watchers.local_notifier());
+            let notifier = &mut self.watchers.local_notifier();
+            if collection.is_in_parts() {
+                collection.set_error(cut_off(&self.setup, server, type_url, name), notifier);
+            }
+            collection.mark_complete(notifier);
         }
         if is_usable {
             let statement = Statement { server, type_url, name };
@@ -72,6 +76,13 @@ impl Machine {
         let error = |name: &ResourceName| late(setup, server, type_url, name);
         self.cache.time_out_members(statement, was_announced, error, &mut self.watchers);
     }
+}
+
+/// Returns the error of a collection of which only a part came in time (S-110).
+fn cut_off(setup: &Setup, server: ServerId, type_url: &TypeUrl, name: &ResourceName) -> WatchError {
+    let timeout = setup.settings.resource_timeout(setup.features(server));
+    let why = format!("only a part of it came, and the rest did not within {timeout:?}");
+    setup.resource_error(ErrorKind::Late, server, type_url, name.as_str(), &why)
 }
 
 /// Returns the error of a resource that did not come in time.

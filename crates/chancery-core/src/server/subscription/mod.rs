@@ -86,6 +86,8 @@ pub(crate) struct Subscription {
     missing_names: BTreeMap<Spelling, Reported>,
     /// True if the next response is sent even if it has nothing to say (S-054).
     must_respond: bool,
+    /// True if the newest response with something owed was cut at the limit of its size (S-110).
+    is_cut: bool,
     /// True if the client has asked for something since the last response.
     has_unanswered_request: bool,
     /// True if the first request named nothing, which subscribes to nothing, and the driver has not
@@ -141,6 +143,7 @@ impl Subscription {
             flight: Flight::default(),
             missing_names: BTreeMap::new(),
             must_respond: false,
+            is_cut: false,
             has_unanswered_request: false,
             unnamed_event_due: false,
             permission_denied: false,

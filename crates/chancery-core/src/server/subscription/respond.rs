@@ -18,7 +18,7 @@ use super::interest::Spelling;
 use super::merge_lookup::MergeLookup;
 use super::{ClientCopy, Reported, Subscription};
 use crate::server::{Entries, Response, ResponseEntry, Segment, Settings};
-use crate::{Api, ErrorDetail, NameError, Resource, Time, Variant, Version};
+use crate::{Api, ErrorDetail, NameError, PART_SUFFIX, Resource, Time, Variant, Version};
 
 /// A response, and the clusters it gives the client that are new or changed.
 #[derive(Debug)]
@@ -71,7 +71,8 @@ impl Subscription {
             return Some(self.respond_with_step(now, nonce, step));
         }
         self.has_unanswered_request = false;
-        if self.ledger.owes_nothing() && !self.must_respond && self.missing_names.is_empty() {
+        let is_due = self.must_respond || self.owes_end();
+        if self.ledger.owes_nothing() && !is_due && self.missing_names.is_empty() {
             return self.beat(now, nonce);
         }
         self.respond_with_owed(now, nonce, settings)
@@ -84,12 +85,13 @@ impl Subscription {
         nonce: u64,
         settings: &Settings,
     ) -> Option<NextResponse> {
+        let is_due = self.must_respond || self.owes_end();
         let due = self.collect(now, settings);
         self.update_missing_names(&due);
         let errors = self.name_errors(&due, settings);
         let silent = !due.has_content() && errors.is_empty();
         let changed = !silent || (self.is_full_state() && !due.mentions.is_empty());
-        if !changed && !self.must_respond {
+        if !changed && !is_due {
             return self.beat(now, nonce);
         }
         self.must_respond = false;
@@ -167,6 +169,7 @@ impl Subscription {
     /// Takes keys out of what is owed, up to the size of one response (S-110).
     fn collect(&mut self, now: Time, settings: &Settings) -> Due {
         let mut due = Due::default();
+        self.is_cut = false;
         if self.ledger.owes_nothing() {
             return due;
         }
@@ -194,6 +197,7 @@ impl Subscription {
             let full = bytes > settings.max_response_bytes && due.has_content();
             if full && !self.is_full_state() {
                 left.push((key, held));
+                self.is_cut = true;
                 break;
             }
             if self.add_due(&mut due, &key, resource.as_ref(), &held) {
@@ -343,14 +347,29 @@ impl Subscription {
 
     /// The version of the state that the client has once it accepts this response.
     ///
-    /// A part of a wildcard that was too large for one response (S-110) has another version than
-    /// the whole. Otherwise a client that loses its stream between the parts would seem to have the
-    /// whole (S-043).
+    /// A part of a wildcard or a glob that was too large for one response (S-110) has another
+    /// version than the whole. Otherwise a client that loses its stream between the parts would
+    /// seem to have the whole (S-043), and nothing in the protocol says that there is more.
     fn version(&self) -> Arc<str> {
         let version = self.version_of_all();
         let sotw_wildcard = self.variant == Variant::Sotw && self.interest.wildcard();
-        let is_part = sotw_wildcard && !self.ledger.owes_nothing();
-        if is_part { format!("{version}~part").into() } else { version }
+        let lacks_some = sotw_wildcard && !self.ledger.owes_nothing();
+        if lacks_some || self.is_part() {
+            format!("{version}{PART_SUFFIX}").into()
+        } else {
+            version
+        }
+    }
+
+    /// Returns true if an answer was cut, and the rest of its members is owed.
+    fn is_part(&self) -> bool {
+        self.owes_end() && !self.ledger.owes_nothing()
+    }
+
+    /// Returns true if the newest response said that more comes. The client waits for the end then,
+    /// also if nothing is left of the rest.
+    fn owes_end(&self) -> bool {
+        self.is_cut && self.interest.has_members()
     }
 
     /// The version of all that the client should see and keeps for a while.

@@ -34,6 +34,7 @@ impl Subscription {
     pub(super) fn respond_with_step(&mut self, now: Time, nonce: u64, step: Step) -> NextResponse {
         self.has_unanswered_request = false;
         self.must_respond = false;
+        self.is_cut = false;
         self.ledger.move_to_target();
         let full = self.is_full_state();
         let entries = if full { self.ledger.target().whole() } else { step.entries() };

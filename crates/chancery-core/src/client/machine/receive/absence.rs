@@ -23,7 +23,7 @@ impl Reception<'_> {
             Some(first) => self.note_nameless(judged, first),
             None => {
                 self.forget_nameless();
-                self.complete_collections(&judged.present);
+                self.tell_collections(judged);
             }
         }
     }
@@ -51,16 +51,25 @@ impl Reception<'_> {
         }
     }
 
-    /// A collection has been told in full once the server spoke of it.
-    fn complete_collections(&mut self, present: &BTreeSet<ResourceName>) {
+    /// A collection has been told in full once the server spoke of it, unless it says that more
+    /// comes. Then it has the time again for the next part.
+    fn tell_collections(&mut self, judged: &Judged) {
         let caches = self.cache.believing(self.server(), self.type_url);
-        let told = |cache: &TypeCache| cache.collections_told_by(present);
+        let told = |cache: &TypeCache| cache.collections_told_by(&judged.present);
         let told: Vec<_> = caches.flat_map(told).collect();
+        let timeout = self.setup.settings.resource_timeout(self.setup.features(self.server()));
         for name in told.iter().filter(|name| self.subscription.is_subscribed(name)) {
-            if let Some(collection) = self.cache.collection_mut(self.type_url, name) {
+            let Some(collection) = self.cache.collection_mut(self.type_url, name) else { continue };
+            if judged.is_part() {
+                collection.note_part();
+            } else {
                 let origin = NewsOrigin { stream: self.stream, now: self.now };
                 collection.mark_complete(&mut self.watchers.notifier(origin));
             }
+        }
+        if judged.is_part() {
+            let until = self.now + timeout;
+            told.iter().for_each(|name| self.subscription.start_timer(name, until));
         }
     }
 }

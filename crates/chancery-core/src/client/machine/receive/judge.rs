@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::client::event::Event;
 use crate::client::ids::StreamId;
 use crate::client::response::{InvalidResource, Response, ResponseItem};
-use crate::{ErrorDetail, NameError, ResourceName, TypeUrl, Variant};
+use crate::{ErrorDetail, NameError, PART_SUFFIX, ResourceName, TypeUrl, Variant};
 
 /// A response, by names.
 pub(super) struct Judged {
@@ -59,6 +59,11 @@ impl Judged {
     /// Returns true if every resource has a name.
     fn is_named(&self) -> bool {
         self.nameless().next().is_none()
+    }
+
+    /// Returns true if the server says that more of a collection comes (S-110).
+    pub(super) fn is_part(&self) -> bool {
+        self.version.ends_with(PART_SUFFIX)
     }
 
     /// Returns true if a resource that is not in it is no more (C-056). One that cannot be named
