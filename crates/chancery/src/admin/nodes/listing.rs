@@ -86,7 +86,7 @@ pub(super) fn page(
         let mut row = row(of_one);
         row.layers =
             lineage.layers(&of_one[0].stream.audience).iter().map(ToString::to_string).collect();
-        // What is not shown costs work too.
+        // A part that is not shown costs work too.
         bytes += of_one[0].node.held_bytes() + written_bytes(&row);
         last = Some(&of_one[0].place);
         document.nodes.push(row);
