@@ -287,3 +287,17 @@ async fn a_client_that_may_hold_no_more_has_the_rest_left_out() {
     };
     within(seen).await;
 }
+
+#[tokio::test]
+async fn a_list_of_clusters_that_a_client_may_not_hold_ends_its_stream() {
+    let limits = Limits { memory: 2 * 1024 * 1024, ..Limits::default() };
+    let config = Config { limits, ..Config::default() };
+    let server = LoadServer::new(config, OneAudience("all".into())).await;
+    let names: Vec<_> = (0..4_000).map(|number| format!("{number:0300}")).collect();
+    let clusters: Vec<_> = names.iter().map(|name| (&**name, "1")).collect();
+    server.running.publish(&clusters);
+    let mut listed = server.open().await;
+    listed.send_bytes(&hello(&[]));
+    assert_eq!(listed.next_bytes().await.unwrap_err().0, 8);
+    server.reporting().await;
+}

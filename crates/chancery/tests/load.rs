@@ -200,3 +200,20 @@ fn load_is_told_to_the_same_machine_and_not_to_web_pages() {
     let misuse = finished(&mut chancery(&["load", "--watch", "--every", "1ms"]));
     assert_eq!(misuse.status.code(), Some(64));
 }
+
+#[test]
+fn a_program_is_told_that_rows_are_missing() {
+    let dir = reporting();
+    let server = Server::start(&dir, &[]);
+    let reporters = ["one", "two"].map(|id| Reporter::new(&server, id, ""));
+    let clusters = |of: usize| (0..5_500).map(move |number| format!("{of}-{number}"));
+    let both = reporters.iter().enumerate();
+    let loads: Vec<_> = both
+        .flat_map(|(of, reporter)| clusters(of).map(|name| reporter.load(&name, "")))
+        .inspect(|load| calls(load, "a", 1, 0))
+        .collect();
+    eventually(|| load(&server, "?limit=1")["count"] == loads.len());
+    let (code, out, told) = shown(&server, &["-o", "json"]);
+    assert_eq!((code, out.lines().count()), (Some(2), 10_000), "{told}");
+    assert!(told.contains("only the first 10000 of 11000 rows were written"), "{told}");
+}

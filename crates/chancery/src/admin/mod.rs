@@ -162,6 +162,13 @@ fn json(document: &impl Serialize) -> Response<Full<Bytes>> {
     body(StatusCode::OK, "application/json", text + "\n")
 }
 
+/// The number of bytes that a row takes in a document with a list of rows.
+fn written_bytes(row: &impl Serialize) -> usize {
+    let text = serde_json::to_string_pretty(row).unwrap_or_default();
+    let indented = text.lines().count() * "    \n".len();
+    printable(&text, PrintForm::Json).len() + indented
+}
+
 /// A response with this body; hyper leaves the body out of the answer to a HEAD request.
 fn body(
     status: StatusCode,

@@ -13,7 +13,7 @@ use anyhow::{Context, anyhow};
 use serde::de::DeserializeOwned;
 
 pub(crate) use self::exchange::Reply;
-pub(crate) use self::nodes::{ConnectedNode, value_of};
+pub(crate) use self::nodes::{ConnectedNode, ConnectedNodes, value_of};
 use crate::config::AdminAddress;
 use crate::exit::Failure;
 

@@ -23,9 +23,17 @@ pub(crate) struct ConnectedNode {
     pub(crate) left_out: Vec<String>,
 }
 
+/// The nodes that a server told of.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectedNodes {
+    pub(crate) nodes: Vec<ConnectedNode>,
+    /// The number of others, which were not asked for because there are too many.
+    pub(crate) others: usize,
+}
+
 impl AdminClient {
     /// The nodes that are connected, or those with this id.
-    pub(crate) fn nodes(&self, id: Option<&str>) -> Result<Vec<ConnectedNode>, Failure> {
+    pub(crate) fn nodes(&self, id: Option<&str>) -> Result<ConnectedNodes, Failure> {
         let mut path = format!("{NODES}?limit={ON_A_PAGE}");
         path += &id.map(|id| format!("&id={}", encoded(id))).unwrap_or_default();
         let (mut all, mut after) = (Vec::new(), String::new());
@@ -38,8 +46,15 @@ impl AdminClient {
             }
             let document: NodesDocument = self.document(&reply)?;
             all.extend(document.nodes.into_iter().map(ConnectedNode::from));
-            let Some(next) = document.next.filter(|_| all.len() < MOST) else { return Ok(all) };
-            after = format!("&after={}", encoded(&next));
+            match document.next {
+                Some(next) if all.len() < MOST => after = format!("&after={}", encoded(&next)),
+                next => {
+                    // Nodes come and go between two pages, so there may be more than were counted.
+                    let others = document.count.saturating_sub(all.len());
+                    let others = next.map_or(0, |_| others.max(1));
+                    return Ok(ConnectedNodes { nodes: all, others });
+                }
+            }
         }
     }
 }

@@ -61,7 +61,7 @@ pub(crate) fn become_known_at(
 
 /// The one node with this id, and with the cluster of the flags if there is one.
 fn known(admin: &AdminClient, id: &str, given: &NodeDetails) -> Result<ConnectedNode, Failure> {
-    let mut found = admin.nodes(Some(id))?;
+    let mut found = admin.nodes(Some(id))?.nodes;
     if let Some(cluster) = &given.cluster {
         found.retain(|it| it.node.cluster == *cluster);
     }

@@ -88,7 +88,7 @@ Examples:
 Exit codes:
   0   it was shown, also if nothing is reported
   1   nothing is reported of the cluster or node that was named
-  2   the server could not be asked, or refused to answer
+  2   the server could not be asked, or refused to answer, or has more rows than -o json shows
   64  the command line is wrong";
 
 /// Runs the command.
@@ -107,7 +107,12 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
             LoadFormat::Table => output::table(&found, args.by, is_first),
             LoadFormat::Json => output::json(&found),
         };
-        if !stdout::write(text.as_bytes())? || !args.watch {
+        let is_read = stdout::write(text.as_bytes())?;
+        // The table says it in its last line.
+        if is_read && args.output == LoadFormat::Json && found.next.is_some() {
+            return Err(not_all(&found));
+        }
+        if !is_read || !args.watch {
             return Ok(());
         }
         is_first = false;
@@ -116,7 +121,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
 }
 
 impl AdminClient {
-    /// All rows that are asked for.
+    /// All rows that are asked for, or the first of them and the `next` of their last page.
     fn load(&self, args: &LoadArgs) -> Result<LoadDocument, Failure> {
         let by = match args.by {
             By::Cluster => "cluster",
@@ -138,10 +143,22 @@ impl AdminClient {
             let page: LoadDocument = self.document(&reply)?;
             (all.count, all.reporters) = (page.count, page.reporters);
             all.rows.extend(page.rows);
-            let Some(next) = page.next.filter(|_| all.rows.len() < MOST) else { return Ok(all) };
-            after = format!("&after={}", encoded(&next));
+            match page.next {
+                Some(next) if all.rows.len() < MOST => {
+                    after = format!("&after={}", encoded(&next));
+                }
+                next => return Ok(LoadDocument { next, ..all }),
+            }
         }
     }
+}
+
+/// The end of the command if rows are missing in what a program reads.
+fn not_all(found: &LoadDocument) -> Failure {
+    let (shown, count) = (found.rows.len(), found.count);
+    Failure::broken(anyhow!("only the first {shown} of {count} rows were written")).hint(
+        "`--cluster` and `--node` ask for fewer, and `/api/v1/load` has all of them page by page",
+    )
 }
 
 /// The end of the command if there are no rows.

@@ -1,11 +1,14 @@
 //! One stream of load reports: what its client is told to report, and how often.
 //!
 //! The first response has the final choice wherever that can be, because some clients read no other (S-132).
+//! Streams are many and clusters too, so a stream keeps no list of those it has asked for, but a digest.
 //! Not here: what is reported (`book`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+
+use xxhash_rust::xxh3::Xxh3;
 
 use super::interval::LoadInterval;
 use crate::Node;
@@ -16,8 +19,17 @@ use crate::load::{ClusterSelection, LoadResponse};
 pub struct LoadStream {
     /// The client of the first message, once that has come; `None` inside if it does not say who it is.
     client: Option<Option<Arc<Node>>>,
+    /// The choice that the client may not know, until it is told.
     wanted: Option<LoadResponse>,
-    told: Option<LoadResponse>,
+    told: Option<Told>,
+}
+
+/// A response that the client was given.
+#[derive(Debug, PartialEq, Eq)]
+struct Told {
+    /// The digest of its names; none if all clusters are asked for.
+    names: Option<u128>,
+    interval: Option<Duration>,
 }
 
 impl LoadStream {
@@ -37,16 +49,20 @@ impl LoadStream {
     }
 
     /// The client is to report this often from now on, and never for `None`. `known` are the clusters that it
-    /// has; they are asked for if it has to be given a list.
+    /// has, or `None` if these are the ones that it was told last; they are asked for if it has to be given a
+    /// list.
     pub fn want(
         &mut self,
         interval: Option<LoadInterval>,
-        known: impl FnOnce() -> BTreeSet<Arc<str>>,
+        known: impl FnOnce() -> Option<BTreeSet<Arc<str>>>,
     ) {
         let clusters = match interval {
             None => ClusterSelection::Named(BTreeSet::new()),
             Some(_) if self.takes_all() => ClusterSelection::All,
-            Some(_) => ClusterSelection::Named(known()),
+            Some(_) => match known() {
+                Some(names) => ClusterSelection::Named(names),
+                None => return,
+            },
         };
         // A client that is to report nothing gets an interval too, because it has to be positive (S-131).
         let interval = interval.unwrap_or(LoadInterval::MOST);
@@ -62,17 +78,36 @@ impl LoadStream {
     /// wanted than it was told.
     pub fn poll(&mut self) -> Option<LoadResponse> {
         self.client.as_ref()?;
-        if self.wanted == self.told {
+        let wanted = self.wanted.take()?;
+        let told = Some(Told::of(&wanted));
+        if self.told == told {
             return None;
         }
-        self.told.clone_from(&self.wanted);
-        self.told.clone()
+        self.told = told;
+        Some(wanted)
     }
 
     /// Returns true if the client announces that it can be told to report all clusters (S-132).
     fn takes_all(&self) -> bool {
         let features = self.node().map(|node| &*node.client_features).unwrap_or_default();
         features.iter().any(|feature| feature == SEND_ALL)
+    }
+}
+
+impl Told {
+    fn of(response: &LoadResponse) -> Self {
+        let names = match &response.clusters {
+            ClusterSelection::All => None,
+            ClusterSelection::Named(names) => {
+                let mut digest = Xxh3::new();
+                for name in names {
+                    digest.update(&name.len().to_le_bytes());
+                    digest.update(name.as_bytes());
+                }
+                Some(digest.digest128())
+            }
+        };
+        Self { names, interval: response.interval }
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct LoadBody {
     arrival: StallTimer,
     activity: Arc<ConnectionActivity>,
     charge: MemoryCharge,
+    /// The bytes of the response that the client has not taken yet.
+    unsent: usize,
     timer: Option<Pin<Box<Sleep>>>,
     stage: Stage,
 }
@@ -68,6 +70,7 @@ impl LoadBody {
             arrival: StallTimer::default(),
             activity,
             charge,
+            unsent: 0,
             timer: None,
             stage: Stage::Open,
         }
@@ -85,7 +88,7 @@ impl LoadBody {
             return Err(asked_back());
         }
         loop {
-            let beside = Self::BYTES + self.messages.held_bytes();
+            let beside = self.held_beside();
             while self.session.read_part(&self.charge, beside)? {
                 if !slice.spend(cx) {
                     return Ok(Worked::More);
@@ -119,6 +122,8 @@ impl LoadBody {
             return Err(draining());
         }
         if let Some(response) = self.session.respond(Instant::now())? {
+            self.unsent = response.len();
+            self.check_memory()?;
             return Ok(Worked::Chunk(response));
         }
         let Some(at) = self.session.next_look() else { return Ok(Worked::Waits) };
@@ -129,9 +134,14 @@ impl LoadBody {
         Ok(if timer.as_mut().poll(cx).is_ready() { Worked::More } else { Worked::Waits })
     }
 
+    /// The bytes that are held beside those of the session.
+    fn held_beside(&self) -> usize {
+        Self::BYTES + self.messages.held_bytes() + self.unsent
+    }
+
     /// Has the budget know what is held for the client.
     fn check_memory(&self) -> Result<(), Status> {
-        let held = Self::BYTES + self.messages.held_bytes() + self.session.held_bytes();
+        let held = self.held_beside() + self.session.held_bytes();
         let held = self.charge.set(held);
         self.session.shared().metrics.counted(held).map_err(out_of_memory)
     }
@@ -148,6 +158,8 @@ impl LoadBody {
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Frame<Bytes>>> {
         let mut slice = Slice::begin();
+        // The body is polled again when HTTP/2 has taken what was sent before.
+        self.unsent = 0;
         loop {
             match std::mem::replace(&mut self.stage, Stage::Ended) {
                 Stage::Ended => return Poll::Ready(None),

@@ -2,16 +2,17 @@
 //!
 //! The policy and the snapshot of the client are looked at when it has spoken and then once in each interval,
 //! so that a change of either is told soon (S-132). The stream watches no audience: it would be woken, and
-//! counted among those of its node, for what it is told in some seconds anyway.
+//! counted among those of its node, for what it is told in some seconds anyway. A list of clusters is made
+//! only if they are others than at the last look, and is held only until it is told.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use chancery_core::server::check_node;
-use chancery_core::server::load::{LeftOut, LoadStream};
-use chancery_core::{Node, TypeUrl};
+use chancery_core::server::load::{LeftOut, LoadInterval, LoadStream};
+use chancery_core::{Node, ResourceSet, TypeUrl};
 use chancery_proto::wire::{self, LoadPart, LoadReportParts};
 use tokio::time::Instant;
 use tonic::{Code, Status};
@@ -32,6 +33,11 @@ pub(in crate::grpc) struct LoadSession {
     id: u64,
     reports: LoadReports,
     stream: LoadStream,
+    /// The clusters that the client was told by name, with the interval. They may be gone by now: a client
+    /// that does not read keeps none of them.
+    named: Option<(Weak<ResourceSet>, LoadInterval)>,
+    /// The bytes of the names that the client is yet to be told.
+    untold: usize,
     /// The report that is being read, and the number of its clusters that were.
     reading: Option<(LoadReportParts, usize)>,
     left_out: LeftOut,
@@ -57,6 +63,8 @@ impl LoadSession {
             peer,
             reports,
             stream: LoadStream::default(),
+            named: None,
+            untold: 0,
             reading: None,
             left_out: LeftOut::default(),
             looked: None,
@@ -106,7 +114,7 @@ impl LoadSession {
             self.left_out.rows += 1;
             return Ok(true);
         };
-        let mut held = beside + parts.size();
+        let mut held = beside + parts.size() + self.untold;
         let now = self.reports.now();
         let mut book = self.reports.book();
         held += book.held_bytes(self.id);
@@ -129,6 +137,7 @@ impl LoadSession {
         if self.next_look().is_some_and(|at| at <= now) {
             self.look()?;
         }
+        self.untold = 0;
         Ok(self.stream.poll().map(|response| frame(&wire::encode_load_response(&response))))
     }
 
@@ -142,7 +151,7 @@ impl LoadSession {
     /// The number of bytes that are held for the client.
     pub(super) fn held_bytes(&self) -> usize {
         let reading = self.reading.as_ref().map_or(0, |(parts, _)| parts.size());
-        reading + self.reports.book().held_bytes(self.id)
+        reading + self.untold + self.reports.book().held_bytes(self.id)
     }
 
     /// Notes the status with which the stream is ended.
@@ -178,7 +187,18 @@ impl LoadSession {
         }
         let caller =
             Caller { node, peer: Arc::clone(&self.peer), since: self.opened, is_poll: true };
-        self.stream.want(interval, || clusters(&shared, audience, caller));
+        let named = self.named.take();
+        self.stream.want(interval, || {
+            let set = clusters(&shared, audience, caller);
+            let now = (set.as_ref().map_or_else(Weak::new, Arc::downgrade), interval?);
+            // A set that is held on to has its place for itself, so no other one is taken for it.
+            let is_told =
+                set.is_some() && named.is_some_and(|it| it.0.ptr_eq(&now.0) && it.1 == now.1);
+            self.named = Some(now);
+            let names = (!is_told).then(|| names(set.as_deref(), &shared));
+            self.untold = names.iter().flatten().map(|name| HELD_NAME_BYTES + name.len()).sum();
+            names
+        });
         Ok(())
     }
 
@@ -216,17 +236,22 @@ impl Drop for LoadSession {
     }
 }
 
-/// The clusters that the client sees, as many as a response can name.
-fn clusters(shared: &ServerState, audience: AudienceName, caller: Caller) -> BTreeSet<Arc<str>> {
+/// The clusters that the client sees, once there are any.
+fn clusters(
+    shared: &ServerState,
+    audience: AudienceName,
+    caller: Caller,
+) -> Option<Arc<ResourceSet>> {
     let mut watch = shared.store.watch(audience, &shared.store.asking(caller));
     let cx = Context::from_waker(Waker::noop());
-    let Poll::Ready(state) = watch.poll_state(&cx, Instant::now()) else {
-        return BTreeSet::new();
-    };
-    let Some(snapshot) = state.snapshot else { return BTreeSet::new() };
-    let set = snapshot.set(&TypeUrl::new(CLUSTER));
+    let Poll::Ready(state) = watch.poll_state(&cx, Instant::now()) else { return None };
+    Some(Arc::clone(state.snapshot?.set(&TypeUrl::new(CLUSTER))))
+}
+
+/// The names of clusters, as many as a response can name.
+fn names(set: Option<&ResourceSet>, shared: &ServerState) -> BTreeSet<Arc<str>> {
     let mut room = shared.config.protocol.max_response_bytes;
-    let names = set.iter().map(|resource| resource.name().as_str());
+    let names = set.into_iter().flat_map(|set| set.iter().map(|resource| resource.name().as_str()));
     let fitting = names.take_while(|name| match room.checked_sub(name.len() + NAME_BYTES) {
         Some(rest) => {
             room = rest;
@@ -255,5 +280,8 @@ const NEXT_REPORT: usize = 128 * 1024;
 
 /// The bytes of a name in a message beside its text: its field and its length.
 const NAME_BYTES: usize = 6;
+
+/// About the bytes of a name that is held, beside its text: its counts, and its place among the names.
+const HELD_NAME_BYTES: usize = 48;
 
 const CLUSTER: &str = "envoy.config.cluster.v3.Cluster";

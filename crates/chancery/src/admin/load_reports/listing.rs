@@ -4,15 +4,18 @@
 //! of nodes, they are sums over what the clients with open streams have reported, which has no times.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use chancery_core::server::load::{LoadCounts, SeriesKey};
 use chancery_core::{Locality, Time};
 use chancery_server::{LoadMinute, LoadReports, ReporterView, SeriesView};
+use serde::{Deserialize, Serialize};
 
 use super::document::{CountsRow, LoadDocument, LoadRow, SlotRow};
 use crate::admin::nodes::LocalityRow;
+use crate::admin::written_bytes;
 
 /// The rows that are asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +39,10 @@ pub(super) enum By {
     Node,
 }
 
-/// The texts that tell a row from others, in the order of pages.
-pub(super) type RowKey = Vec<String>;
+/// The place of a row in the order of pages: the beginnings of the texts that tell it from others, because a
+/// query has room for no more, and a digest of what was cut from them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+pub(super) struct RowKey(Vec<String>, u64);
 
 /// The page of the rows that are wanted. The keys of all rows are looked at first, so that only rows of the
 /// page are made.
@@ -66,7 +71,7 @@ pub(super) fn page(reports: &LoadReports, wanted: &Wanted) -> LoadDocument {
         last = Some(key);
         // A row may have gone since its key was looked at.
         let Some(row) = row else { continue };
-        bytes += ROW_BYTES + row.history.len() * SLOT_BYTES;
+        bytes += written_bytes(&row);
         document.rows.push(row);
     }
     let is_last = last.as_ref() >= keys.last();
@@ -190,12 +195,14 @@ impl Wanted {
     }
 
     fn row_key(&self, key: &SeriesKey, node: &str) -> RowKey {
-        let by_cluster = || vec![key.cluster.cluster.to_string(), key.cluster.service.to_string()];
-        match (self.by, key.locality.as_deref()) {
-            (By::Node, _) => vec![node.to_owned()],
-            (By::Cluster, _) | (By::Locality, None) => by_cluster(),
+        let SeriesKey { cluster, locality } = key;
+        let by_cluster = [&*cluster.cluster, &*cluster.service];
+        match (self.by, locality.as_deref()) {
+            (By::Node, _) => RowKey::of(&[node]),
+            (By::Cluster, _) | (By::Locality, None) => RowKey::of(&by_cluster),
             (By::Locality, Some(Locality { region, zone, sub_zone })) => {
-                [by_cluster(), vec![region.clone(), zone.clone(), sub_zone.clone()]].concat()
+                let [cluster, service] = by_cluster;
+                RowKey::of(&[cluster, service, region, zone, sub_zone])
             }
         }
     }
@@ -217,6 +224,21 @@ impl Wanted {
     }
 }
 
+impl RowKey {
+    fn of(texts: &[&str]) -> Self {
+        let cut = |text: &&str| text[..text.floor_char_boundary(MAX_KEY_BYTES)].to_owned();
+        let mut key = Self(texts.iter().map(cut).collect(), 0);
+        if texts.iter().any(|text| text.len() > MAX_KEY_BYTES) {
+            // A client that makes two texts with one digest has its own calls summed, and anybody may report
+            // calls to any cluster.
+            let mut digest = DefaultHasher::new();
+            texts.hash(&mut digest);
+            key.1 = digest.finish();
+        }
+        key
+    }
+}
+
 impl CountsRow {
     fn add(&mut self, counts: LoadCounts) {
         self.issued = self.issued.saturating_add(counts.issued);
@@ -226,10 +248,30 @@ impl CountsRow {
     }
 }
 
-/// The bytes of rows after which a page ends, and about those of a row and of a slot.
+/// The bytes of rows after which a page ends.
 const MAX_PAGE_BYTES: usize = 2 * 1024 * 1024;
-const ROW_BYTES: usize = 500;
-const SLOT_BYTES: usize = 100;
+
+/// The bytes of each text of a key: five of them are short enough for the head of a request, whatever is in them.
+const MAX_KEY_BYTES: usize = 128;
 
 /// The most metrics of a row, and the most categories of drops.
 const MOST_NAMED: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin_client::encoded;
+
+    #[test]
+    fn a_key_is_short_and_that_of_one_row() {
+        let long = "\u{1}".repeat(4096);
+        let (one, other) = (format!("{long}a"), format!("{long}b"));
+        let key = RowKey::of(&[&one, &long, &long, &long, &long]);
+        let text = serde_json::to_string(&key).unwrap();
+        assert!(encoded(&text).len() < 8 * 1024, "{}", encoded(&text).len());
+        assert_eq!(serde_json::from_str::<RowKey>(&text).unwrap(), key);
+        assert_ne!(key, RowKey::of(&[&other, &long, &long, &long, &long]));
+        assert!(RowKey::of(&["a", "b"]) < RowKey::of(&["a", "b", "c"]));
+        assert!(RowKey::of(&["a", "b", "c"]) < RowKey::of(&["b", ""]));
+    }
+}

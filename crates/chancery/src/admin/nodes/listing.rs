@@ -18,6 +18,7 @@ use chancery_server::{Audiences, OpenStream};
 
 use super::document::{NodeRow, NodesDocument};
 use super::shown::{self, MAX_TEXT_BYTES};
+use crate::admin::written_bytes;
 use crate::serve::Grouping;
 
 /// The nodes that are asked for.
@@ -85,7 +86,8 @@ pub(super) fn page(
         let mut row = row(of_one);
         row.layers =
             lineage.layers(&of_one[0].stream.audience).iter().map(ToString::to_string).collect();
-        bytes += of_one[0].node.held_bytes();
+        // A part that is not shown costs work too.
+        bytes += of_one[0].node.held_bytes() + written_bytes(&row);
         last = Some(&of_one[0].place);
         document.nodes.push(row);
     }

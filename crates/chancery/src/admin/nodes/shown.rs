@@ -35,6 +35,8 @@ struct Shown {
     left_out: Vec<LeftOut>,
     /// The bytes of metadata so far.
     bytes: usize,
+    /// The bytes that the entry that is looked at may still have, at least.
+    room: usize,
 }
 
 impl Shown {
@@ -48,10 +50,11 @@ impl Shown {
     fn metadata(&mut self, metadata: &BTreeMap<String, Value>) -> Map<String, Json> {
         let mut fields = Map::new();
         for (key, value) in metadata {
-            let (part, before) = (format!("metadata.{key}"), self.left_out.len());
-            let shown = self.value(&part, key, value);
+            let (part, before) = (path("metadata", key), self.left_out.len());
+            self.room = (MAX_METADATA_BYTES + 1).saturating_sub(self.bytes + key.len());
+            let shown = self.value(&part, names_secret(key), value);
             let bytes = key.len() + shown.as_ref().map_or(0, |it| it.to_string().len());
-            if self.bytes + bytes > MAX_METADATA_BYTES {
+            if self.room == 0 || self.bytes + bytes > MAX_METADATA_BYTES {
                 self.left_out.truncate(before);
                 self.leave_out(&part, WhyLeftOut::Large);
             } else if let Some(shown) = shown {
@@ -62,29 +65,54 @@ impl Shown {
         fields
     }
 
-    /// The value at a path, under this name; `None` if it is a secret.
-    fn value(&mut self, part: &str, name: &str, value: &Value) -> Option<Json> {
+    /// The value at a path, as far as there is room for it; `None` if it is a secret, as everything is that
+    /// stands in something secret: `private_key: {inline_string: …}`.
+    fn value(&mut self, part: &str, is_secret: bool, value: &Value) -> Option<Json> {
+        let is_secret_value = match value {
+            Value::Null | Value::List(_) | Value::Map(_) => false,
+            Value::Bool(_) | Value::Number(_) => is_secret,
+            Value::Text(text) => {
+                is_secret && !text.is_empty() || sensitive::is_secret_text("", text)
+            }
+        };
+        // Each value takes a byte at least, also where it is left out.
+        self.room = self.room.saturating_sub(1);
+        if is_secret_value {
+            self.leave_out(part, WhyLeftOut::Secret);
+            return None;
+        }
         Some(match value {
             Value::Null => Json::Null,
             Value::Bool(is) => Json::Bool(*is),
             Value::Number(number) => json_number(*number),
-            Value::Text(text) if sensitive::is_secret_text(name, text) => {
-                self.leave_out(part, WhyLeftOut::Secret);
-                return None;
+            Value::Text(text) => {
+                self.room = self.room.saturating_sub(text.len());
+                (self.room > 0).then(|| Json::String(text.clone()))?
             }
-            Value::Text(text) => Json::String(text.clone()),
             // The name of a list is that of what is in it.
             Value::List(values) => {
-                values.iter().filter_map(|value| self.value(part, name, value)).collect()
+                let mut shown = Vec::new();
+                for value in values {
+                    if self.room == 0 {
+                        break;
+                    }
+                    shown.extend(self.value(part, is_secret, value));
+                }
+                Json::Array(shown)
             }
             Value::Map(fields) => {
-                let of_field = |(key, value): (&String, &Value)| {
-                    // All texts in something secret are secret: `private_key: {inline_string: …}`.
-                    let name = if sensitive::is_secret_text(name, ANY_TEXT) { name } else { key };
-                    let shown = self.value(&format!("{part}.{key}"), name, value)?;
-                    Some((key.clone(), shown))
-                };
-                Json::Object(fields.iter().filter_map(of_field).collect())
+                let mut shown = Map::new();
+                for (key, value) in fields {
+                    self.room = self.room.saturating_sub(key.len());
+                    if self.room == 0 {
+                        break;
+                    }
+                    let is_secret = is_secret || names_secret(key);
+                    if let Some(value) = self.value(&path(part, key), is_secret, value) {
+                        shown.insert(key.clone(), value);
+                    }
+                }
+                Json::Object(shown)
             }
         })
     }
@@ -95,6 +123,19 @@ impl Shown {
             self.left_out.push(left_out);
         }
     }
+}
+
+/// The path of a field, which is no longer extended where it would be cut anyway.
+fn path(part: &str, key: &str) -> String {
+    if part.len() > MAX_TEXT_BYTES {
+        return part.to_owned();
+    }
+    format!("{part}.{}", &key[..key.floor_char_boundary(MAX_TEXT_BYTES)])
+}
+
+/// Returns true if all that stands under this name is secret.
+fn names_secret(name: &str) -> bool {
+    sensitive::is_secret_text(name, ANY_TEXT)
 }
 
 /// A number without a fraction is written without one.
@@ -159,6 +200,33 @@ mod tests {
             ("metadata.passwords", Secret),
         ];
         assert_eq!(left_out(&row), expected);
+    }
+
+    #[test]
+    fn a_number_with_the_name_of_a_secret_is_one_too() {
+        let pin = [("b".to_owned(), Value::Bool(true)), ("c".to_owned(), Value::Null)];
+        let row = shown(&[
+            ("password", Value::Number(12_345.0)),
+            ("token", Value::Map(pin.into())),
+            ("z", Value::Number(1.0)),
+        ]);
+        let json = serde_json::json!({"token": {"c": null}, "z": 1});
+        assert_eq!(Json::Object(row.metadata.clone()), json);
+        let expected = ["metadata.password", "metadata.token.b"];
+        assert_eq!(left_out(&row), expected.map(|part| (part, WhyLeftOut::Secret)));
+    }
+
+    #[test]
+    fn a_long_name_costs_no_copy_for_each_value_below_it() {
+        let long = format!("{}_token", "k".repeat(30_000));
+        let many = (0..100_000).map(|number| (number.to_string(), Value::Number(1.0)));
+        let below = Value::Map(many.collect());
+        let list = Value::List(vec![Value::Bool(true); 100_000]);
+        let both = [("x".to_owned(), below), ("y".to_owned(), list)];
+        let row = shown(&[(&long, Value::Map(both.into())), ("z", text("z"))]);
+        assert_eq!(Json::Object(row.metadata.clone()), serde_json::json!({"z": "z"}));
+        let [(part, WhyLeftOut::Large)] = left_out(&row)[..] else { panic!("{:?}", row.left_out) };
+        assert!(part.len() < MAX_TEXT_BYTES + 30, "{part}");
     }
 
     #[test]

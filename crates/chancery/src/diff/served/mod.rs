@@ -24,7 +24,7 @@ pub(super) use self::moves::NodeMove;
 use self::representatives::Representative;
 use super::options::DiffArgs;
 use super::side::{DirectorySide, keys_of};
-use crate::admin_client::{AdminClient, ConnectedNode};
+use crate::admin_client::{AdminClient, ConnectedNode, ConnectedNodes};
 use crate::ask::{self, ServerArgs, is_on_this_machine, usual_admin};
 use crate::check::LoadedDirectory;
 use crate::config::AdminAddress;
@@ -85,6 +85,15 @@ pub(super) fn ask(flags: &DiffArgs, after: &LoadedDirectory) -> Result<Served, F
     Ok(Served { views, moves, left_out })
 }
 
+/// The nodes that the server told of, and that there are others.
+fn told(ConnectedNodes { nodes, others }: ConnectedNodes) -> (Vec<ConnectedNode>, Option<String>) {
+    let unknown = (others > 0).then(|| {
+        let asked = nodes.len();
+        format!("{others} nodes of the server beside the first {asked}, so nobody knows whether they would move")
+    });
+    (nodes, unknown)
+}
+
 /// The nodes that are connected; or that nobody tells.
 fn nodes(
     flags: &DiffArgs,
@@ -92,13 +101,13 @@ fn nodes(
 ) -> Result<(Vec<ConnectedNode>, Option<String>), Failure> {
     if let Some(address) = flags.admin {
         return match address {
-            AdminAddress::On(_) => Ok((AdminClient::new(address)?.nodes(None)?, None)),
+            AdminAddress::On(_) => Ok(told(AdminClient::new(address)?.nodes(None)?)),
             AdminAddress::Off => Ok((Vec::new(), None)),
         };
     }
     let unknown = |why: &str| {
-        let told = format!("the nodes of the server, so nobody knows which would move: {why}");
-        Ok((Vec::new(), Some(told)))
+        let unknown = format!("the nodes of the server, so nobody knows which would move: {why}");
+        Ok((Vec::new(), Some(unknown)))
     };
     if !server.servers.iter().any(|uri| is_on_this_machine(uri)) {
         return unknown(
@@ -107,7 +116,7 @@ fn nodes(
         );
     }
     match AdminClient::new(usual_admin()).and_then(|admin| admin.nodes(None)) {
-        Ok(nodes) => Ok((nodes, None)),
+        Ok(nodes) => Ok(told(nodes)),
         Err(_) => unknown("its admin interface was not reached; give its address with `--admin`"),
     }
 }
