@@ -83,12 +83,7 @@ impl LoadReportsPage {
 fn wanted(text: &str) -> Option<Wanted> {
     let (by, limit) = (By::default(), USUAL_ROWS);
     let mut wanted = Wanted { by, cluster: None, node: None, after: None, limit };
-    let mut known = Vec::new();
-    for (key, value) in query::pairs(text)? {
-        if known.contains(&key) {
-            return None;
-        }
-        known.push(key);
+    for (key, value) in query::distinct_pairs(text)? {
         match key {
             "by" => wanted.by = By::read(&value)?,
             "cluster" => wanted.cluster = Some(value),

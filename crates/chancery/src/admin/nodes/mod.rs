@@ -85,12 +85,7 @@ impl NodesPage {
 /// The nodes that a query asks for.
 fn wanted(text: &str) -> Option<Wanted> {
     let mut wanted = Wanted { id: None, group: None, after: None, limit: USUAL_ROWS };
-    let mut known = Vec::new();
-    for (key, value) in query::pairs(text)? {
-        if known.contains(&key) {
-            return None;
-        }
-        known.push(key);
+    for (key, value) in query::distinct_pairs(text)? {
         match key {
             "id" => wanted.id = Some(value),
             "group" => wanted.group = Some(value),
