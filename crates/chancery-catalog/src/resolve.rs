@@ -60,7 +60,7 @@ fn place_of(origin: &Origin, why: &WhyUnapplied) -> Origin {
         WhyUnapplied::NotPatched(NotPatched::Breaks { place: Some(place), .. }),
     ) = (&mut origin, why)
     {
-        position.line = position.line.saturating_add(place.lines_below);
+        position.line = position.line.saturating_add_signed(place.lines_below);
         position.column = place.column;
     }
     origin

@@ -222,6 +222,12 @@ impl Parsing<'_> {
         if let Some(first) = edits.first() {
             faults.extend(self.wrong_edits().map(|fault| fault.at(first.position)));
         }
+        let valued = resources.iter().filter(|it| it.values.is_some()).map(|it| it.position);
+        let valued =
+            valued.chain(edits.iter().filter(|it| it.values.is_some()).map(|it| it.position));
+        faults.extend(valued.take(1).map(|position| {
+            document::Fault::new("`values` are not served").at(position).of_code("wrong-resource")
+        }));
         let starts = resources.iter().map(|it| it.position);
         let starts = starts.chain(edits.iter().map(|it| it.position));
         let mut allowances = Allowances::read(found.format, bytes, starts);
