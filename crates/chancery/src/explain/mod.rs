@@ -50,10 +50,8 @@ pub(crate) fn run(flags: &ExplainArgs) -> Result<(), Failure> {
     let loaded = LoadedDirectory::faultless(&flags.resources.of_serve(&flags.dir), true)?;
     let decision = decision(flags, &node, &loaded);
     let story = decision.group.as_ref().ok().map(|group| {
-        let audience = Audience {
-            group: group.as_deref().map(Into::into),
-            node: Some(node.id.as_str().into()),
-        };
+        let audience =
+            Audience::of(group.as_deref().map(Into::into), Some(node.id.as_str().into()));
         let mut story = Story::of(&loaded.catalog, &audience);
         story.keep_only(flags.type_name.as_deref(), flags.name.as_deref());
         story

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use chancery_catalog::{Audience, Unapplied};
+use chancery_catalog::{Audience, FilledValue, Unapplied};
 use chancery_core::Snapshot;
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +63,7 @@ impl Token {
     /// The token of a state of an audience. It is the same for the same content.
     pub(super) fn of(audience: &Audience, state: &Snapshot, has_own_layer: bool) -> Self {
         let mut hash = DefaultHasher::new();
-        (audience, has_own_layer).hash(&mut hash);
+        (&audience.group, &audience.node, has_own_layer).hash(&mut hash);
         for type_url in state.types() {
             type_url.as_str().hash(&mut hash);
             state.set(type_url).version().to_string().hash(&mut hash);
@@ -83,13 +83,26 @@ impl Token {
         Self(hash.finish())
     }
 
+    /// The token of this state with the fields that are filled for each node.
+    pub(super) fn with_values(self, values: &[FilledValue]) -> Self {
+        if values.is_empty() {
+            return self;
+        }
+        let mut hash = DefaultHasher::new();
+        self.0.hash(&mut hash);
+        for FilledValue { key, value, .. } in values {
+            (key, &value.path, &value.template).hash(&mut hash);
+        }
+        Self(hash.finish())
+    }
+
     /// The token of nodes that would move: from where, and to what.
     pub(super) fn of_moves<'a>(
         moves: impl Iterator<Item = (&'a Audience, Option<&'a (Audience, Arc<Snapshot>)>)>,
     ) -> Self {
         let mut hash = DefaultHasher::new();
         for (from, to) in moves {
-            from.hash(&mut hash);
+            (&from.group, &from.node).hash(&mut hash);
             let to = to.map(|(audience, state)| Self::of(audience, state, true).0);
             to.hash(&mut hash);
         }

@@ -161,6 +161,8 @@ pub(crate) enum Reason {
     Clash(Listed),
     /// Patches and removals are not applied that were before, or are new, each in a sentence.
     Unapplied(Listed),
+    /// Nodes do not state a value that is asked for, or it does not fit, each in a sentence.
+    Unstated(Listed),
     /// Domains or addresses are served no more, each in a sentence. It holds nothing back.
     Narrowed(Listed),
     /// Certificates are replaced by ones that cannot be used, each in a sentence.
@@ -193,6 +195,7 @@ impl Reason {
             Self::Dangling(_) => "dangling",
             Self::Clash(_) => "clash",
             Self::Unapplied(_) => "unapplied",
+            Self::Unstated(_) => "unstated",
             Self::Narrowed(_) => "narrowed",
             Self::Expired(_) => "expired",
             Self::Moved { .. } => "moved",
@@ -200,7 +203,7 @@ impl Reason {
     }
 
     /// The names of all kinds.
-    pub(crate) const KINDS: [&str; 11] = [
+    pub(crate) const KINDS: [&str; 12] = [
         "type-gone",
         "loss",
         "emptied",
@@ -210,6 +213,7 @@ impl Reason {
         "clash",
         "unanswered",
         "unapplied",
+        "unstated",
         "expired",
         "moved",
     ];
@@ -268,6 +272,11 @@ impl Display for Reason {
                 f.write_str(" (what stood there before was good)")
             }
             Self::Unapplied(listed) => write_sentences(f, listed),
+            Self::Unstated(listed) => {
+                let (plural, count) = (if listed.count == 1 { "" } else { "s" }, listed.count);
+                write!(f, "{count} connected node{plural} would be refused: ")?;
+                write_sentences(f, listed)
+            }
             Self::Dangling(Listed { count, first }) => {
                 f.write_str(&first.join("; "))?;
                 match count - first.len() {

@@ -11,7 +11,7 @@ use tracing::{info, warn};
 use super::change_applier::ChangeApplier;
 use super::grouping::Grouping;
 use crate::config::GateConfig;
-use crate::gate::{Held, NotConfirmed, Selection, Users};
+use crate::gate::{Held, NodesByAudience, NotConfirmed, Selection, Users};
 use crate::state::{seconds, utc};
 
 /// Says what is held back, and from when on if it is only warned of so far.
@@ -34,6 +34,21 @@ pub(super) fn say_mode(gate: &GateConfig, warns_for: Option<Duration>) {
 pub(super) fn users(audiences: &Audiences<Grouping>) -> impl Fn() -> Users + Send + Sync + 'static {
     let audiences = audiences.clone();
     move || Users::new(audiences.watched(), !audiences.catalog().groups().is_empty())
+}
+
+/// Finds the nodes with open streams, and what they say of themselves.
+pub(super) fn nodes(
+    audiences: &Audiences<Grouping>,
+) -> impl Fn() -> NodesByAudience + Send + Sync + 'static {
+    let audiences = audiences.clone();
+    move || {
+        let mut nodes = NodesByAudience::new();
+        for stream in audiences.streams() {
+            let of_audience = nodes.entry(stream.audience.without_values()).or_default();
+            of_audience.extend(stream.node);
+        }
+        nodes
+    }
 }
 
 /// Applies confirmations, for as long as the server is there.

@@ -141,6 +141,7 @@ async fn serve(
     let directory = Directory::new(source, schema.clone());
     let directory = directory.with_catalog(Catalog::gated(gate.clone()));
     directory.catalog().extend(config.groups.lineage().clone(), config::FILE);
+    directory.catalog().limit_values(config.limits.max_node_values.get());
     let (directory, past) = keeping::begin(directory, flags, &config, &gate, &schema)?;
     let (admin, server_metrics, metrics) = admin(directory.catalog(), &gate, &config, dropped);
 
@@ -163,6 +164,7 @@ async fn serve(
     let rules = waiting.as_ref().map_or(wanted_rules, |(in_force, _)| in_force.clone());
     let audiences = Audiences::new(directory.catalog(), rules);
     gate.ask_for_users(gate::users(&audiences));
+    gate.ask_for_nodes(gate::nodes(&audiences));
     let (wanted, checks) = watch::channel(gate.due(config.checks()));
     let applier = ChangeApplier::new(
         audiences.clone(),

@@ -148,8 +148,7 @@ pub(super) fn moved_by_load(
         if !known.insert((node.id.clone(), node.cluster.clone())) {
             continue;
         }
-        let [from, to] =
-            [before, after].map(|known| Audience { group: audience(&node, known), node: None });
+        let [from, to] = [before, after].map(|known| Audience::of(audience(&node, known), None));
         if from != to {
             *moves.entry([from, to]).or_default() += 1;
         }
