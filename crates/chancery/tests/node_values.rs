@@ -186,3 +186,56 @@ fn a_slip_is_found_before_it_is_served_with_its_line() {
     );
     assert!(told.contains("groups/canary/values.yaml:6:"), "{told}");
 }
+
+#[test]
+fn explain_node_tells_the_values() {
+    let dir = fleet(VALUES);
+    let explained = |metadata: &[&str]| {
+        let path = dir.path().to_str().unwrap();
+        let mut words = vec!["explain-node", "a", path, "--cluster", "edge", "--type", "lds"];
+        words.extend(metadata);
+        let told = finished(&mut chancery(&words));
+        let text = String::from_utf8(told.stdout).unwrap().replace(path, "DIR");
+        (told.status.code(), text)
+    };
+    let (code, told) = explained(&["--metadata", "port=8001"]);
+    let expected = "\
+values of the node:
+  lds ingress address.socket_address.port_value: ${node.metadata.port}  DIR/groups/edge/listeners.yaml:16
+    node.metadata.port: 8001
+  lds ingress filter_chains[0].filters[0].typed_config.stat_prefix: in-${node.id}  \
+                    DIR/groups/edge/listeners.yaml:17
+    node.id: a
+";
+    assert!(code == Some(0) && told.ends_with(expected), "{told}");
+    let (code, told) = explained(&[]);
+    assert!(code == Some(1) && told.contains("    node.metadata.port: is not stated\n"), "{told}");
+    assert!(told.contains("the node is refused: `node.metadata.port` is not stated"), "{told}");
+    let (_, told) = explained(&["--metadata", "port=8001", "-o", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(json["values"][0]["values"]["node.metadata.port"], "8001");
+    assert_eq!(json["values"][1]["origin"]["line"], 17);
+}
+
+#[test]
+fn a_group_that_comes_and_rules_that_move_nodes_are_held_as_well() {
+    let dir = fleet(VALUES);
+    let listeners = dir.path().join("groups/edge/listeners.yaml");
+    let text = std::fs::read_to_string(&listeners).unwrap();
+    dir_write(&dir, "chancery.yaml", "{}\n");
+    dir_write(&dir, "lds.yaml", LISTENER);
+    std::fs::remove_dir_all(dir.path().join("groups")).unwrap();
+    let mut server = Server::start(&dir, &[]);
+    let (_open, _) = client(&server, "a", &[]);
+
+    // No rule is about `edge`: the directory is for the nodes of that cluster.
+    dir_write(&dir, "groups/edge/listeners.yaml", &text);
+    server.log_has("held back from group `edge`: 1 connected node would be refused: node `a`");
+    std::fs::remove_dir_all(dir.path().join("groups")).unwrap();
+    server.log_has("no longer held back from group `edge`");
+
+    dir_write(&dir, "groups/other/listeners.yaml", &text);
+    eventually(|| server.admin("/config").1.contains("other"));
+    dir_write(&dir, "chancery.yaml", "groups: [{name: other, match: {id: a}}]\n");
+    server.log_has("chancery.yaml refuses 1 node (`a`)");
+}

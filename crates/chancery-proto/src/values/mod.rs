@@ -62,6 +62,8 @@ pub struct DeclaredValue {
     pub path: String,
     /// The text with its placeholders.
     pub template: String,
+    /// The variables in it.
+    pub variables: Vec<Variable>,
     /// The place of the line, as seen from the start of the resource.
     pub place: Option<FieldPlace>,
 }
@@ -99,6 +101,7 @@ impl NodeValues {
         self.fields.iter().map(|field| DeclaredValue {
             path: field.path.to_string(),
             template: field.template.to_string(),
+            variables: field.template.variables().cloned().collect(),
             place: field.place,
         })
     }

@@ -229,6 +229,7 @@ fn values_belong_to_the_resource_or_the_patch_of_their_text() {
         [DeclaredValue {
             path: "alt_stat_name".to_owned(),
             template: "${node.id}".to_owned(),
+            variables: vec![Variable::Id],
             place: Some(place)
         }]
     );

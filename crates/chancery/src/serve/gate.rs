@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use chancery_catalog::Audience;
 use chancery_server::Audiences;
 use tracing::{info, warn};
 
@@ -42,10 +43,18 @@ pub(super) fn nodes(
 ) -> impl Fn() -> NodesByAudience + Send + Sync + 'static {
     let audiences = audiences.clone();
     move || {
+        let assignment = audiences.assignment();
         let mut nodes = NodesByAudience::new();
         for stream in audiences.streams() {
-            let of_audience = nodes.entry(stream.audience.without_values()).or_default();
-            of_audience.extend(stream.node);
+            let Some(node) = stream.node else { continue };
+            let now = stream.audience.without_values();
+            // Its group may come with the load that is judged.
+            let group = assignment.of_node(&node, |_| true).ok().flatten();
+            let then = Audience::of(group.map(Into::into), now.node.clone());
+            if then != now {
+                nodes.entry(then).or_default().push(Arc::clone(&node));
+            }
+            nodes.entry(now).or_default().push(node);
         }
         nodes
     }
