@@ -239,3 +239,52 @@ fn a_group_that_comes_and_rules_that_move_nodes_are_held_as_well() {
     dir_write(&dir, "chancery.yaml", "groups: [{name: other, match: {id: a}}]\n");
     server.log_has("chancery.yaml refuses 1 node (`a`)");
 }
+
+#[test]
+fn check_and_diff_know_of_values() {
+    let dir = fleet(VALUES);
+    let path = dir.path().to_str().unwrap().to_owned();
+    let run = |words: &[&str]| {
+        let done = finished(&mut chancery(words));
+        (done.status.code(), String::from_utf8(done.stdout).unwrap())
+    };
+    let (_, told) = run(&["check", &path]);
+    assert!(
+        told.ends_with("group `edge`: a node has to state `node.id`, `node.metadata.port`\n"),
+        "{told}"
+    );
+
+    // Of two directories the resources are the same.
+    let other = fleet(&VALUES.replace("in-${node.id}", "on-${node.cluster}"));
+    let (code, told) = run(&["diff", other.path().to_str().unwrap(), &path]);
+    let prefix = "filter_chains[0].filters[0].typed_config.stat_prefix";
+    let line = format!(
+        "group `edge`: values of lds `ingress` that differ by node: -{prefix}: in-${{node.id}}, \
+         +{prefix}: on-${{node.cluster}}\n"
+    );
+    assert!(code == Some(1) && told.contains(&line), "{told}");
+
+    // A server gives a node what the directory has for it, with its values.
+    let server = Server::start(&dir, &[]);
+    let _open = client(&server, "a", &["port=8001"]);
+    let (at, admin) = (format!("127.0.0.1:{}", server.port), format!("127.0.0.1:{}", server.admin));
+    let with_server = |dir: &str, flags: &[&str]| {
+        run(&[&["diff", dir, "--server", &at, "--admin", &admin], flags].concat())
+    };
+    let (code, told) = with_server(&path, &["--group", "edge"]);
+    assert!(code == Some(0) && told.contains("0 added, 0 changed, 0 removed"), "{told}");
+    let (code, told) = with_server(other.path().to_str().unwrap(), &["--group", "edge"]);
+    assert!(code == Some(1) && told.contains("on-edge"), "{told}");
+    let more = fleet(&VALUES.replace("node.metadata.port", "node.metadata.prot"));
+    let (_, told) = with_server(more.path().to_str().unwrap(), &[]);
+    assert!(
+        told.contains(
+            "left out: group `edge`: node `a` would be refused: `node.metadata.prot` is not stated"
+        ),
+        "{told}"
+    );
+    let (code, told) = run(&[
+        "get", "lds", "ingress", "--server", &at, "--admin", &admin, "--node", "a", "-o", "yaml",
+    ]);
+    assert!(code == Some(0) && told.contains("8001"), "{told}");
+}

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use chancery_catalog::{Audience, Catalog, Entry, EntryContent, Key, Layer, LayerContent};
+use chancery_catalog::{
+    Audience, Catalog, Entry, EntryContent, Key, Layer, LayerContent, Unstated,
+};
 use chancery_core::{Node, Resource, Snapshot, TypeUrl};
 
 use super::change::is_same;
@@ -70,6 +72,25 @@ impl<'a> DirectorySide<'a> {
     /// The layers that an audience sees, the lowest first.
     pub(super) fn layers(&self, audience: &Audience) -> Vec<Layer> {
         self.catalog.lineage().layers(audience)
+    }
+
+    /// The snapshot that a node of an audience sees, with the values that it states.
+    ///
+    /// # Errors
+    /// If it would be refused because of them.
+    pub(super) fn snapshot_for(
+        &self,
+        audience: &Audience,
+        node: &Node,
+    ) -> Result<Option<Arc<Snapshot>>, Unstated> {
+        if self.catalog.needs(audience).is_nothing() {
+            return Ok(self.snapshot(audience));
+        }
+        let of_node = self.catalog.audience_of(audience.group.as_deref(), Some(node))?;
+        match of_node.without_values() == *audience {
+            true => Ok(self.snapshot(&of_node)),
+            false => Ok(self.snapshot(audience)),
+        }
     }
 
     pub(super) fn snapshot(&self, audience: &Audience) -> Option<Arc<Snapshot>> {
