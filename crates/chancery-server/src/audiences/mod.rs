@@ -27,7 +27,8 @@ use chancery_core::{Node, TypeUrl};
 use tokio::time::Instant;
 
 pub use self::assign::Assign;
-use self::name::{audience_of, name_of, text_of};
+pub(crate) use self::name::audience_of;
+use self::name::{name_of, text_of};
 pub use self::open_stream::OpenStream;
 use crate::store::Supply;
 use crate::{AudienceName, Client, LoadInterval, Policy, Refusal, Store};
