@@ -252,12 +252,12 @@ impl Book {
         lock(&self.cards).get(&stream).cloned()
     }
 
-    /// All streams, as of a moment that is not before this one; of shortly before now, if there is none.
+    /// All streams, as of a moment after this one; as of shortly before now, if there is none.
     pub(super) fn fleet_since(&self, moment: Option<Instant>) -> (Arc<Fleet>, Instant) {
         let mut fleet = lock(&self.fleet);
         if let Some((known, began)) = &*fleet {
             let is_recent = match moment {
-                Some(moment) => *began >= moment,
+                Some(moment) => *began > moment,
                 None => known.load == self.load() && began.elapsed() < RECENT,
             };
             if is_recent {
