@@ -92,7 +92,9 @@ pub use tls::{Tls, TlsError, TlsFiles};
 
 // The types of other crates that occur in the public interface.
 pub use chancery_core::server::Settings;
-pub use chancery_core::server::load::{LoadBounds, LoadInterval, ReporterView, SeriesView};
+pub use chancery_core::server::load::{
+    LoadBounds, LoadInterval, LoadReporting, ReporterView, SeriesView,
+};
 pub use chancery_core::{
     Api, ErrorDetail, Facts, InvalidName, Node, Resource, ResourceName, Snapshot, TypeUrl, Variant,
 };

@@ -18,6 +18,7 @@ use prost::Message;
 
 use crate::request_size::RequestTooLarge;
 
+mod address;
 mod decode_request;
 mod duration;
 mod encode_request;

@@ -8,21 +8,23 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::counts::{LeftOut, LoadCounts, MOST_CALLS};
 use super::interval::LoadInterval;
 use super::reporter::{Reporter, ReporterView, Row};
 use super::series::{Named, Part, Series, SeriesKey};
 use super::timeline::Slot;
-use crate::load::{ClusterStats, LoadKey, MetricStats};
-use crate::{Locality, Node, Time};
+use crate::load::{ClusterStats, EndpointStats, LocalityStats, MetricStats};
+use crate::{Node, Time};
 
 /// The limits of a book.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadBounds {
-    /// The most rows of one reporter: a cluster has one for each locality, and one for its drops; 10,000.
+    /// The most rows of one reporter: a cluster has one for each locality and endpoint, and one for its drops;
+    /// 10,000.
     pub max_rows: usize,
-    /// The most bytes of the name of a cluster or service, and of each text of a locality; 4 KiB.
+    /// The most bytes of the name of a cluster, service or endpoint, and of each text of a locality; 4 KiB.
     pub max_name_length: usize,
     /// The most bytes of series whose reporters are gone; 16 MiB, which is some 5,000 of them.
     pub max_left_bytes: usize,
@@ -86,7 +88,7 @@ impl LoadBook {
     /// A reporter was told to report this often.
     pub fn is_to_report(&mut self, reporter: u64, interval: LoadInterval) {
         if let Some(from) = self.reporters.get_mut(&reporter) {
-            from.interval = interval;
+            from.is_to_report(interval);
         }
     }
 
@@ -94,7 +96,7 @@ impl LoadBook {
     /// before that has come.
     pub fn longest_interval(&self) -> LoadInterval {
         let reporting = self.reporters.values().filter(|from| from.last.is_some());
-        reporting.map(|from| from.interval).max().unwrap_or_default()
+        reporting.map(Reporter::interval).max().unwrap_or_default()
     }
 
     /// Adds the calls to one cluster. `allows` is asked for more bytes, and says whether the reporter may be
@@ -108,16 +110,13 @@ impl LoadBook {
     ) -> LeftOut {
         // It is taken out, so that the series can be changed together with its rows.
         let Some(mut from) = self.reporters.remove(&reporter) else { return LeftOut::default() };
-        from.last = Some(now);
+        from.reported(now, stats.interval);
         let mut entry = Entry { now, by: reporter, left_out: LeftOut::default(), allows };
         for (locality, calls) in &stats.localities {
-            let Some(counts) = LoadCounts::of(calls) else {
-                entry.left_out.numbers += 1;
-                continue;
-            };
-            let (interval, in_progress) = (stats.interval, calls.in_progress);
-            let part = Part { interval, counts, in_progress, named: Named::Metrics(calls) };
-            self.add(&mut from, &mut entry, &stats.key, Some(locality), &part);
+            let cluster = stats.key.clone();
+            let locality = Some(Arc::new(locality.clone()));
+            let key = SeriesKey { cluster, locality, endpoint: None };
+            self.add_locality(&mut from, &mut entry, stats.interval, key, calls);
         }
         if stats.dropped > MOST_CALLS {
             entry.left_out.numbers += 1;
@@ -125,7 +124,8 @@ impl LoadBook {
             let counts = LoadCounts { dropped: stats.dropped, ..LoadCounts::default() };
             let named = Named::Drops(stats);
             let part = Part { interval: stats.interval, counts, in_progress: 0, named };
-            self.add(&mut from, &mut entry, &stats.key, None, &part);
+            let key = SeriesKey { cluster: stats.key.clone(), locality: None, endpoint: None };
+            self.add(&mut from, &mut entry, key, &part);
         }
         let left_out = entry.left_out;
         self.reporters.insert(reporter, from);
@@ -198,20 +198,39 @@ impl LoadBook {
         (self.reporters.len(), self.series.len())
     }
 
-    fn add(
+    fn add_locality(
         &mut self,
         from: &mut Reporter,
         entry: &mut Entry<'_>,
-        cluster: &LoadKey,
-        locality: Option<&Locality>,
-        part: &Part<'_>,
+        interval: Duration,
+        key: SeriesKey,
+        calls: &LocalityStats,
     ) {
-        let locality = locality.map(|locality| Arc::new(locality.clone()));
-        let key = SeriesKey { cluster: cluster.clone(), locality };
+        for (address, calls) in &calls.endpoints {
+            let EndpointStats { in_progress, .. } = *calls;
+            let Some(counts) = LoadCounts::of_endpoint(calls) else {
+                entry.left_out.numbers += 1;
+                continue;
+            };
+            let key = SeriesKey { endpoint: Some(Arc::clone(address)), ..key.clone() };
+            let named = Named::EndpointMetrics(calls);
+            self.add(from, entry, key, &Part { interval, counts, in_progress, named });
+        }
+        let Some(counts) = LoadCounts::of(calls) else {
+            entry.left_out.numbers += 1;
+            return;
+        };
+        let (in_progress, named) = (calls.in_progress, Named::Metrics(calls));
+        self.add(from, entry, key, &Part { interval, counts, in_progress, named });
+    }
+
+    fn add(&mut self, from: &mut Reporter, entry: &mut Entry<'_>, key: SeriesKey, part: &Part<'_>) {
         let Some(key) = self.row(from, entry, key) else { return };
         let series = self.series(from, entry, &key);
         let Some(row) = from.rows.get_mut(&key) else { return };
-        from.totals.add(part.counts);
+        if key.endpoint.is_none() {
+            from.totals.add(part.counts);
+        }
         row.counts.add(part.counts);
         let before = std::mem::replace(&mut row.in_progress, part.in_progress);
         let Some(series) = series else { return };
