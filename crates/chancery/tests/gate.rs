@@ -401,3 +401,24 @@ fn a_command_that_cannot_ask_says_why() {
     assert_eq!(code(&nobody), Some(2));
     assert!(text(&nobody.stderr).contains("--admin"), "{nobody:?}");
 }
+
+#[test]
+fn rules_and_the_load_beside_them_are_confirmed_together() {
+    const EDGE: &str = "groups: [{name: edge, match: {id: n}}]\n";
+    const BACK: &str = "groups: [{name: back, match: {id: n}}]\n";
+    let dir = directory(&[
+        ("chancery.yaml", EDGE),
+        ("groups/edge/own.yaml", &clusters("edge", 40)),
+        ("groups/back/own.yaml", &clusters("back", 30)),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    let _client = client(&server, "x");
+    dir_write(&dir, "chancery.yaml", BACK);
+    server.log_has("chancery.yaml moves 1 node (`n`) from group `edge` to group `back`");
+    dir_write(&dir, "groups/back/own.yaml", &clusters("back", 1));
+    server.log_has("held back from group `back`: 1 of 30 clusters left");
+    eventually(|| held_count(&server) == 2);
+    let passed = confirm(&server, &["--all"]);
+    assert_eq!(passed.status.code(), Some(0), "{passed:?}");
+    assert_eq!((held_count(&server), clusters_of(&server, "x")), (0, 1));
+}

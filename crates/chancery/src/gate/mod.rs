@@ -142,6 +142,14 @@ pub(crate) enum NotConfirmed {
     /// The content is another one than the token is of.
     #[error("what is held back has changed: its token is {0}")]
     Changed(Token),
+    /// A part is live, and the content of the rest changed meanwhile.
+    #[error("{live}: that is live; what is still held back has changed: its token is {token}")]
+    Partly {
+        /// The audiences for which it is live, in words.
+        live: String,
+        /// The token of the rest.
+        token: Token,
+    },
 }
 
 impl LoadGate {
@@ -282,7 +290,7 @@ impl LoadGate {
     pub(crate) fn end_confirmation(&self, confirmed: &[Held]) -> Vec<Held> {
         let mut state = self.lock();
         state.confirmed.clear();
-        let is_of = |held: &&Held| confirmed.iter().any(|one| one.audience == held.audience);
+        let is_of = |held: &&Held| confirmed.iter().any(|one| one.takes_place_of(held));
         state.held.values().chain(&state.moves).filter(is_of).cloned().collect()
     }
 
@@ -593,6 +601,13 @@ impl News {
 }
 
 impl Held {
+    /// Returns true if both are of the same audience, and of loads or of rules alike.
+    pub(crate) fn takes_place_of(&self, other: &Self) -> bool {
+        let are_moves =
+            |held: &Self| held.reasons.iter().any(|it| matches!(it, Reason::Moved { .. }));
+        self.audience == other.audience && are_moves(self) == are_moves(other)
+    }
+
     fn has_reasons_like(&self, other: &Self) -> bool {
         let kinds = |held: &Self| held.reasons.iter().map(Reason::kind).collect::<Vec<_>>();
         kinds(self) == kinds(other)

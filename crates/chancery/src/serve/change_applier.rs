@@ -300,17 +300,26 @@ impl ChangeApplier {
     pub(crate) fn confirm(&self, whom: &Selection, token: &str) -> Result<Vec<Held>, NotConfirmed> {
         let mut state = self.lock();
         let confirmed = self.gate.confirm(whom, token)?;
+        // Rules come first: somebody has read of them beside the states that a load is about to replace.
+        self.apply_rules(&mut state);
         self.judge_again("chancery confirm");
+        // Those that wait on are told beside the states of now.
         self.apply_rules(&mut state);
         let still_held = self.gate.end_confirmation(&confirmed);
         self.record(&mut state);
         drop(state);
         // Whoever is told that it is live finds it so after a restart.
         self.settle(CONFIRM_WAIT);
-        match still_held.is_empty() {
-            true => Ok(confirmed),
-            false => Err(NotConfirmed::Changed(Token::of_all(&still_held))),
+        if still_held.is_empty() {
+            return Ok(confirmed);
         }
+        let token = Token::of_all(&still_held);
+        let is_live = |one: &&Held| !still_held.iter().any(|held| held.takes_place_of(one));
+        let live: Vec<_> = confirmed.iter().filter(is_live).map(|one| &one.audience).collect();
+        Err(match live.is_empty() {
+            true => NotConfirmed::Changed(token),
+            false => NotConfirmed::Partly { live: held::names(&live), token },
+        })
     }
 
     /// Takes the file by which somebody confirms what is held back, if there is one.
@@ -329,6 +338,9 @@ impl ChangeApplier {
                             "the file `confirm` was taken, and is removed"
                         );
                         None
+                    }
+                    Err(error @ NotConfirmed::Partly { .. }) => {
+                        Some(format!("was taken, and is removed: {error}"))
                     }
                     Err(error) => Some(format!("confirms nothing, and is removed: {error}")),
                 },
