@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use chancery_catalog::{Audience, Unapplied};
 use chancery_core::Snapshot;
+use chancery_sources::BehindFaults;
 use serde::{Deserialize, Serialize};
 
 use super::loss::{Counts, Listed, Reason};
@@ -91,6 +92,15 @@ impl Token {
             (from, to, nodes.count, &nodes.first).hash(&mut hash);
         }
         reasons.iter().for_each(|reason| reason.to_string().hash(&mut hash));
+        Self(hash.finish())
+    }
+
+    /// The token of edits that wait behind faults.
+    pub(super) fn of_faults(behind: &BehindFaults) -> Self {
+        let mut hash = DefaultHasher::new();
+        let edits = behind.first.iter().map(|edit| (&edit.key, edit.after.is_some()));
+        (&behind.layer, behind.digest, &behind.files, behind.count).hash(&mut hash);
+        edits.for_each(|edit| edit.hash(&mut hash));
         Self(hash.finish())
     }
 
