@@ -305,6 +305,44 @@ fn whoever_may_hold_no_more_takes_nothing_from_others() {
 }
 
 #[test]
+fn names_in_the_series_of_others_have_a_bound_together() {
+    let bounds = LoadBounds { max_lent_bytes: 2_000, ..LoadBounds::default() };
+    let mut book = LoadBook::new(bounds);
+    book.open(at(0), 1, None);
+    let names = ["a", "b", "c"];
+    for name in names {
+        add(&mut book, 1, 1, &cluster(name, &[("x", calls(1, 0, 0))]));
+    }
+    let mut kept = 0;
+    for reporter in 2..50 {
+        book.open(at(1), reporter, None);
+        for name in names {
+            let metric = MetricStats { requests: 1, total: 1.0 };
+            let named = [(reporter.to_string().into(), metric)].into();
+            let stats = cluster(name, &[("x", LocalityStats { named, ..calls(1, 0, 0) })]);
+            kept += u64::from(add(&mut book, 1, reporter, &stats).is_nothing());
+        }
+        book.close(reporter);
+    }
+    assert!((10..25).contains(&kept), "{kept}");
+    let found = all(&book, 1);
+    let metrics = found.iter().map(|series| series.metrics.len() as u64).sum::<u64>();
+    assert_eq!((metrics, found[0].totals.issued), (kept, 49), "calls are counted all the same");
+    let named = [("own".into(), MetricStats { requests: 1, total: 1.0 })].into();
+    let stats = cluster("a", &[("x", LocalityStats { named, ..calls(1, 0, 0) })]);
+    assert!(add(&mut book, 2, 1, &stats).is_nothing(), "its owner has a share of its own");
+    // Whoever takes over a series is charged for all of it, so that others may add names again.
+    book.close(1);
+    book.open(at(3), 60, None);
+    assert!(add(&mut book, 3, 60, &stats).is_nothing());
+    assert!(book.held_bytes(60) > 3_000);
+    book.open(at(3), 61, None);
+    let named = [("other".into(), MetricStats { requests: 1, total: 1.0 })].into();
+    let stats = cluster("a", &[("x", LocalityStats { named, ..calls(1, 0, 0) })]);
+    assert!(add(&mut book, 3, 61, &stats).is_nothing());
+}
+
+#[test]
 fn what_no_client_counts_is_left_out_and_the_rest_is_taken() {
     let mut book = book_of(1);
     let most = 1_000_000_000_000;

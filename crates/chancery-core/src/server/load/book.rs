@@ -3,7 +3,9 @@
 //! A client chooses how many clusters and localities it reports, so each row, and each series with its
 //! history, is charged to a reporter: the first one that reported it, and another one when that is gone.
 //! Whoever may hold no more has the rest left out, which is counted, and no part of it takes the place of
-//! another client's. Series that nobody is charged for are kept within a bound, the last that were left.
+//! another client's. Series that nobody is charged for are kept within a bound, the last that were left. A name of
+//! a metric or category is charged to whoever reported it first and stays when that one is gone; so the names in
+//! the series of others have a bound together.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -28,6 +30,8 @@ pub struct LoadBounds {
     pub max_name_length: usize,
     /// The most bytes of series whose reporters are gone; 16 MiB, which is some 5,000 of them.
     pub max_left_bytes: usize,
+    /// The most bytes of names of metrics and categories in the series of others; 16 MiB.
+    pub max_lent_bytes: usize,
 }
 
 /// All that is reported.
@@ -39,6 +43,8 @@ pub struct LoadBook {
     /// The series that nobody is charged for, with their bytes, in the order in which they were left.
     left: BTreeMap<u64, (Arc<SeriesKey>, usize)>,
     left_bytes: usize,
+    /// The bytes of names in series that others are charged for.
+    lent_bytes: usize,
     /// The number of series that were made or left so far.
     counted: u64,
 }
@@ -62,7 +68,12 @@ pub struct SeriesView {
 
 impl Default for LoadBounds {
     fn default() -> Self {
-        Self { max_rows: 10_000, max_name_length: 4 * 1024, max_left_bytes: 16 * 1024 * 1024 }
+        Self {
+            max_rows: 10_000,
+            max_name_length: 4 * 1024,
+            max_left_bytes: MIB_16,
+            max_lent_bytes: MIB_16,
+        }
     }
 }
 
@@ -75,6 +86,7 @@ impl LoadBook {
             series: BTreeMap::new(),
             left: BTreeMap::new(),
             left_bytes: 0,
+            lent_bytes: 0,
             counted: 0,
         }
     }
@@ -226,6 +238,7 @@ impl LoadBook {
 
     fn add(&mut self, from: &mut Reporter, entry: &mut Entry<'_>, key: SeriesKey, part: &Part<'_>) {
         let Some(key) = self.row(from, entry, key) else { return };
+        let room = self.bounds.max_lent_bytes.saturating_sub(self.lent_bytes);
         let series = self.series(from, entry, &key);
         let Some(row) = from.rows.get_mut(&key) else { return };
         if key.endpoint.is_none() {
@@ -238,8 +251,16 @@ impl LoadBook {
         row.made = Some(series.made);
         series.in_progress =
             series.in_progress.saturating_sub(counted).saturating_add(part.in_progress);
-        let mut allows = |bytes| pay(&mut from.held, bytes, entry.allows);
+        let is_own = series.owner == Some(entry.by);
+        let mut lent = 0;
+        let mut allows = |bytes: usize| {
+            let may = (is_own || lent + bytes <= room) && pay(&mut from.held, bytes, entry.allows);
+            lent += if may && !is_own { bytes } else { 0 };
+            may
+        };
         let left_out = series.add(entry.now, part, &mut allows);
+        series.lent += lent;
+        self.lent_bytes += lent;
         entry.left_out.add(left_out);
     }
 
@@ -311,6 +332,8 @@ impl LoadBook {
             self.counted += 1;
             series.owner = None;
             series.left = Some(self.counted);
+            // They are among the bytes of a series that nobody is charged for.
+            self.lent_bytes -= std::mem::take(&mut series.lent);
             let bytes = series.bytes(key);
             self.left.insert(self.counted, (Arc::clone(key), bytes));
             self.left_bytes += bytes;
@@ -325,6 +348,9 @@ struct Entry<'a> {
     left_out: LeftOut,
     allows: &'a mut dyn FnMut(usize) -> bool,
 }
+
+/// A bound of what stays when its reporter is gone.
+const MIB_16: usize = 16 * 1024 * 1024;
 
 /// The number of rows that are forgotten in one part.
 const AT_ONCE: usize = 256;

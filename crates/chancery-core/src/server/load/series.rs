@@ -36,6 +36,8 @@ pub(super) struct Series {
     pub(super) owner: Option<u64>,
     /// Its place among those that nobody is charged for.
     pub(super) left: Option<u64>,
+    /// The bytes of names in it that others than its owner reported first.
+    pub(super) lent: usize,
 }
 
 /// The numbers of one report that belong together.
