@@ -97,7 +97,9 @@ pub use store::{AudienceName, Demand, Store, Supply, TypeDemand};
 pub use tls::{Tls, TlsError, TlsFiles};
 
 // The types of other crates that occur in the public interface.
-pub use chancery_core::server::load::{LoadBounds, LoadInterval, ReporterView, SeriesView};
+pub use chancery_core::server::load::{
+    LoadBounds, LoadInterval, LoadReporting, ReporterView, SeriesView,
+};
 pub use chancery_core::server::{
     ResourcePage, ResourceQuery, ResourceSelection, ResourceState, ResourceStatus, Settings,
     UnsettledCounts, WaitReason,
