@@ -201,6 +201,11 @@ impl LoadGate {
         checks
     }
 
+    /// Returns true if its own settings are those of this configuration.
+    pub(crate) fn has_settings(&self, config: &Config) -> bool {
+        self.lock().config == config.gate
+    }
+
     /// Puts other settings in force. Returns true if they differ: what is held has to be judged again.
     pub(crate) fn configure(&self, config: &Config) -> bool {
         let names = ExternalNames::new(config);

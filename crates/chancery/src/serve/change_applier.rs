@@ -7,7 +7,7 @@
 
 mod confirming;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -76,6 +76,8 @@ struct ApplierState {
     /// True if other groups have files or rules since they were looked at.
     is_unruled_stale: bool,
     nearly_clusters: BTreeSet<(String, String)>,
+    /// The groups of which the present load has told that they may be meant for others.
+    strays: BTreeMap<String, String>,
     /// The groups with files at the last load.
     groups: OverlayNames,
     /// The fault of the whole directory at the last load, if it was not there, or had no files any more.
@@ -128,6 +130,7 @@ impl ChangeApplier {
             unruled: BTreeSet::new(),
             is_unruled_stale: true,
             nearly_clusters: BTreeSet::new(),
+            strays: BTreeMap::new(),
             groups: audiences.catalog().groups(),
             directory_fault: None,
             is_gate_changed: false,
@@ -223,7 +226,8 @@ impl ChangeApplier {
         let report = wanted.as_ref().unwrap_or(report);
         self.log_report(&mut state, report, &of_references, is_first, moved.as_deref());
         for stray in report.revision.iter().flat_map(|it| strays(&self.audiences, it)) {
-            warn!("{stray}");
+            warn!("{}", stray.words);
+            state.strays.extend(stray.group);
         }
         state.warnings = (Arc::clone(&report.present_warnings), report.warning_count);
         self.judge_if_changed(&mut state);
@@ -325,10 +329,13 @@ impl ChangeApplier {
                 state.references.set_external(ExternalNames::new(&config));
                 state.references.set_allowed(&config.allow);
                 state.allowed.clone_from(&config.allow);
+                let are_settings_same = self.gate.has_settings(&config);
                 if self.gate.configure(&config) {
+                    state.is_gate_changed = true;
+                }
+                if !are_settings_same {
                     gate::say_mode(&config.gate, self.gate.warns_for());
                     state.only_warns = self.gate.warns_for().is_some();
-                    state.is_gate_changed = true;
                 }
                 let are_in_force = self.regroup(state, &config);
                 match (is_missing, are_in_force) {
@@ -462,9 +469,13 @@ impl ChangeApplier {
         state.without_files = without_files;
         if std::mem::take(&mut state.is_unruled_stale) {
             let unruled = unruled::unruled(&self.audiences);
-            if let Some(line) = unruled::say(unruled.difference(&state.unruled)) {
+            // One slip is told in one line.
+            let strays = std::mem::take(&mut state.strays);
+            let new = unruled.difference(&state.unruled);
+            if let Some(line) = unruled::say(new.filter(|it| !strays.contains_key(*it))) {
                 info!("{line}");
             }
+            state.nearly_clusters.extend(strays);
             state.unruled = unruled;
         }
         let faults = state.config_fault.iter().chain(&state.faults).cloned().collect();
