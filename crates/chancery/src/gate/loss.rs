@@ -206,7 +206,7 @@ impl Reason {
     }
 
     /// The names of all kinds.
-    pub(crate) const KINDS: [&str; 12] = [
+    pub(crate) const KINDS: [&str; 13] = [
         "type-gone",
         "loss",
         "emptied",
