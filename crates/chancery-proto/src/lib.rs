@@ -70,6 +70,7 @@ mod any;
 mod canonical;
 mod facts;
 mod made;
+mod node_matcher;
 mod node_memory;
 mod request_size;
 #[cfg(test)]
@@ -94,6 +95,7 @@ pub mod show;
 pub mod syntax;
 pub mod values;
 pub mod wire;
+pub use node_matcher::NodeMatchers;
 pub use request_size::RequestTooLarge;
 
 pub use complete::Complete;

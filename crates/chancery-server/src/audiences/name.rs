@@ -36,13 +36,15 @@ fn text_of_layers(audience: &Audience) -> String {
 }
 
 /// The audience of a name, if it is one of these names.
-pub(super) fn audience_of(name: &AudienceName) -> Option<Audience> {
+pub(crate) fn audience_of(name: &AudienceName) -> Option<Audience> {
     let (name, values) = (name.as_str(), name.values().cloned());
-    let name = match &values {
-        Some(_) => name.rsplit_once(VALUES)?.0,
-        None => name,
-    };
+    let name = if values.is_some() { without_values(name) } else { name };
     Some(Audience { values, ..audience_of_layers(name)? })
+}
+
+/// The name without the number of values, of one that has it.
+pub(crate) fn without_values(name: &str) -> &str {
+    name.rsplit_once(VALUES).map_or(name, |(name, _)| name)
 }
 
 fn audience_of_layers(name: &str) -> Option<Audience> {

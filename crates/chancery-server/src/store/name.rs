@@ -5,7 +5,9 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use chancery_catalog::StatedValues;
+use chancery_catalog::{Audience, StatedValues};
+
+use crate::audiences::{audience_of, without_values};
 
 /// The name of an audience: the nodes that see the same snapshot.
 #[derive(Clone)]
@@ -18,6 +20,11 @@ pub struct AudienceName {
 }
 
 impl AudienceName {
+    /// The audience of a catalog that it means, if it is a name that [`Audiences`](crate::Audiences) give.
+    pub fn audience(&self) -> Option<Audience> {
+        audience_of(self)
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -26,6 +33,14 @@ impl AudienceName {
     /// The same name, of nodes that state these values, because of which so many bytes are kept.
     pub(crate) fn with_values(self, values: Option<Arc<StatedValues>>, bytes: usize) -> Self {
         Self { values, bytes, ..self }
+    }
+
+    /// The name of the same layers, which keeps no values. Records have it, which are kept after a stream is gone.
+    pub(crate) fn without_values(&self) -> Self {
+        match &self.values {
+            Some(_) => Self::from(without_values(&self.text)),
+            None => self.clone(),
+        }
     }
 
     /// The values that its nodes state.
