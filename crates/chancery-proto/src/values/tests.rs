@@ -80,10 +80,14 @@ fn filled(text: &str, node: &Node) -> Result<serde_json::Value, String> {
     let made =
         values.fill(resource, &stated).map_err(|unfit| format!("{}: {unfit}", unfit.path))?;
     assert_ne!(made.version(), resource.version());
+    Ok(as_json(type_url, &made))
+}
+
+fn as_json(type_url: &TypeUrl, made: &Resource) -> serde_json::Value {
     let descriptor = Schema::bundled().message(type_url.as_str()).unwrap();
     let message = DynamicMessage::decode(descriptor, made.body().clone()).unwrap();
     let options = prost_reflect::SerializeOptions::new().use_proto_field_name(true);
-    Ok(message.serialize_with_options(serde_json::value::Serializer, &options).unwrap())
+    message.serialize_with_options(serde_json::value::Serializer, &options).unwrap()
 }
 
 #[test]
