@@ -249,7 +249,10 @@ fn values_belong_to_the_resource_or_the_patch_of_their_text() {
     assert!(twice[0].contains("has values of this resource already"), "{twice:?}");
     let removed = faults(&format!("remove: {{cds: [shop]}}\n{of_shop}"));
     assert!(removed[0].contains("the text removes this resource"), "{removed:?}");
+    let many: String = (0..101).map(|at| format!("'x[{at}]': a, ")).collect();
+    let many = format!("values: [{{type: cds, name: a, set: {{{many}}}}}]");
     for (text, expected) in [
+        (&*many, "more than 100 fields of one resource"),
         ("values: {a: b}", "expected a list of values"),
         ("values: [{type: cds, name: a}]", "`set` is missing"),
         ("values: [{type: cds, set: {name: a}}]", "`name` is missing"),
