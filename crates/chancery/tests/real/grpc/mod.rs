@@ -14,6 +14,7 @@ mod judged;
 mod load;
 mod nameless;
 mod rejection;
+mod servers;
 
 use std::fs;
 use std::path::{Path, PathBuf};
