@@ -15,6 +15,8 @@ mod load;
 mod nameless;
 mod rejection;
 mod status;
+mod seen;
+mod servers;
 
 use std::fs;
 use std::path::{Path, PathBuf};
