@@ -31,6 +31,7 @@ mod rules;
 mod signals;
 mod strays;
 mod unruled;
+mod unused_allowances;
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -140,6 +141,8 @@ async fn serve(
     source.checks = gate.due(source.checks);
     let directory = Directory::new(source, schema.clone());
     let directory = directory.with_catalog(Catalog::gated(gate.clone()));
+    let told = gate.clone();
+    let directory = directory.telling_allowances(move |comments| told.set_comments(comments));
     directory.catalog().extend(config.groups.lineage().clone(), config::FILE);
     let (directory, past) = keeping::begin(directory, flags, &config, &gate, &schema)?;
     let (admin, server_metrics, metrics) = admin(directory.catalog(), &gate, &config, dropped);
