@@ -460,7 +460,7 @@ impl State {
     /// Returns true if this reason holds something back, and is not only warned of.
     fn enforces(&self, reason: &Reason, now: Duration) -> bool {
         let mode = match reason {
-            Reason::Dangling(_) => self.config.dangling,
+            Reason::Dangling(_) | Reason::Cycle(_) => self.config.dangling,
             // Broken rules of the messages, which only several of them together have.
             Reason::Clash(_) | Reason::Unapplied(_) | Reason::Unanswered(_) => self.config.messages,
             _ => self.config.loss,

@@ -60,8 +60,8 @@ use self::keeping::Started;
 use self::listeners::Listeners;
 use self::metrics::LoadMetrics;
 pub(crate) use self::reference_warnings::{
-    DANGLING_REFERENCE, DUPLICATE_ADDRESS, NOTHING_TO_REMOVE, ReferenceWarnings, UNAPPLIED,
-    UNUSED_RESOURCE,
+    AGGREGATE_CYCLE, DANGLING_REFERENCE, DUPLICATE_ADDRESS, NOTHING_TO_REMOVE, ReferenceWarnings,
+    UNAPPLIED, UNUSED_RESOURCE,
 };
 use self::reloads::Reloads;
 use self::signals::OperatorSignal;
