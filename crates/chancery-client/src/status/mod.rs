@@ -1,9 +1,10 @@
 //! The state of a client: the resources it watches, as values, and in the form of CSDS (C-136,
 //! C-139).
 //!
-//! The form of CSDS contains no secrets (S-138). Not here: bytes (`chancery_proto`), and calls
-//! (`server`).
+//! The form of CSDS contains no secrets (S-138). Others tell of clients in it too, and [`fetch`] asks
+//! them. Not here: bytes (`chancery_proto`), and calls (`server`).
 
+mod fetch;
 mod server;
 
 use std::sync::Arc;
@@ -15,9 +16,10 @@ pub use chancery_core::client::{Rejection, ResourceState};
 use chancery_core::{ResourceName, Time, TypeUrl};
 use chancery_proto::schema::Schema;
 use chancery_proto::show::Viewer;
-pub use chancery_proto::wire::{ClientConfig, GenericXdsConfig, UpdateFailureState};
+pub use chancery_proto::wire::{ClientConfig, ConfigStatus, GenericXdsConfig, UpdateFailureState};
 
 use crate::engine::Engine;
+pub use fetch::{FetchError, StatusQuestion, fetch};
 pub use server::StatusServer;
 
 /// A resource that is watched, as it stood when the client was asked.
@@ -98,6 +100,7 @@ impl WatchedResource {
             version_info: cached.map_or_else(|| "".into(), |cached| Arc::clone(&cached.version)),
             xds_config: cached.and_then(body),
             last_updated: cached.and_then(|cached| clock.time_of_day(cached.last_updated)),
+            config_status: None,
             client_status: Some(self.state),
             error_state,
             type_url: self.type_url,
@@ -111,6 +114,7 @@ impl WatchedResource {
                 last_update_attempt: clock.time_of_day(rejection.at),
                 details: rejection.why.to_string(),
                 version_info: rejection.version.to_string(),
+                ..UpdateFailureState::default()
             }),
             _ => self.error.as_ref().map(|error| UpdateFailureState {
                 details: error.text.to_string(),

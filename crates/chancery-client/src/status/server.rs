@@ -49,7 +49,9 @@ enum StatusMethod {
     Stream,
 }
 
-const FETCH: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus";
+/// The path of the method with one answer.
+pub(super) const FETCH: &str =
+    "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus";
 const STREAM: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus";
 
 const LIMITS: CallLimits = CallLimits { connections: 32, calls: 8, message_bytes: 64 * 1024 };
@@ -129,7 +131,7 @@ async fn respond(
             Ok(request) => request,
             Err(why) => return Ok(error(ErrorDetail::INTERNAL, &why.to_string())),
         };
-        if request.has_matchers {
+        if !request.matchers.is_empty() {
             let why = "`node_matchers` choose among clients; this is one, and knows no other";
             return Ok(error(ErrorDetail::INVALID_ARGUMENT, why));
         }

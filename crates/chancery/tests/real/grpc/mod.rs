@@ -14,6 +14,7 @@ mod judged;
 mod load;
 mod nameless;
 mod rejection;
+mod status;
 mod seen;
 mod servers;
 
