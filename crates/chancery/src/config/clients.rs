@@ -159,8 +159,7 @@ mod tests {
     #[test]
     fn clients_that_are_seen_count_where_none_are_declared() {
         let seen = |text: &str, groups: &[Option<&str>]| {
-            let config = syntax::parse_yaml(text).unwrap();
-            let config: Config = config;
+            let config = syntax::from_yaml::<Config>(text).unwrap();
             config.checks_seeing(&groups.iter().map(|it| it.map(Arc::from)).collect())
         };
         let with_seen = Clients::ENVOY.and(Clients::SEEN_GRPC);

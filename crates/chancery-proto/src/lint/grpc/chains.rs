@@ -149,7 +149,7 @@ fn ranges(
     ranges
 }
 
-/// What is left of an address by its mask.
+/// The part of an address that its mask leaves.
 fn masked((address, length): Range) -> Range {
     let masked = match address {
         IpAddr::V4(ip) => {

@@ -57,17 +57,15 @@ fn lint_rules(at: &str, rules: &DynamicMessage, found: &mut Findings) {
             "envoy.config.rbac.v3.Permission" => lint_permission(&path, message, found),
             "envoy.config.rbac.v3.Principal" => lint_principal(&path, message, found),
             "envoy.config.route.v3.HeaderMatcher" => lint_header(&path, message, found),
-            "envoy.config.core.v3.CidrRange" => {
-                if text_in(message, "address_prefix").parse::<IpAddr>().is_err() {
-                    let why = "`address_prefix` must be an address";
-                    found.rejected(GO.and(JAVA), path, why);
-                }
+            "envoy.config.core.v3.CidrRange"
+                if text_in(message, "address_prefix").parse::<IpAddr>().is_err() =>
+            {
+                let why = "`address_prefix` must be an address";
+                found.rejected(GO.and(JAVA), path, why);
             }
-            "envoy.type.matcher.v3.RegexMatcher" => {
-                if !is_pattern(text_in(message, "regex")) {
-                    let path = format!("{path}.regex");
-                    found.rejected(GO.and(CORE).and(JAVA), path, "the pattern cannot be parsed");
-                }
+            "envoy.type.matcher.v3.RegexMatcher" if !is_pattern(text_in(message, "regex")) => {
+                let path = format!("{path}.regex");
+                found.rejected(GO.and(CORE).and(JAVA), path, "the pattern cannot be parsed");
             }
             _ => {}
         }
@@ -112,8 +110,7 @@ fn lint_header(path: &str, header: &DynamicMessage, found: &mut Findings) {
         let why = "servers do not compare headers that begin with `grpc-`";
         found.rejected(GO, format!("{path}.name"), why);
     }
-    let is_set = |field: &&str| header.has_field_by_name(field);
-    if !super::HEADER_MATCHES.iter().any(|field| is_set(field)) {
+    if !super::HEADER_MATCHES.iter().any(|field| header.has_field_by_name(field)) {
         let why = "a header must be compared with something; `present_match: true` is for any";
         found.rejected(strict, path, why);
     }

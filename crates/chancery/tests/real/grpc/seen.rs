@@ -33,7 +33,7 @@ fn is_seen(rig: &Rig, command: Command) {
     chancery.says("gRPC clients are connected (nodes in no group)");
     chancery.says(ignored);
     chancery.says("lb_policy: the policy must be");
-    // What all of gRPC rejects is held back where gRPC is declared.
+    // All of gRPC rejects this, so it would be held back if gRPC were declared.
     directory.write("of-envoy.yaml", &OF_ENVOY.replace("MAGLEV", "RANDOM"));
     chancery.says("~cds of-envoy");
 }
