@@ -167,7 +167,7 @@ impl StreamSession {
     }
 
     /// Answers those who ask the stream, unless that is long work.
-    pub(crate) fn answer_looks(&mut self, now: Instant) -> Option<LongWork> {
+    pub(crate) fn answer_looks(&self, now: Instant) -> Option<LongWork> {
         if !self.account.card().is_asked() {
             return None;
         }

@@ -395,3 +395,14 @@ impl StreamCard {
 
 /// The time in which a stream that a change concerns looks at it, if its thread is not busy.
 const NOT_YET: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_takes_little_memory() {
+        // An idle stream has one.
+        assert!(size_of::<StreamCard>() <= 192, "{}", size_of::<StreamCard>());
+    }
+}
