@@ -12,6 +12,7 @@ use crate::diff::DiffArgs;
 use crate::explain::ExplainArgs;
 use crate::get::GetArgs;
 use crate::load::LoadArgs;
+use crate::status::StatusArgs;
 use crate::watch::WatchArgs;
 
 /// An xDS management server for Envoy proxies and gRPC services, and tools for any xDS server.
@@ -34,6 +35,7 @@ pub(crate) enum Command {
     Watch(Box<WatchArgs>),
     Confirm(Box<ConfirmArgs>),
     Load(Box<LoadArgs>),
+    Status(Box<StatusArgs>),
     Bench(Box<Bench>),
 }
 

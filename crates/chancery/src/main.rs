@@ -26,6 +26,7 @@ mod logging;
 mod misuse;
 mod serve;
 mod state;
+mod status;
 mod stdout;
 mod watch;
 
@@ -74,6 +75,7 @@ fn run() -> Result<(), Failure> {
         Command::Watch(flags) => watch::run(&flags),
         Command::Confirm(flags) => confirm::run(&flags),
         Command::Load(flags) => load::run(&flags),
+        Command::Status(flags) => status::run(&flags),
         Command::Bench(flags) => bench::run(&flags),
     };
     ended.map_err(|failure| failure.with_usage(|| misuse::called(&Cli::command(), &words)))

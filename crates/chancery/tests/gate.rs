@@ -352,6 +352,18 @@ fn with_warn_and_with_off_everything_goes_live() {
 }
 
 #[test]
+fn the_settings_of_the_gate_are_told_when_they_change() {
+    let dir = directory(&[("clusters.yaml", &clusters("c", 1))]);
+    let mut server = Server::start(&dir, &[]);
+    let rules = |more: &str| format!("groups: [{{name: g, match: {{cluster: g}}}}]\n{more}");
+    dir_write(&dir, "chancery.yaml", &rules(""));
+    server.log_has("group `g` has rules and no files");
+    dir_write(&dir, "chancery.yaml", &rules("gate: {loss-percent: 51}\n"));
+    server.log_has("loss_percent=51");
+    assert_eq!(server.log().matches("the gate: what it enforces").count(), 2, "{}", server.log());
+}
+
+#[test]
 fn what_stays_as_it_is_passes_after_the_time_that_is_set() {
     let dir = directory(&[("clusters.yaml", &clusters("c", 100))]);
     settings(&dir, "{pass-after: 1ms}");

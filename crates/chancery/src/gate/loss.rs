@@ -159,6 +159,8 @@ pub(crate) enum Reason {
     Dangling(Listed),
     /// Resources come that a client does not take beside others, each in a sentence.
     Clash(Listed),
+    /// Clusters aggregate each other in a circle that did not before, each in a sentence.
+    Cycle(Listed),
     /// Patches and removals are not applied that were before, or are new, each in a sentence.
     Unapplied(Listed),
     /// Domains or addresses are served no more, each in a sentence. It holds nothing back.
@@ -194,6 +196,7 @@ impl Reason {
             Self::GroupGone { .. } => "group-gone",
             Self::Dangling(_) => "dangling",
             Self::Clash(_) => "clash",
+            Self::Cycle(_) => "cycle",
             Self::Unapplied(_) => "unapplied",
             Self::Narrowed(_) => "narrowed",
             Self::Expired(_) => "expired",
@@ -203,7 +206,7 @@ impl Reason {
     }
 
     /// The names of all kinds.
-    pub(crate) const KINDS: [&str; 12] = [
+    pub(crate) const KINDS: [&str; 13] = [
         "type-gone",
         "loss",
         "emptied",
@@ -211,6 +214,7 @@ impl Reason {
         "group-gone",
         "dangling",
         "clash",
+        "cycle",
         "unanswered",
         "unapplied",
         "expired",
@@ -274,6 +278,10 @@ impl Display for Reason {
             Self::Clash(listed) => {
                 write_sentences(f, listed)?;
                 f.write_str(": Envoy refuses the second one")
+            }
+            Self::Cycle(listed) => {
+                write_sentences(f, listed)?;
+                f.write_str(": Envoy finds no endpoint behind such a member, and gRPC Java and Node fail all calls")
             }
             Self::Expired(listed) => {
                 write_sentences(f, listed)?;

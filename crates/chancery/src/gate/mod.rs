@@ -201,6 +201,11 @@ impl LoadGate {
         checks
     }
 
+    /// Returns true if its own settings are those of this configuration.
+    pub(crate) fn has_settings(&self, config: &Config) -> bool {
+        self.lock().config == config.gate
+    }
+
     /// Puts other settings in force. Returns true if they differ: what is held has to be judged again.
     pub(crate) fn configure(&self, config: &Config) -> bool {
         let names = ExternalNames::new(config);
@@ -438,7 +443,7 @@ impl State {
     /// Returns true if this reason holds something back, and is not only warned of.
     fn enforces(&self, reason: &Reason, now: Duration) -> bool {
         let mode = match reason {
-            Reason::Dangling(_) => self.config.dangling,
+            Reason::Dangling(_) | Reason::Cycle(_) => self.config.dangling,
             // Broken rules of the messages, which only several of them together have.
             Reason::Clash(_) | Reason::Unapplied(_) | Reason::Unanswered(_) => self.config.messages,
             _ => self.config.loss,

@@ -7,10 +7,10 @@
 
 mod confirming;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chancery_catalog::{Author, OverlayNames};
 use chancery_server::Audiences;
@@ -28,6 +28,7 @@ use super::keeping::Keeping;
 use super::metrics::LoadMetrics;
 use super::reference_warnings::{ReferenceWarnings, is_let_pass};
 use super::rules::{self, Belonging, WantedRules};
+use super::seen_grpc::{self, SeenGrpc};
 use super::strays::strays;
 use super::unruled;
 use crate::admin::{Admin, LoadFindings, ReadinessState};
@@ -76,6 +77,9 @@ struct ApplierState {
     /// True if other groups have files or rules since they were looked at.
     is_unruled_stale: bool,
     nearly_clusters: BTreeSet<(String, String)>,
+    /// The groups of which the present load has told that they may be meant for others.
+    strays: BTreeMap<String, String>,
+    seen_grpc: SeenGrpc,
     /// The groups with files at the last load.
     groups: OverlayNames,
     /// The fault of the whole directory at the last load, if it was not there, or had no files any more.
@@ -128,6 +132,8 @@ impl ChangeApplier {
             unruled: BTreeSet::new(),
             is_unruled_stale: true,
             nearly_clusters: BTreeSet::new(),
+            strays: BTreeMap::new(),
+            seen_grpc: SeenGrpc::new(config),
             groups: audiences.catalog().groups(),
             directory_fault: None,
             is_gate_changed: false,
@@ -223,7 +229,8 @@ impl ChangeApplier {
         let report = wanted.as_ref().unwrap_or(report);
         self.log_report(&mut state, report, &of_references, is_first, moved.as_deref());
         for stray in report.revision.iter().flat_map(|it| strays(&self.audiences, it)) {
-            warn!("{stray}");
+            warn!("{}", stray.words);
+            state.strays.extend(stray.group);
         }
         state.warnings = (Arc::clone(&report.present_warnings), report.warning_count);
         self.judge_if_changed(&mut state);
@@ -289,6 +296,30 @@ impl ChangeApplier {
         }
     }
 
+    /// Looks for clients of gRPC in groups for which nothing is declared. The directory is read again if there
+    /// are some.
+    pub(crate) fn look_for_grpc(&self) {
+        let now = Instant::now();
+        let Some(known) = self.lock().seen_grpc.due(now) else { return };
+        let found = seen_grpc::look(&self.audiences, &known);
+        let words = seen_grpc::say(&found);
+        let mut state = self.lock();
+        if state.seen_grpc.add(found, now) {
+            info!("{words}");
+            self.check(&state.seen_grpc);
+        }
+    }
+
+    /// Has the directory read with the checks for all clients, if they are others than before.
+    fn check(&self, seen: &SeenGrpc) {
+        let checks = self.gate.due(seen.checks());
+        self.checks.send_if_modified(|now| {
+            let differ = *now != checks;
+            *now = checks;
+            differ
+        });
+    }
+
     /// Checks if certificates have come to their end meanwhile.
     pub(crate) fn check_certificates(&self) {
         let mut state = self.lock();
@@ -325,10 +356,13 @@ impl ChangeApplier {
                 state.references.set_external(ExternalNames::new(&config));
                 state.references.set_allowed(&config.allow);
                 state.allowed.clone_from(&config.allow);
+                let are_settings_same = self.gate.has_settings(&config);
                 if self.gate.configure(&config) {
+                    state.is_gate_changed = true;
+                }
+                if !are_settings_same {
                     gate::say_mode(&config.gate, self.gate.warns_for());
                     state.only_warns = self.gate.warns_for().is_some();
-                    state.is_gate_changed = true;
                 }
                 let are_in_force = self.regroup(state, &config);
                 match (is_missing, are_in_force) {
@@ -344,12 +378,8 @@ impl ChangeApplier {
                          rules of its groups wait"
                     ),
                 }
-                let checks = self.gate.due(config.checks());
-                self.checks.send_if_modified(|now| {
-                    let differ = *now != checks;
-                    *now = checks;
-                    differ
-                });
+                state.seen_grpc.set_config(&config);
+                self.check(&state.seen_grpc);
             }
             ConfigChange::Unusable(invalid) => {
                 let finding = invalid.finding();
@@ -462,9 +492,13 @@ impl ChangeApplier {
         state.without_files = without_files;
         if std::mem::take(&mut state.is_unruled_stale) {
             let unruled = unruled::unruled(&self.audiences);
-            if let Some(line) = unruled::say(unruled.difference(&state.unruled)) {
+            // One slip is told in one line.
+            let strays = std::mem::take(&mut state.strays);
+            let new = unruled.difference(&state.unruled);
+            if let Some(line) = unruled::say(new.filter(|it| !strays.contains_key(*it))) {
                 info!("{line}");
             }
+            state.nearly_clusters.extend(strays);
             state.unruled = unruled;
         }
         let faults = state.config_fault.iter().chain(&state.faults).cloned().collect();

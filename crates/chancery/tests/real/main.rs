@@ -17,6 +17,7 @@ mod nodes;
 mod peers;
 mod quickstart;
 mod rate_limit;
+mod running;
 mod slips;
 mod state;
 mod support;
