@@ -16,9 +16,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+use tokio::time::Instant;
 
 use crate::budget::{Budget, MemoryShortage};
-use crate::status::{Book, Fleet, NodeKey, node_counts};
+use crate::status::{Book, NodeCounter, NodeKey};
 use crate::store::Store;
 
 /// The reason of a refusal because of a secret.
@@ -335,10 +336,12 @@ impl Metrics {
     }
 
     /// Counts the nodes anew. A group of which there are no nodes any more is not shown.
-    pub(crate) fn count_nodes(&self, fleet: &Fleet) {
-        let rejected = fleet.streams.iter().map(|stream| i64::from(stream.rejected_types)).sum();
-        self.rejected_types.set(rejected);
-        let counts = node_counts(fleet);
+    pub(crate) fn count_nodes(&self, book: &Book) {
+        let mut counter = NodeCounter::default();
+        let gone = book.visit(Instant::now(), |stream| counter.see(&stream));
+        gone.iter().for_each(|stream| counter.see_gone(stream));
+        self.rejected_types.set(counter.rejected_types);
+        let counts = counter.counts();
         let labels = |(state, group): &NodeKey| NodeLabels { state, group: group.clone() };
         let mut shown = self.node_keys.lock().unwrap_or_else(PoisonError::into_inner);
         for gone in shown.iter().filter(|key| !counts.contains_key(*key)) {

@@ -228,7 +228,7 @@ async fn regular_work(shared: &ServerState) {
     const EVERY: Duration = Duration::from_secs(5);
     loop {
         shared.metrics.count_resources(&shared.store);
-        shared.metrics.count_nodes(&shared.store.status().fleet());
+        shared.metrics.count_nodes(shared.book());
         shared.log_limiter.log_summaries(Instant::now(), false);
         tokio::time::sleep(EVERY).await;
     }

@@ -277,7 +277,7 @@ impl StreamSession {
 
     /// The number of bytes that the stream holds of what its client has said.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.machine.held_bytes()
+        self.machine.held_bytes() + self.account.card().held_bytes()
     }
 
     /// The number of bytes that the stream is charged for because it holds a snapshot that is

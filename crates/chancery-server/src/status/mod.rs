@@ -42,7 +42,7 @@ pub use self::landing::{Landing, Outcome};
 pub use self::loads::LoadStatus;
 pub(crate) use self::look::Look;
 pub use self::look::{LookQuery, Looks, StreamDetails, TypeDetails, WaitDetails};
-pub(crate) use self::node_counts::{NodeKey, node_counts};
+pub(crate) use self::node_counts::{NodeCounter, NodeKey};
 pub(crate) use self::polls::DecidedPoll;
 pub use self::stream_status::{PollVersions, StreamState, StreamStatus};
 

@@ -1,8 +1,10 @@
 //! The numbers of nodes in each state, by group, for metrics.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{BuildHasher, RandomState};
 
-use super::fleet::Fleet;
+use super::gone::GoneStream;
+use super::stream_status::{StreamState, StreamStatus};
 use crate::store::AudienceName;
 
 /// The state and the group of nodes. The state of nodes that are gone is `gone`.
@@ -14,32 +16,59 @@ pub(crate) const MOST_GROUPS: usize = 100;
 /// The name of the groups that are not told apart.
 const OTHERS: &str = "other groups";
 
-/// The numbers of nodes.
-pub(crate) fn node_counts(fleet: &Fleet) -> BTreeMap<NodeKey, i64> {
-    let nodes = fleet.nodes();
-    let group = |audience: &AudienceName| match audience.audience() {
-        Some(audience) => audience.group.as_deref().unwrap_or_default().to_owned(),
-        None => audience.as_str().to_owned(),
-    };
-    let mut audiences = BTreeMap::new();
-    for stream in fleet.streams.iter().filter_map(|stream| stream.audience.as_ref()) {
-        audiences.entry(stream).or_insert_with(|| group(stream));
+/// Counts nodes, of which it keeps a hash of the id, the worst state and the audience.
+#[derive(Default)]
+pub(crate) struct NodeCounter {
+    nodes: HashMap<u64, (Option<StreamState>, usize)>,
+    keys: RandomState,
+    audiences: HashMap<AudienceName, usize>,
+    /// The number of types with something rejected.
+    pub(crate) rejected_types: i64,
+}
+
+impl NodeCounter {
+    /// Takes in a stream.
+    pub(crate) fn see(&mut self, stream: &StreamStatus) {
+        self.rejected_types += i64::from(stream.rejected_types);
+        if let (Some(node), Some(audience)) = (&stream.node, &stream.audience) {
+            self.add(&node.id, Some(stream.state), audience);
+        }
     }
-    for stream in &fleet.gone {
-        audiences.entry(&stream.audience).or_insert_with(|| group(&stream.audience));
+
+    /// Takes in a stream that is gone.
+    pub(crate) fn see_gone(&mut self, stream: &GoneStream) {
+        self.add(&stream.node, None, &stream.audience);
     }
-    let groups: BTreeSet<&String> = audiences.values().collect();
-    let told: BTreeSet<&String> = groups.into_iter().take(MOST_GROUPS).collect();
-    let mut counts = BTreeMap::new();
-    for node in &nodes {
-        let of_gone = || node.gone.first().map(|stream| &stream.audience);
-        let Some(audience) = node.audiences.first().copied().or_else(of_gone) else { continue };
-        let group = audiences.get(audience).filter(|group| told.contains(group));
-        let group = group.map_or(OTHERS, |group| group).to_owned();
-        let state = node.state.map_or("gone", |state| state.name());
-        *counts.entry((state, group)).or_default() += 1;
+
+    fn add(&mut self, id: &str, state: Option<StreamState>, audience: &AudienceName) {
+        let next = self.audiences.len();
+        let audience = match self.audiences.get(audience) {
+            Some(known) => *known,
+            None => *self.audiences.entry(audience.clone()).or_insert(next),
+        };
+        let node = self.nodes.entry(self.keys.hash_one(id)).or_insert((state, audience));
+        node.0 = node.0.max(state);
     }
-    counts
+
+    /// The numbers of nodes.
+    pub(crate) fn counts(&self) -> BTreeMap<NodeKey, i64> {
+        let group = |audience: &AudienceName| match audience.audience() {
+            Some(audience) => audience.group.as_deref().unwrap_or_default().to_owned(),
+            None => audience.as_str().to_owned(),
+        };
+        let groups = self.audiences.iter().map(|(audience, at)| (*at, group(audience)));
+        let groups: BTreeMap<_, _> = groups.collect();
+        let told: BTreeSet<&String> = groups.values().collect();
+        let told: BTreeSet<&String> = told.into_iter().take(MOST_GROUPS).collect();
+        let mut counts = BTreeMap::new();
+        for (state, audience) in self.nodes.values() {
+            let group = groups.get(audience).filter(|group| told.contains(group));
+            let group = group.map_or(OTHERS, |group| group).to_owned();
+            let state = state.map_or("gone", StreamState::name);
+            *counts.entry((state, group)).or_default() += 1;
+        }
+        counts
+    }
 }
 
 #[cfg(test)]
@@ -51,7 +80,6 @@ mod tests {
 
     use super::*;
     use crate::policy::Peer;
-    use crate::status::{StreamState, StreamStatus};
 
     fn stream(id: u64, node: &str, audience: &str, state: StreamState) -> StreamStatus {
         StreamStatus {
@@ -75,9 +103,9 @@ mod tests {
     }
 
     fn counts(streams: Vec<StreamStatus>) -> Vec<(NodeKey, i64)> {
-        let (gone, grace) = (Vec::new(), Duration::ZERO);
-        let fleet = Fleet { load: 1, streams, gone, grace, mark: 0 };
-        node_counts(&fleet).into_iter().collect()
+        let mut counter = NodeCounter::default();
+        streams.iter().for_each(|stream| counter.see(stream));
+        counter.counts().into_iter().collect()
     }
 
     #[test]
