@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::server::{Event, NamesEdit, Response, Violation};
+use chancery_core::server::{Event, Machine, NamesEdit, Response, Violation};
 use chancery_core::{Api, ErrorDetail, Node, TypeUrl, Variant};
 use tokio::time::Instant;
 use tracing::{Level, debug, enabled, info, warn};
@@ -157,7 +157,7 @@ impl Account {
     }
 
     /// Notes an event of the machine.
-    pub(crate) fn record(&mut self, event: &Event, now: Instant) {
+    pub(crate) fn record(&mut self, event: &Event, now: Instant, machine: &Machine) {
         match event {
             Event::Subscribed { demand, names } => {
                 self.subscribed(&demand.type_url, demand.wildcard, *names);
@@ -170,9 +170,9 @@ impl Account {
                 self.acked(type_url, version, nonce, *after, now);
             }
             Event::Nacked { type_url, version, nonce, error, resources } => {
-                self.nacked(type_url, version, nonce, error, &|| {
-                    rejection::reason(&self.shared().schema, type_url, error, resources)
-                });
+                let reason =
+                    || rejection::reason(&self.shared().schema, type_url, error, resources);
+                self.nacked(type_url, version, nonce, error, &reason, machine);
             }
             Event::Landed => self.landed(),
             Event::Skipped { type_url, nonce } => self.skipped(type_url, nonce),
@@ -305,6 +305,7 @@ impl Account {
         nonce: &str,
         as_sent: &ErrorDetail,
         reason: &dyn Fn() -> ErrorDetail,
+        machine: &Machine,
     ) {
         let labels = TypeLabels::new(self.card.variant, type_url);
         self.metrics().nacks.get_or_create(&labels).inc();
@@ -315,9 +316,13 @@ impl Account {
         }
         let error = &reason();
         if !is_noted {
-            let named = rejection::names(as_sent, |word| self.origin(type_url, word).is_some());
-            let note = (error.clone(), named);
-            self.shared().book().rejected(&self.card, type_url, version, note);
+            let suspects = rejection::suspects(machine, type_url, as_sent);
+            let is_known = |word: &str| {
+                suspects.iter().any(|name| **name == *word) || self.origin(type_url, word).is_some()
+            };
+            let named = rejection::names(as_sent, is_known);
+            let book = self.shared().book();
+            book.rejected(&self.card, type_url, version, (error.clone(), named, suspects));
         }
         let (stream, node, of) = (self.card.id, self.node_id(), name(type_url.short()));
         let (node, of, code, text) = (&*node, &*of, error.code, &*error.message);

@@ -229,7 +229,7 @@ impl StreamSession {
         }
         if self.is_quiet {
             if let Some(event) = self.machine.landed() {
-                self.account.record(&event, now);
+                self.account.record(&event, now, &self.machine);
             }
             self.note(now);
         }
@@ -298,7 +298,7 @@ impl StreamSession {
             status::of_violation(&violation)
         })?;
         for event in &events {
-            self.account.record(event, now);
+            self.account.record(event, now, &self.machine);
             match event {
                 Event::Identified(node) => {
                     self.account.identified(Arc::clone(node));

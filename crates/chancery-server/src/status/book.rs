@@ -126,11 +126,12 @@ impl Book {
         card: &StreamCard,
         type_url: &TypeUrl,
         version: &str,
-        (error, named): (ErrorDetail, Vec<Arc<str>>),
+        (error, named, suspects): (ErrorDetail, Vec<Arc<str>>, Vec<Arc<str>>),
     ) {
         let (type_url, at) = (type_url.clone(), Instant::now());
         let age = Duration::ZERO;
-        let note = RejectionNote { type_url, version: version.into(), error, named, age, at };
+        let note =
+            RejectionNote { type_url, version: version.into(), error, named, suspects, age, at };
         if card.rejected(note.clone()) {
             let stream = event_stream(card);
             self.event(StatusEventKind::Rejected { stream, rejection: note });

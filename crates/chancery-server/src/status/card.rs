@@ -84,8 +84,11 @@ pub struct RejectionNote {
     /// The reason in the client's words, as [`StreamEventKind::Rejected`](crate::StreamEventKind::Rejected)
     /// has it: cut, and without what must not be seen (S-138).
     pub error: ErrorDetail,
-    /// The resources that the reason names and the client sees, the first of them.
+    /// The resources that the reason names, the first three of them.
     pub named: Vec<Arc<str>>,
+    /// The resources of the rejected response that the client had not accepted like that before: first those
+    /// that the reason names, and eight at most.
+    pub suspects: Vec<Arc<str>>,
     /// The time since the client first rejected this version for this reason.
     pub age: Duration,
     pub(super) at: Instant,
@@ -107,7 +110,7 @@ const MOST_REJECTIONS: usize = 32;
 impl RejectionNote {
     /// The bytes that it keeps, about.
     pub(super) fn bytes(&self) -> usize {
-        let names = self.named.iter().map(|name| name.len()).sum::<usize>();
+        let names = self.named.iter().chain(&self.suspects).map(|name| name.len()).sum::<usize>();
         size_of::<Self>() + self.version.len() + self.error.message.len() + names
     }
 }
