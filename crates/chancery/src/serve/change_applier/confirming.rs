@@ -27,10 +27,10 @@ impl ChangeApplier {
         // Those that wait on are told beside the states of now.
         self.apply_rules(&mut state);
         let behind = self.gate.behind_of(&confirmed);
-        self.gate.end_confirmation();
         self.record(&mut state);
         drop(state);
         self.pass(behind);
+        self.gate.end_confirmation();
         let still_held = self.gate.still_held(&confirmed);
         // Whoever is told that it is live finds it so after a restart.
         self.settle(CONFIRM_WAIT);
