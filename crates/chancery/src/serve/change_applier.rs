@@ -9,7 +9,7 @@ mod confirming;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chancery_catalog::{Author, OverlayNames};
 use chancery_server::Audiences;
@@ -29,6 +29,7 @@ use super::keeping::Keeping;
 use super::metrics::LoadMetrics;
 use super::reference_warnings::{ReferenceWarnings, is_let_pass};
 use super::rules::{self, Belonging, WantedRules};
+use super::seen_grpc::{self, SeenGrpc};
 use super::strays::strays;
 use super::unruled;
 use super::unused_allowances::UnusedAllowances;
@@ -80,6 +81,7 @@ struct ApplierState {
     nearly_clusters: BTreeSet<(String, String)>,
     /// The groups of which the present load has told that they may be meant for others.
     strays: BTreeMap<String, String>,
+    seen_grpc: SeenGrpc,
     unused: UnusedAllowances,
     /// The groups with files at the last load.
     groups: OverlayNames,
@@ -134,6 +136,7 @@ impl ChangeApplier {
             is_unruled_stale: true,
             nearly_clusters: BTreeSet::new(),
             strays: BTreeMap::new(),
+            seen_grpc: SeenGrpc::new(config),
             unused: UnusedAllowances::default(),
             groups: audiences.catalog().groups(),
             directory_fault: None,
@@ -301,6 +304,30 @@ impl ChangeApplier {
         }
     }
 
+    /// Looks for clients of gRPC in groups for which nothing is declared. The directory is read again if there
+    /// are some.
+    pub(crate) fn look_for_grpc(&self) {
+        let now = Instant::now();
+        let Some(known) = self.lock().seen_grpc.due(now) else { return };
+        let found = seen_grpc::look(&self.audiences, &known);
+        let words = seen_grpc::say(&found);
+        let mut state = self.lock();
+        if state.seen_grpc.add(found, now) {
+            info!("{words}");
+            self.check(&state.seen_grpc);
+        }
+    }
+
+    /// Has the directory read with the checks for all clients, if they are others than before.
+    fn check(&self, seen: &SeenGrpc) {
+        let checks = self.gate.due(seen.checks());
+        self.checks.send_if_modified(|now| {
+            let differ = *now != checks;
+            *now = checks;
+            differ
+        });
+    }
+
     /// Checks if certificates have come to their end meanwhile.
     pub(crate) fn check_certificates(&self) {
         let mut state = self.lock();
@@ -360,12 +387,8 @@ impl ChangeApplier {
                          rules of its groups wait"
                     ),
                 }
-                let checks = self.gate.due(config.checks());
-                self.checks.send_if_modified(|now| {
-                    let differ = *now != checks;
-                    *now = checks;
-                    differ
-                });
+                state.seen_grpc.set_config(&config);
+                self.check(&state.seen_grpc);
             }
             ConfigChange::Unusable(invalid) => {
                 let finding = invalid.finding();

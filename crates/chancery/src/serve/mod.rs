@@ -28,6 +28,7 @@ mod metrics;
 mod reference_warnings;
 mod reloads;
 mod rules;
+mod seen_grpc;
 mod signals;
 mod strays;
 mod unruled;
@@ -333,6 +334,7 @@ async fn watch_config(applier: Arc<ChangeApplier>, stop: CancellationToken) {
             }
             if looks_at_nodes {
                 applier.check_groups();
+                applier.look_for_grpc();
             }
         });
         checking.await.ok();
