@@ -30,7 +30,7 @@ impl LoadGate {
         let mut before = std::mem::take(&mut state.behind);
         for one in layers.iter().filter(|one| !one.is_passed) {
             let audience = audience_of(&one.layer);
-            // What was held back before the fault came cannot pass without the way past it.
+            // An edit that was held back before the fault came cannot pass without the way past it.
             if one.count == 0 && !state.held.contains_key(&audience) {
                 continue;
             }
