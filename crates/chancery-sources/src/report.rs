@@ -35,7 +35,7 @@ pub struct LoadReport {
     pub is_requested: bool,
     /// The comments in files that let findings pass.
     pub allowances: Arc<AllowedPlaces>,
-    /// The first thousand layers in which edits wait behind faults in other files, or were let pass.
+    /// The first thousand layers in which edits may wait behind faults in other files, or were let pass.
     pub behind_faults: Arc<Vec<BehindFaults>>,
     /// The number of files.
     pub files: usize,

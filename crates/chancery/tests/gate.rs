@@ -536,3 +536,23 @@ fn a_finding_that_somebody_let_pass_holds_nothing_back() {
     let told = server.log().matches("remove the comment").count();
     assert_eq!(told, 1, "it is told once, and none that is needed: {}", server.log());
 }
+
+#[test]
+fn an_edit_that_was_held_back_passes_a_fault_that_came_later() {
+    let dir = directory(&[
+        ("groups/edge/a.yaml", &clusters("a", 20)),
+        ("groups/edge/b.yaml", &clusters("b", 30)),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    dir_write(&dir, "groups/edge/b.yaml", "[]\n");
+    server.log_has("held back from group `edge`: 20 of 50 clusters left");
+    dir_write(&dir, "groups/edge/a.yaml", "nonsense: 1\n");
+    server.log_has("loaded with faults");
+    eventually(|| held_count(&server) == 2);
+    let ready = server.admin("/ready").1;
+    assert!(ready.contains("20 of 50 clusters left") && ready.contains("faults in `"), "{ready}");
+    assert!(!server.log().contains("no longer held back"), "{}", server.log());
+    let passed = confirm(&server, &["--group", "edge"]);
+    assert_eq!(passed.status.code(), Some(0), "{passed:?}");
+    assert_eq!((clusters_of(&server, "edge"), held_count(&server)), (20, 0));
+}
