@@ -14,9 +14,9 @@ mod judged;
 mod load;
 mod nameless;
 mod rejection;
-mod status;
 mod seen;
 mod servers;
+mod status;
 
 use std::fs;
 use std::path::{Path, PathBuf};
