@@ -415,9 +415,9 @@ mod tests {
         assert_eq!(lacking.flaws.dangling.len(), 2);
     }
 
-    /// A layer with clusters, each with those that it is made of.
-    fn aggregates(clusters: &[(&str, &[&str])]) -> Slot {
-        let mut content = LayerContent::default();
+    /// A layer, with other clusters, each with those that it is made of.
+    fn aggregates(layer: &Slot, clusters: &[(&str, &[&str])]) -> Slot {
+        let mut content = layer.as_deref().cloned().unwrap_or_default();
         for (name, members) in clusters {
             let link = |name: &&str| Link {
                 type_url: url("cds"),
@@ -436,21 +436,26 @@ mod tests {
 
     #[test]
     fn a_circle_is_found_that_leads_through_clusters_of_two_layers() {
-        let own = aggregates(&[("a", &["b"])]);
+        let own = aggregates(&None, &[("a", &["b"])]);
         let over = |base: &Arc<View>, before: Option<&Arc<View>>| {
             View::of(Place::Leaf, own.clone(), Some(Arc::clone(base)), before)
         };
-        let [b, y]: [(&str, &[&str]); 2] = [("b", &["x"]), ("y", &["a"])];
-        let base = View::of(Place::Inner, aggregates(&[b, y, ("x", &[])]), None, None);
+        let names: Vec<_> = (0..1000).map(|number| format!("plain-{number}")).collect();
+        let plain: Vec<(&str, &[&str])> =
+            names.iter().map(|name| (name.as_str(), &[][..])).collect();
+        let layer = aggregates(&None, &plain);
+        let layer = aggregates(&layer, &[("b", &["x"]), ("y", &["a"]), ("x", &[])]);
+        let base = View::of(Place::Inner, layer.clone(), None, None);
         let group = over(&base, None);
         assert_eq!((base.flaws.cycles.len(), group.flaws.cycles.len()), (0, 0));
         // Nothing that changes is named by the overlay.
-        let closed = View::of(Place::Inner, aggregates(&[b, y, ("x", &["y"])]), None, Some(&base));
+        let next = aggregates(&layer, &[("x", &["y"])]);
+        let closed = View::of(Place::Inner, next, None, Some(&base));
         let group = over(&closed, Some(&group));
         assert_eq!((closed.flaws.cycles.len(), group.flaws.cycles.len()), (0, 1));
         let told = group.flaws.cycles[0].to_string();
         assert_eq!(told, "cds `a` aggregates itself through `b`, `x` and `y`");
-        let opened = View::of(Place::Inner, aggregates(&[b, y, ("x", &[])]), None, Some(&closed));
+        let opened = View::of(Place::Inner, layer, None, Some(&closed));
         assert_eq!(over(&opened, Some(&group)).flaws.cycles.len(), 0);
     }
 }
