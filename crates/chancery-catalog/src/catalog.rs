@@ -467,11 +467,15 @@ impl Catalog {
     /// it holds. Returns the views that it was shown.
     fn judge(&self, state: &mut CatalogState, affected: &Affected<'_>) -> Proposed {
         let mut proposed = Proposed::new();
-        state.held.clear();
+        let held_before = std::mem::take(&mut state.held);
         let Some(gate) = &self.0.gate else { return proposed };
         let judged = self.lock().judged(state, affected);
         for audience in judged {
             if !state.serves(&audience) {
+                // It cannot be judged while a layer of it is held back, so it is held as it was.
+                if held_before.contains(&audience) {
+                    state.held.insert(audience);
+                }
                 continue;
             }
             let before = self.in_force(&audience);

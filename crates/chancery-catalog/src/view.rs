@@ -439,4 +439,48 @@ mod tests {
         let lacking = View::of(Place::Inner, layer(&["a", "c"], &[]), None, Some(&next));
         assert_eq!(lacking.flaws.dangling.len(), 2);
     }
+
+    /// A layer, with other clusters, each with those that it is made of.
+    fn aggregates(layer: &Slot, clusters: &[(&str, &[&str])]) -> Slot {
+        let mut content = layer.as_deref().cloned().unwrap_or_default();
+        for (name, members) in clusters {
+            let link = |name: &&str| Link {
+                type_url: url("cds"),
+                name: name.parse().unwrap(),
+                aggregated: true,
+            };
+            let links = members.iter().map(link).collect();
+            let facts = Facts { links, is_aggregate: !members.is_empty(), ..Facts::default() };
+            let body = format!("{name} {members:?}").into_bytes();
+            let resource = Resource::new(name.parse().unwrap(), body.into()).with_facts(facts);
+            let key = Key::of(&url("cds"), &resource);
+            content.set(&Layer::Base, key, Some(Entry::new(resource, Origin::program("test"))));
+        }
+        Some(Arc::new(content))
+    }
+
+    #[test]
+    fn a_circle_is_found_that_leads_through_clusters_of_two_layers() {
+        let own = aggregates(&None, &[("a", &["b"])]);
+        let over = |base: &Arc<View>, before: Option<&Arc<View>>| {
+            View::of(Place::Leaf, own.clone(), Some(Arc::clone(base)), before)
+        };
+        let names: Vec<_> = (0..1000).map(|number| format!("plain-{number}")).collect();
+        let plain: Vec<(&str, &[&str])> =
+            names.iter().map(|name| (name.as_str(), &[][..])).collect();
+        let layer = aggregates(&None, &plain);
+        let layer = aggregates(&layer, &[("b", &["x"]), ("y", &["a"]), ("x", &[])]);
+        let base = View::of(Place::Inner, layer.clone(), None, None);
+        let group = over(&base, None);
+        assert_eq!((base.flaws.cycles.len(), group.flaws.cycles.len()), (0, 0));
+        // Nothing that changes is named by the overlay.
+        let next = aggregates(&layer, &[("x", &["y"])]);
+        let closed = View::of(Place::Inner, next, None, Some(&base));
+        let group = over(&closed, Some(&group));
+        assert_eq!((closed.flaws.cycles.len(), group.flaws.cycles.len()), (0, 1));
+        let told = group.flaws.cycles[0].to_string();
+        assert_eq!(told, "cds `a` aggregates itself through `b`, `x` and `y`");
+        let opened = View::of(Place::Inner, layer, None, Some(&closed));
+        assert_eq!(over(&opened, Some(&group)).flaws.cycles.len(), 0);
+    }
 }

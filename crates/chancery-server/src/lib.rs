@@ -90,8 +90,8 @@ pub use policy::{ByNode, Client, OneAudience, Peer, Policy, Refusal};
 pub use server::{ServeError, Server};
 pub use status::{
     Candidate, EventPage, EventStream, Fleet, GoneStream, Landing, LoadStatus, LookQuery, Looks,
-    NodeStatus, Outcome, RejectionNote, StatusBook, StatusBounds, StatusEvent, StatusEventKind,
-    StreamDetails, StreamState, StreamStatus, TypeDetails, WaitDetails,
+    NodeStatus, Outcome, PollVersions, RejectionNote, StatusBook, StatusBounds, StatusEvent,
+    StatusEventKind, StreamDetails, StreamState, StreamStatus, TypeDetails, WaitDetails,
 };
 pub use store::{AudienceName, Demand, Store, Supply, TypeDemand};
 pub use tls::{Tls, TlsError, TlsFiles};

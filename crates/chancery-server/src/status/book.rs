@@ -3,7 +3,7 @@
 //! Streams write into it at what happens anyway, and wait for nobody: each lock here is held for a few steps,
 //! and none of them by whoever looks at all streams.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -21,6 +21,7 @@ use super::events::{EventStream, Events, StatusEventKind};
 use super::fleet::Fleet;
 use super::gone::{GoneKey, GoneStream, GoneStreams};
 use super::loads::Loads;
+use super::polls::{DecidedPoll, Polls};
 use super::stream_status::StreamStatus;
 use crate::policy::Peer;
 use crate::store::Place;
@@ -32,6 +33,7 @@ pub(crate) struct Book {
     last_stream: AtomicU64,
     cards: Mutex<BTreeMap<u64, Arc<StreamCard>>>,
     gone: Mutex<GoneStreams>,
+    polls: Mutex<Polls>,
     /// The number of the last load that was shown to all whom it concerns.
     load: AtomicU64,
     pub(super) loads: Mutex<Loads>,
@@ -56,6 +58,7 @@ impl Default for Book {
             last_stream: AtomicU64::new(0),
             cards: Mutex::default(),
             gone: Mutex::default(),
+            polls: Mutex::default(),
             load: AtomicU64::new(0),
             loads: Mutex::default(),
             events: Events::new(),
@@ -92,12 +95,7 @@ impl Book {
         let to = place.audience().without_values();
         let stream = || event_stream(card);
         let kind = match card.placed(place) {
-            None => {
-                if let Some(node) = card.node() {
-                    lock(&self.gone).remove(&GoneKey::of(&node, card.only.as_ref()));
-                }
-                StatusEventKind::Appeared { stream: stream(), audience: to }
-            }
+            None => StatusEventKind::Appeared { stream: stream(), audience: to },
             Some(from) if from != to => StatusEventKind::Moved { stream: stream(), from, to },
             Some(_) => return,
         };
@@ -128,11 +126,12 @@ impl Book {
         card: &StreamCard,
         type_url: &TypeUrl,
         version: &str,
-        (error, named): (ErrorDetail, Vec<Arc<str>>),
+        (error, named, suspects): (ErrorDetail, Vec<Arc<str>>, Vec<Arc<str>>),
     ) {
         let (type_url, at) = (type_url.clone(), Instant::now());
         let age = Duration::ZERO;
-        let note = RejectionNote { type_url, version: version.into(), error, named, age, at };
+        let note =
+            RejectionNote { type_url, version: version.into(), error, named, suspects, age, at };
         if card.rejected(note.clone()) {
             let stream = event_stream(card);
             self.event(StatusEventKind::Rejected { stream, rejection: note });
@@ -147,6 +146,12 @@ impl Book {
             self.event(StatusEventKind::Repaired { stream, type_url });
             self.touch();
         }
+    }
+
+    /// A client that polls over REST is given an answer.
+    pub(crate) fn polled(&self, poll: &DecidedPoll<'_>) {
+        lock(&self.polls).decided(poll, || self.next_stream(), &self.bounds());
+        self.touch();
     }
 
     /// A stream ended.
@@ -182,7 +187,7 @@ impl Book {
     }
 
     fn event(&self, kind: StatusEventKind) {
-        self.events.add(kind, self.bounds().events);
+        self.events.add(kind, &self.bounds());
     }
 
     /// Something is not as it was at the last look.
@@ -215,15 +220,22 @@ impl Book {
     /// Looks whether the last load has landed. Returns the time that it took, if it has just landed.
     pub(crate) fn look_at_load(&self) -> Option<Duration> {
         let (load, shown) = lock(&self.loads).open()?;
-        let (fleet, began) = self.fleet_since(None);
-        let landing = fleet.landing(load, |_| true);
-        if landing.landed() < landing.counted() || fleet.load < load {
+        let now = Instant::now();
+        let (mut streams, mut last, mut waits) = (0, None, false);
+        let gone = self.visit(now, |stream| {
+            if stream.audience.is_some() {
+                streams += 1;
+                waits |= stream.landed < load;
+                last = last.max(stream.acknowledged.and_then(|ago| now.checked_sub(ago)));
+            }
+        });
+        let grace = self.bounds().grace;
+        waits |= gone.iter().any(|stream| stream.landed < load && stream.since <= grace);
+        if waits {
             return None;
         }
-        let acknowledged = fleet.streams.iter().filter_map(|stream| stream.acknowledged);
-        let last = acknowledged.filter_map(|ago| began.checked_sub(ago)).max();
         let after = last.map_or(Duration::ZERO, |at| at.saturating_duration_since(shown));
-        lock(&self.loads).landed(load, after, landing.landed());
+        lock(&self.loads).landed(load, after, streams);
         self.event(StatusEventKind::Landed { load, after });
         Some(after)
     }
@@ -252,6 +264,15 @@ impl Book {
         lock(&self.cards).get(&stream).cloned()
     }
 
+    /// Takes those out of these numbers that are of clients which poll.
+    pub(super) fn polls_of(&self, numbers: &mut Vec<u64>) -> Vec<u64> {
+        if numbers.is_empty() {
+            return Vec::new();
+        }
+        let known = lock(&self.polls).ids();
+        numbers.extract_if(.., |id| known.contains(id)).collect()
+    }
+
     /// All streams, as of a moment after this one; as of shortly before now, if there is none.
     pub(super) fn fleet_since(&self, moment: Option<Instant>) -> (Arc<Fleet>, Instant) {
         let mut fleet = lock(&self.fleet);
@@ -273,18 +294,30 @@ impl Book {
     fn look_at_all(&self, now: Instant) -> Fleet {
         // First what may change, and then what is looked at.
         let (mark, load) = (self.changes(), self.load());
-        let bounds = self.bounds();
-        let mut gone = {
-            let mut gone = lock(&self.gone);
-            gone.limit(&bounds);
-            gone.list(now)
-        };
+        let mut streams = Vec::new();
+        let gone = self.visit(now, |stream| streams.push(stream));
+        streams.sort_unstable_by_key(|stream: &StreamStatus| stream.id);
+        Fleet { load, streams, gone, grace: self.bounds().grace, mark }
+    }
+
+    /// Gives `see` the streams and polls, those of one kind after the other. Returns those that are gone.
+    pub(crate) fn visit(&self, now: Instant, mut see: impl FnMut(StreamStatus)) -> Vec<GoneStream> {
+        let (load, bounds) = (self.load(), self.bounds());
         let cards: Vec<_> = lock(&self.cards).values().cloned().collect();
-        let silent_after = bounds.silent_after;
-        let streams = cards.iter().map(|card| card.status(load, silent_after, self.clock));
-        let streams: Vec<_> = streams.collect();
-        forget_those_back(&mut gone, &streams);
-        Fleet { load, streams, gone, grace: bounds.grace, mark }
+        for card in &cards {
+            see(card.status(load, bounds.silent_after, self.clock));
+        }
+        let mut polls = lock(&self.polls);
+        let gone_polls = polls.take_gone(&bounds, now);
+        polls.statuses(&bounds, now).for_each(see);
+        // A stream is among those that are gone before its card is taken out: here it is one or the other.
+        let mut gone = lock(&self.gone);
+        gone_polls.into_iter().for_each(|poll| gone.add(poll, &bounds));
+        gone.limit(&bounds);
+        // Only whoever sees the new stream forgets the old one.
+        let back = those_back(&gone, &cards);
+        gone.forget(&back);
+        gone.list(now)
     }
 
     fn status_of(&self, card: &StreamCard) -> StreamStatus {
@@ -292,20 +325,17 @@ impl Book {
     }
 }
 
-/// Leaves out the streams whose clients have opened another one meanwhile, before the old one ended.
-fn forget_those_back(gone: &mut Vec<GoneStream>, streams: &[StreamStatus]) {
+/// The streams that are gone and whose clients have opened another one after them.
+fn those_back(gone: &GoneStreams, cards: &[Arc<StreamCard>]) -> Vec<GoneKey> {
     if gone.is_empty() {
-        return;
+        return Vec::new();
     }
-    let keys = gone.iter().map(|stream| ((&*stream.node, &*stream.cluster), &stream.type_url));
-    let keys: HashMap<_, u64> = keys.zip(gone.iter().map(|stream| stream.id)).collect();
-    let mut back = BTreeSet::<u64>::new();
-    for stream in streams.iter().filter(|stream| stream.audience.is_some()) {
-        let Some(node) = &stream.node else { continue };
-        let known = keys.get(&((&*node.id, &*node.cluster), &stream.type_url));
-        back.extend(known.filter(|known| **known < stream.id));
-    }
-    gone.retain(|stream| !back.contains(&stream.id));
+    let back = cards.iter().filter_map(|card| {
+        let node = card.node_in_place()?;
+        let key = GoneKey::of(&node, card.only.as_ref());
+        gone.id_of(&key).is_some_and(|id| id < card.id).then_some(key)
+    });
+    back.collect()
 }
 
 /// The age up to which a look at all streams serves others who ask.
@@ -318,7 +348,7 @@ fn event_stream(card: &StreamCard) -> EventStream {
 }
 
 impl GoneKey {
-    fn of(node: &Node, only: Option<&TypeUrl>) -> Self {
+    pub(super) fn of(node: &Node, only: Option<&TypeUrl>) -> Self {
         let (id, cluster) = (node.id.as_str().into(), node.cluster.as_str().into());
         Self { node: id, cluster, type_url: only.cloned() }
     }

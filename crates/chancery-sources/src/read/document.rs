@@ -240,13 +240,13 @@ impl Parsing<'_> {
         let mut allowances = Allowances::read(found.format, bytes, starts);
         violations.retain(|broken| {
             let code = broken.fault.code;
-            !allowing.allow(code) && !allowances.let_pass(broken.fault.position, code)
+            !allowances.let_pass(broken.fault.position, code) && !allowing.allow(code)
         });
         for parsed in &mut resources {
             let start = parsed.position;
             parsed.warnings.retain(|warning| {
                 let position = warning.position.unwrap_or(start);
-                !allowing.allow(warning.code) && !allowances.let_pass(Some(position), warning.code)
+                !allowances.let_pass(Some(position), warning.code) && !allowing.allow(warning.code)
             });
         }
         let mut document =
@@ -260,7 +260,7 @@ impl Parsing<'_> {
             line: Some(*line),
             ..Warning::of_file(MALFORMED, &found.path, NOT_UNDERSTOOD)
         }));
-        document.allowances = allowances.all;
+        document.allowances = allowances.into_all();
         for parsed in resources {
             let key = (&parsed.type_url, parsed.resource.name());
             document.warnings.extend(self.warnings(key, parsed.position, &parsed.warnings));

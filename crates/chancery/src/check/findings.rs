@@ -1,10 +1,12 @@
 //! All findings of one directory, in the order in which they are told.
 
+use std::sync::Arc;
+
 use chancery_catalog::{Audience, Catalog};
 use chancery_proto::Schema;
 use chancery_proto::rules::UnsupportedRule;
 use chancery_server::Audiences;
-use chancery_sources::{LoadReport, Scope};
+use chancery_sources::{LoadReport, NeededAllowances, Scope};
 
 use super::codes::{self, GROUP_WITHOUT_FILES, Severity, UNSUPPORTED_RULE, Weights};
 use super::finding::Finding;
@@ -53,7 +55,7 @@ impl Findings {
     /// does not take together, which are errors like the broken rules of one resource.
     pub(super) fn add_references(&mut self, config: &Config, catalog: Catalog) {
         let mut references = ReferenceWarnings::new(catalog, ExternalNames::new(config));
-        references.look(&[]);
+        references.look(&mut NeededAllowances::new(Arc::default()));
         let (described, count) = references.present();
         let enforces = config.gate.messages == GateMode::Enforce;
         let first = self.all.len();

@@ -18,6 +18,7 @@ mod watch;
 
 use chancery_proto::clients::Clients;
 
+pub(crate) use self::allowances::allowance_words;
 use self::baseline::Baseline;
 use self::codes::Weights;
 use self::findings::Findings;

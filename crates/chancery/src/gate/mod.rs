@@ -11,6 +11,7 @@
 //! It remembers numbers and digests, and no states: those that somebody still sees are the catalog's.
 //! Not here: where a held audience is served from (`chancery-catalog`), and who may confirm (`admin`).
 
+mod allowing;
 mod behind;
 mod change;
 mod clash;
@@ -39,6 +40,7 @@ use chancery_proto::document::RuleCheck;
 use chancery_proto::schema::Schema;
 use chancery_sources::LayerChecks;
 
+use self::allowing::Allowing;
 use self::behind::WaitingLayer;
 pub(crate) use self::behind::audience_of;
 use self::change::Between;
@@ -80,14 +82,19 @@ struct Shared {
     /// The domains that changes take away, and the parts without answers that they bring, while one commit is
     /// judged.
     lost: Steps<Lost>,
-    unanswered: Steps<Option<String>>,
+    unanswered: Steps<Option<Finding>>,
     /// The certificates that changes make worse, likewise.
-    expired: Steps<Vec<String>>,
+    expired: Steps<Vec<Finding>>,
     state: Mutex<State>,
 }
 
+/// A finding about a resource: its code, and a sentence.
+type Finding = (&'static str, String);
+
 struct State {
     config: GateConfig,
+    /// The findings that hold nothing back.
+    allowing: Arc<Allowing>,
     /// The time of the start.
     started: Duration,
     /// The time of the first start.
@@ -154,6 +161,7 @@ impl LoadGate {
         let names = ExternalNames::new(config);
         let state = State {
             config: config.gate.clone(),
+            allowing: Arc::new(Allowing::new(&config.allow)),
             started: clock(),
             begun: clock(),
             external: names.for_catalog(),
@@ -226,6 +234,11 @@ impl LoadGate {
         checks
     }
 
+    /// Returns true if nothing is held back and the rules of messages are looked at: what the files say is served.
+    pub(crate) fn knows_all(&self) -> bool {
+        self.held().is_empty() && self.lock().config.rules() != RuleCheck::Off
+    }
+
     /// Returns true if its own settings are those of this configuration.
     pub(crate) fn has_settings(&self, config: &Config) -> bool {
         self.lock().config == config.gate
@@ -234,8 +247,9 @@ impl LoadGate {
     /// Puts other settings in force. Returns true if they differ: what is held has to be judged again.
     pub(crate) fn configure(&self, config: &Config) -> bool {
         let names = ExternalNames::new(config);
+        let are_others_allowed = self.set_allowed(&config.allow);
         let mut state = self.lock();
-        let differs = state.config != config.gate || state.names != names;
+        let differs = are_others_allowed || state.config != config.gate || state.names != names;
         state.config.clone_from(&config.gate);
         state.external = names.for_catalog();
         state.names = names;
@@ -287,11 +301,13 @@ impl LoadGate {
     /// The reason why references of an audience hold a change back. What base lacks, groups may have, so
     /// that matters only to nodes in no group.
     fn dangling(&self, audience: &Audience, change: [&Seen; 2]) -> Option<Reason> {
-        let external = {
+        let (external, allowing) = {
             let state = self.lock();
-            (state.config.dangling != GateMode::Off).then(|| state.external.clone())?
+            let is_off = state.config.dangling == GateMode::Off;
+            (!is_off).then(|| (state.external.clone(), Arc::clone(&state.allowing)))?
         };
-        let reason = dangling::reason(&self.0.schema, &external, audience, change)?;
+        let schema = &self.0.schema;
+        let reason = dangling::reason(schema, (&external, &allowing), audience, change)?;
         let is_base = *audience == Audience::default();
         (!is_base || self.use_of(audience) == Some(Use::Used)).then_some(reason)
     }
@@ -325,6 +341,7 @@ impl LoadGate {
         config: &GateConfig,
     ) -> Vec<Reason> {
         let mut reasons = Vec::new();
+        let allowing = Arc::clone(&self.lock().allowing);
         if config.loss != GateMode::Off {
             let between = self.between(before, after);
             let percent = config.loss_percent.0;
@@ -333,7 +350,7 @@ impl LoadGate {
             let file_gone = silent::file_gone(before, after);
             reasons.extend(file_gone.filter(|_| self.use_of(audience) == Some(Use::Used)));
             let known = &self.0.expired;
-            reasons.extend(expired::reason(&self.0.schema, known, before, after));
+            reasons.extend(expired::reason(&self.0.schema, (known, &allowing), before, after));
             if !before.fills_same(after) {
                 let nodes = self.nodes();
                 let of_audience = nodes.get(audience).map_or(&[][..], |nodes| nodes);
@@ -342,9 +359,9 @@ impl LoadGate {
         }
         reasons.extend(self.dangling(audience, [before, after]));
         if config.messages != GateMode::Off {
-            reasons.extend(clash::reasons(before, after));
+            reasons.extend(clash::reasons(&allowing, before, after));
             let known = &self.0.unanswered;
-            reasons.extend(silent::unanswered(&self.0.schema, known, before, after));
+            reasons.extend(silent::unanswered(&self.0.schema, (known, &allowing), before, after));
         }
         reasons
     }
