@@ -186,6 +186,7 @@ impl Refused {
             Self::Malformed(_) => StatusCode::BAD_REQUEST,
             Self::TooEarly => StatusCode::SERVICE_UNAVAILABLE,
             Self::NotConfirmed(NotConfirmed::Nothing) => StatusCode::NOT_FOUND,
+            Self::NotConfirmed(NotConfirmed::Busy) => StatusCode::SERVICE_UNAVAILABLE,
             Self::NotConfirmed(NotConfirmed::Changed(_) | NotConfirmed::Partly { .. }) => {
                 StatusCode::CONFLICT
             }

@@ -8,13 +8,14 @@
 mod confirming;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use chancery_catalog::{Author, OverlayNames};
 use chancery_server::Audiences;
-use chancery_sources::{Allowance, LayerChecks, LoadReport, Passer, Scope, Warning};
+use chancery_sources::{
+    AllowedPlaces, LayerChecks, LoadReport, NeededAllowances, Passer, Scope, Warning,
+};
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
@@ -31,6 +32,7 @@ use super::rules::{self, Belonging, WantedRules};
 use super::seen_grpc::{self, SeenGrpc};
 use super::strays::strays;
 use super::unruled;
+use super::unused_allowances::UnusedAllowances;
 use crate::admin::{Admin, LoadFindings, ReadinessState};
 use crate::check::codes::GROUP_WITHOUT_FILES;
 use crate::config::{
@@ -66,7 +68,7 @@ struct ApplierState {
     /// The codes of warnings that nobody wants to hear of.
     allowed: AllowedCodes,
     /// The comments in files that let a warning pass.
-    comments: Arc<Vec<(Arc<Path>, Allowance)>>,
+    comments: Arc<AllowedPlaces>,
     certificates: CertificateWarnings,
     config_fault: Option<Finding>,
     /// The rules of `chancery.yaml`, if they are not in force.
@@ -80,6 +82,7 @@ struct ApplierState {
     /// The groups of which the present load has told that they may be meant for others.
     strays: BTreeMap<String, String>,
     seen_grpc: SeenGrpc,
+    unused: UnusedAllowances,
     /// The groups with files at the last load.
     groups: OverlayNames,
     /// The fault of the whole directory at the last load, if it was not there, or had no files any more.
@@ -95,9 +98,9 @@ struct ApplierState {
 
 impl ApplierState {
     /// Looks at certificates and at the clock. Returns the warnings that are new.
-    fn look_at_certificates(&mut self) -> Vec<Warning> {
-        let Self { certificates, allowed, comments, .. } = self;
-        certificates.look(|it| !allowed.allow(it.code) && !is_let_pass(comments, it))
+    fn look_at_certificates(&mut self, comments: &mut NeededAllowances) -> Vec<Warning> {
+        let Self { certificates, allowed, .. } = self;
+        certificates.look(|it| !is_let_pass(comments, it) && !allowed.allow(it.code))
     }
 }
 
@@ -134,6 +137,7 @@ impl ChangeApplier {
             nearly_clusters: BTreeSet::new(),
             strays: BTreeMap::new(),
             seen_grpc: SeenGrpc::new(config),
+            unused: UnusedAllowances::default(),
             groups: audiences.catalog().groups(),
             directory_fault: None,
             is_gate_changed: false,
@@ -213,8 +217,12 @@ impl ChangeApplier {
         }
         let moved = self.look_at_groups(&mut state, report);
         state.comments = Arc::clone(&report.allowances);
-        let mut of_references = state.references.look(&report.allowances);
-        of_references.extend(state.look_at_certificates());
+        let mut comments = NeededAllowances::new(Arc::clone(&report.allowances));
+        let mut of_references = state.references.look(&mut comments);
+        of_references.extend(state.look_at_certificates(&mut comments));
+        let is_whole = report.fault_count() == 0 && state.references.are_all();
+        let is_whole = is_whole && self.gate.knows_all();
+        of_references.extend(state.unused.look(&comments, is_whole));
         if is_first {
             // If nothing has changed, no commit judges what was held back before a start.
             self.judge_again("state");
@@ -243,8 +251,8 @@ impl ChangeApplier {
         let whole = state.directory_fault.is_none();
         let Some(changed) = state.file.look(whole) else { return };
         self.configured(&mut state, changed);
-        let comments = Arc::clone(&state.comments);
-        log_warnings(&state.references.look(&comments));
+        let mut comments = NeededAllowances::new(Arc::clone(&state.comments));
+        log_warnings(&state.references.look(&mut comments));
         self.judge_if_changed(&mut state);
         self.record(&mut state);
     }
@@ -323,7 +331,8 @@ impl ChangeApplier {
     /// Checks if certificates have come to their end meanwhile.
     pub(crate) fn check_certificates(&self) {
         let mut state = self.lock();
-        let new = state.look_at_certificates();
+        let mut comments = NeededAllowances::new(Arc::clone(&state.comments));
+        let new = state.look_at_certificates(&mut comments);
         if !new.is_empty() {
             log_warnings(&new);
             self.record(&mut state);
