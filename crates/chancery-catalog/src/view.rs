@@ -24,9 +24,11 @@ use chancery_proto::complete::Complete;
 
 use crate::content::LayerContent;
 use crate::entry::Key;
+use crate::filled::{differing, fill};
 use crate::flaws::{Flaws, Unapplied};
 use crate::reach::KeySet;
 use crate::resolve::{resolve, resolve_all};
+use crate::stated::StatedValues;
 
 /// The snapshot that one audience sees, and what it is made of.
 pub(crate) struct View {
@@ -144,6 +146,29 @@ impl View {
         Some(ViewStep::new(before, keys))
     }
 
+    /// The layer of nodes that state values, over this view. `before` is the view that it had.
+    pub(crate) fn filled(&self, stated: &StatedValues, before: Option<&Arc<Self>>) -> Slot {
+        let below = before
+            .and_then(|before| Some((before.parent.as_ref()?.layers(), before.own.as_ref()?)));
+        let before = below.as_ref().map(|(layers, content)| (&layers[..], *content));
+        Some(fill(&self.layers(), stated.values(), before))
+    }
+
+    /// Returns true if it shows the snapshot of its parent, which others hold.
+    pub(crate) fn shows_parent(&self) -> bool {
+        self.parent.as_ref().is_some_and(|it| Arc::ptr_eq(&it.snapshot, &self.snapshot))
+    }
+
+    /// Returns true if the resources with values of nodes are the same in both.
+    pub(crate) fn fills_same(&self, other: &Self) -> bool {
+        let has_values = |view: &Self| {
+            let mut chain = std::iter::successors(Some(view), |view| view.parent.as_deref());
+            chain.any(|view| view.own.as_ref().is_some_and(|own| !own.valued().is_empty()))
+        };
+        (!has_values(self) && !has_values(other))
+            || differing(&self.layers(), &other.layers()).is_empty()
+    }
+
     /// Returns true if this is made of that layer alone.
     pub(crate) fn is_of(&self, own: &Slot) -> bool {
         is_same(&self.own, own) && self.parent.is_none()
@@ -242,7 +267,7 @@ impl View {
     }
 
     /// The layers this is made of, the strongest first.
-    fn layers(&self) -> Vec<Slot> {
+    pub(crate) fn layers(&self) -> Vec<Slot> {
         let chain = std::iter::successors(Some(self), |view| view.parent.as_deref());
         chain.map(|view| view.own.clone()).collect()
     }

@@ -151,7 +151,8 @@ impl Collector {
                         warnings.extend(self.rules.check(rules, checks, &checked, place));
                     }
                     let resource = Arc::new(resource);
-                    let parsed = ParsedResource { type_url, resource, position, warnings };
+                    let values = None;
+                    let parsed = ParsedResource { type_url, resource, position, warnings, values };
                     self.resources.push(parsed);
                 }
             }

@@ -275,9 +275,11 @@ impl StreamSession {
         self.account.ends(status.code() as i32);
     }
 
-    /// The number of bytes that the stream holds of what its client has said.
+    /// The number of bytes that the stream holds of what its client has said, and that are kept because of
+    /// values that its node states.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.machine.held_bytes() + self.account.card().held_bytes()
+        let values = self.watch.as_ref().map_or(0, |watch| watch.audience().held_bytes());
+        self.machine.held_bytes() + self.account.card().held_bytes() + values
     }
 
     /// The number of bytes that the stream is charged for because it holds a snapshot that is

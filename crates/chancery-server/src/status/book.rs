@@ -92,7 +92,7 @@ impl Book {
 
     /// The policy has chosen where a stream belongs.
     pub(crate) fn placed(&self, card: &StreamCard, place: Place) {
-        let to = place.audience().clone();
+        let to = place.audience().without_values();
         let stream = || event_stream(card);
         let kind = match card.placed(place) {
             None => StatusEventKind::Appeared { stream: stream(), audience: to },

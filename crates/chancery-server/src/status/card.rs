@@ -227,7 +227,7 @@ impl StreamCard {
     /// Notes where the stream belongs. Returns the audience it was in before.
     pub(super) fn placed(&self, place: Place) -> Option<AudienceName> {
         let before = self.lock().place.replace(place);
-        before.map(|place| place.audience().clone())
+        before.map(|place| place.audience().without_values())
     }
 
     /// Forgets where the stream belongs, which keeps parts of the store.
@@ -385,7 +385,7 @@ impl StreamCard {
             id: self.id,
             node,
             peer: Arc::clone(&self.peer),
-            audience: place.map(|place| place.audience().clone()),
+            audience: place.map(|place| place.audience().without_values()),
             variant: self.variant,
             type_url: self.only.clone(),
             poll: None,

@@ -56,6 +56,7 @@ fn check(
     findings.add_rules(&schema);
     findings.add_references(&config, catalog.clone());
     findings.add_certificates(&schema, catalog.clone());
+    findings.add_needs(&catalog);
     findings.add_groups(&config, catalog);
     let is_for_all = clients.is_none();
     allowances::apply(&config.allow, &report.allowances, is_for_all, &mut findings);

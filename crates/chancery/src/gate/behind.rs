@@ -77,8 +77,8 @@ impl State {
 pub(crate) fn audience_of(layer: &Layer) -> Audience {
     match layer {
         Layer::Base => Audience::default(),
-        Layer::Group(name) => Audience { group: Some(name.clone()), node: None },
-        Layer::Node(id) => Audience { group: None, node: Some(id.clone()) },
+        Layer::Group(name) => Audience::of(Some(name.clone()), None),
+        Layer::Node(id) => Audience::of(None, Some(id.clone())),
     }
 }
 

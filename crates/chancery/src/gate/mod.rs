@@ -26,6 +26,7 @@ mod notices;
 mod place;
 mod silent;
 mod steps;
+mod unstated;
 mod users;
 mod waiting;
 mod window;
@@ -53,6 +54,7 @@ pub(crate) use self::moves::{Move, name_nodes};
 use self::notices::Lost;
 use self::place::Places;
 use self::steps::Steps;
+pub(crate) use self::unstated::NodesByAudience;
 pub(crate) use self::users::{Use, Users};
 use self::window::Window;
 use crate::config::{Config, ExternalNames, GateConfig, GateMode};
@@ -64,13 +66,19 @@ pub(crate) struct LoadGate(Arc<Shared>);
 /// Finds the nodes with open streams.
 type FindUsers = Box<dyn Fn() -> Users + Send + Sync>;
 
+/// Finds the nodes with open streams, and what they say of themselves.
+type FindNodes = Box<dyn Fn() -> NodesByAudience + Send + Sync>;
+
 struct Shared {
     schema: Schema,
     /// The time since the beginning.
     clock: Box<dyn Fn() -> Duration + Send + Sync>,
     find_users: OnceLock<FindUsers>,
+    find_nodes: OnceLock<FindNodes>,
     /// The nodes with open streams, once they were looked for while one commit is judged.
     users: Mutex<Option<Arc<Users>>>,
+    /// The same with all that they say of themselves.
+    nodes: Mutex<Option<Arc<NodesByAudience>>>,
     /// The domains that changes take away, and the parts without answers that they bring, while one commit is
     /// judged.
     lost: Steps<Lost>,
@@ -169,9 +177,21 @@ impl LoadGate {
             news: News::default(),
         };
         let (clock, find_users) = (Box::new(clock), OnceLock::new());
+        let (find_nodes, nodes) = (OnceLock::new(), Mutex::default());
         let (users, state) = (Mutex::default(), Mutex::new(state));
         let (lost, unanswered, expired) = (Steps::default(), Steps::default(), Steps::default());
-        let shared = Shared { schema, clock, find_users, users, lost, unanswered, expired, state };
+        let shared = Shared {
+            schema,
+            clock,
+            find_users,
+            find_nodes,
+            users,
+            nodes,
+            lost,
+            unanswered,
+            expired,
+            state,
+        };
         Self(Arc::new(shared))
     }
 
@@ -183,6 +203,11 @@ impl LoadGate {
     /// States how to find the nodes with open streams. Until then nobody knows.
     pub(crate) fn ask_for_users(&self, find: impl Fn() -> Users + Send + Sync + 'static) {
         self.0.find_users.set(Box::new(find)).ok();
+    }
+
+    /// States how to find the nodes with open streams, by the audiences that they belong to.
+    pub(crate) fn ask_for_nodes(&self, find: impl Fn() -> NodesByAudience + Send + Sync + 'static) {
+        self.0.find_nodes.set(Box::new(find)).ok();
     }
 
     /// States when the first start was, which counts for `gate.warn-for`.
@@ -258,6 +283,13 @@ impl LoadGate {
         }
     }
 
+    /// The nodes with open streams, by their audience without values.
+    fn nodes(&self) -> Arc<NodesByAudience> {
+        let Some(find) = self.0.find_nodes.get() else { return Arc::default() };
+        let mut known = self.0.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(known.get_or_insert_with(|| Arc::new(find())))
+    }
+
     /// Returns true if something is held back from a node that belongs to another group by now.
     pub(crate) fn holds_for_nobody(&self) -> bool {
         let of_nodes = |it: &&Audience| it.node.is_some();
@@ -319,6 +351,11 @@ impl LoadGate {
             reasons.extend(file_gone.filter(|_| self.use_of(audience) == Some(Use::Used)));
             let known = &self.0.expired;
             reasons.extend(expired::reason(&self.0.schema, (known, &allowing), before, after));
+            if !before.fills_same(after) {
+                let nodes = self.nodes();
+                let of_audience = nodes.get(audience).map_or(&[][..], |nodes| nodes);
+                reasons.extend(unstated::reason(of_audience, before, after));
+            }
         }
         reasons.extend(self.dangling(audience, [before, after]));
         if config.messages != GateMode::Off {
@@ -375,7 +412,8 @@ impl Gate for LoadGate {
         let largest = self.lock().largest(audience, &change, now);
         let reasons = self.reasons(audience, [before, after], (&change, &largest), &config);
         let token = Token::of(audience, after.snapshot(), after.has_own_layer())
-            .with_edits(after.unapplied().iter());
+            .with_edits(after.unapplied().iter())
+            .with_values(&after.filled_values());
         let (audience, at, edits) = (audience.clone(), SystemTime::now(), Listed::default());
         let mut held = Held { token, audience, reasons, edits, largest, since: now, at };
         if held.reasons.is_empty() {
@@ -399,6 +437,7 @@ impl Gate for LoadGate {
     fn judged(&self, held: &mut dyn Iterator<Item = &Audience>) {
         let now = (self.0.clock)();
         self.0.users.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.0.nodes.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.0.lost.clear();
         self.0.unanswered.clear();
         self.0.expired.clear();

@@ -185,7 +185,7 @@ impl Keeping {
         }
         let mut used = BTreeSet::new();
         for watched in audiences.watched() {
-            used.insert((&Audience { node: None, ..watched.clone() }).into());
+            used.insert((&Audience::of(watched.group.clone(), None)).into());
             used.insert((&watched).into());
         }
         if !used.is_empty() && audiences.catalog().groups().is_empty() {

@@ -138,6 +138,7 @@ async fn serve(
     let gate = LoadGate::new(&config, schema.clone());
     let catalog = Catalog::gated(gate.clone());
     catalog.extend(config.groups.lineage().clone(), config::FILE);
+    catalog.limit_values(config.limits.max_node_values.get());
     let (admin, server_metrics, metrics) = admin(catalog.clone(), &gate, &config, dropped);
     // This failure is returned later: the faults of the directory help the operator more.
     let watched = listeners::bind_admin(config.admin).and_then(|bound| watch(bound, &admin));
@@ -167,6 +168,7 @@ async fn serve(
     let rules = waiting.as_ref().map_or(wanted_rules, |(in_force, _)| in_force.clone());
     let audiences = Audiences::new(directory.catalog(), rules);
     gate.ask_for_users(gate::users(&audiences));
+    gate.ask_for_nodes(gate::nodes(&audiences));
     let (wanted, checks) = watch::channel(gate.due(config.checks()));
     let applier = ChangeApplier::new(
         audiences.clone(),

@@ -251,7 +251,9 @@ pub(super) fn is_let_pass(comments: &mut NeededAllowances, warning: &Warning) ->
 fn of_unapplied(unapplied: &UnappliedEdit) -> Warning {
     let UnappliedEdit { edit, audiences, near } = unapplied;
     let remedy = match (&edit.why, near) {
-        (WhyUnapplied::NotPatched(_), _) => "; it stays as it is below",
+        (WhyUnapplied::NotPatched(_) | WhyUnapplied::NotFilled(_), _) => {
+            "; it stays as it is below"
+        }
         (_, Some(_)) => "",
         (WhyUnapplied::NothingToPatch, None) => "; write it whole, or take the patch out",
         (_, None) => "; that can be taken out",
