@@ -4,7 +4,7 @@
 //! and none of them by whoever looks at all streams.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -41,6 +41,8 @@ pub(crate) struct Book {
     /// The number of changes of what a look at all streams would find.
     changes: AtomicU64,
     pub(super) changed: Notify,
+    /// The number of those who wait for a change.
+    waiters: AtomicUsize,
     /// The last look at all streams, and when it began.
     fleet: Mutex<Option<(Arc<Fleet>, Instant)>>,
     /// Permits for those who ask many streams.
@@ -64,6 +66,7 @@ impl Default for Book {
             events: Events::new(),
             changes: AtomicU64::new(0),
             changed: Notify::new(),
+            waiters: AtomicUsize::new(0),
             fleet: Mutex::default(),
             askers: Semaphore::new(MOST_ASKERS),
         }
@@ -217,10 +220,24 @@ impl Book {
         self.touch();
     }
 
-    /// Looks whether the last load has landed. Returns the time that it took, if it has just landed.
-    pub(crate) fn look_at_load(&self) -> Option<Duration> {
-        let (load, shown) = lock(&self.loads).open()?;
-        let now = Instant::now();
+    /// A load is about to be shown: looks whether the one before has landed, unless that was looked at just
+    /// now.
+    pub(crate) fn before_load(&self, now: Instant) {
+        if lock(&self.loads).is_to_be_looked_at(now, LOOKED_AT) {
+            self.look_at_load(now);
+        }
+    }
+
+    /// Looks whether the last load has landed. Returns the times that loads took since the last call.
+    pub(crate) fn converged(&self) -> Vec<Duration> {
+        self.look_at_load(Instant::now());
+        // Nobody asks any more.
+        lock(&self.fleet).take_if(|(_, began)| began.elapsed() > KEPT);
+        lock(&self.loads).take_converged()
+    }
+
+    fn look_at_load(&self, now: Instant) {
+        let Some((load, shown)) = lock(&self.loads).open() else { return };
         let (mut streams, mut last, mut waits) = (0, None, false);
         let gone = self.visit(now, |stream| {
             if stream.audience.is_some() {
@@ -232,12 +249,11 @@ impl Book {
         let grace = self.bounds().grace;
         waits |= gone.iter().any(|stream| stream.landed < load && stream.since <= grace);
         if waits {
-            return None;
+            return;
         }
         let after = last.map_or(Duration::ZERO, |at| at.saturating_duration_since(shown));
         lock(&self.loads).landed(load, after, streams);
         self.event(StatusEventKind::Landed { load, after });
-        Some(after)
     }
 }
 
@@ -258,6 +274,12 @@ impl Book {
 
     pub(super) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
+    }
+
+    /// Counts one who waits for a change, until that is dropped.
+    pub(super) fn waiter(&self) -> Waiter<'_> {
+        self.waiters.fetch_add(1, Ordering::Relaxed);
+        Waiter(&self.waiters)
     }
 
     pub(super) fn card(&self, stream: u64) -> Option<Arc<StreamCard>> {
@@ -337,6 +359,35 @@ fn those_back(gone: &GoneStreams, cards: &[Arc<StreamCard>]) -> Vec<GoneKey> {
     });
     back.collect()
 }
+
+/// The age at which a look at all streams is forgotten.
+const KEPT: Duration = Duration::from_secs(2);
+
+/// The shortest time between two looks of one who waits.
+const PACE: Duration = Duration::from_millis(20);
+
+/// The number of those who wait for each of which it is as much longer.
+const WAITERS: usize = 16;
+
+/// One who waits for a change.
+pub(super) struct Waiter<'a>(&'a AtomicUsize);
+
+impl Waiter<'_> {
+    /// The time between two looks: longer if many wait, so that all together do not look more often.
+    pub(super) fn pace(&self) -> Duration {
+        let others = self.0.load(Ordering::Relaxed) / WAITERS;
+        PACE * u32::try_from(1 + others).unwrap_or(u32::MAX)
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The time between two looks whether the load before has landed.
+const LOOKED_AT: Duration = Duration::from_millis(100);
 
 /// The age up to which a look at all streams serves others who ask.
 const RECENT: Duration = Duration::from_millis(20);
