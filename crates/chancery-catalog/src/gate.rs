@@ -17,7 +17,8 @@ use crate::content::LayerContent;
 use crate::entry::{Key, Origin};
 use crate::filled::{FilledValue, Needs, UnfitResource, Unstated, fill, filled_values};
 use crate::flaws::Unapplied;
-use crate::view::View;
+use crate::told;
+use crate::view::{Place, View};
 
 /// A judge of what goes live.
 pub trait Gate: Send + Sync {
@@ -104,6 +105,22 @@ impl Seen {
             Some(unfit) => Err(Unstated::Unfit(Box::new(UnfitResource::clone(unfit)))),
             None => Ok(()),
         }
+    }
+
+    /// The state as nodes see it that state these values; `None` if they do not fit.
+    pub fn filled(&self, stated: &Stated) -> Option<Self> {
+        let content = fill(&self.view.layers(), stated, None);
+        if content.unfit().is_some() {
+            return None;
+        }
+        let view = View::of(Place::Leaf, Some(content), Some(Arc::clone(&self.view)), None);
+        Some(Self { view })
+    }
+
+    /// The words for the target of a reference, in a state that is [`filled`](Self::filled) with these values, which
+    /// are not in them; `None` if the target has the name that the files have.
+    pub fn name_of_target(&self, stated: &Stated, reference: &Dangling) -> Option<String> {
+        told::name_of_target(&self.view, stated, reference)
     }
 
     /// The references in the snapshot that lead nowhere.

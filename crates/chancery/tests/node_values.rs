@@ -130,6 +130,54 @@ fn a_load_that_asks_for_more_is_held_until_it_is_confirmed() {
 }
 
 #[test]
+fn values_that_are_taken_away_are_held_back() {
+    let dir = fleet(VALUES);
+    let mut server = Server::start(&dir, &[]);
+    let (_open, _) = client(&server, "a", &["port=8001"]);
+    dir_write(&dir, "groups/edge/listeners.yaml", LISTENER);
+    server.log_has(
+        "held back from group `edge`: no longer filled with what nodes state, so that all get what is written \
+         there: `address.socket_address.port_value` of lds `ingress`",
+    );
+    let (_, seen) = listeners(&server, "a", "\"port\": 8001");
+    assert!(seen.contains("\"portValue\":8001"), "{seen}");
+    assert!(server.admin("/config").1.contains("~values of lds `ingress`"));
+}
+
+#[test]
+fn a_reference_that_a_connected_node_chooses_counts() {
+    let values = "---\nvalues:\n- type: lds\n  name: ingress\n  set:\n    \
+                  filter_chains[0].filters[0].typed_config.cluster: shop-${node.metadata.side}\n";
+    let dir = fleet(values);
+    for side in ["shop-red", "shop-blue"] {
+        dir_write(&dir, &format!("{side}.yaml"), &cluster(side, 1));
+    }
+    let mut server = Server::start(&dir, &[]);
+    let (_open, _) = client(&server, "a", &["side=blue"]);
+    std::fs::remove_file(dir.path().join("shop-red.yaml")).unwrap();
+    eventually(|| !server.admin("/config").1.contains("shop-red"));
+    std::fs::remove_file(dir.path().join("shop-blue.yaml")).unwrap();
+    server.log_has(
+        "refers to cds `shop-${node.metadata.side}`, which this takes away from some nodes",
+    );
+    let (_, told) = server.admin("/config");
+    assert!(!told.contains("refers to cds `shop-blue`"), "S-138: {told}");
+}
+
+#[test]
+fn nodes_that_share_an_id_are_each_looked_at() {
+    let dir = fleet("");
+    let mut server = Server::start(&dir, &[]);
+    let (_one, _) = client(&server, "a", &["port=8001"]);
+    let (_two, _) = client(&server, "a", &["port=8002"]);
+    let (_three, _) = client(&server, "a", &["port=none"]);
+    dir_write(&dir, "groups/edge/listeners.yaml", &format!("{LISTENER}{VALUES}"));
+    server.log_has(
+        "held back from group `edge`: 1 connected node would be refused: node `a`: `node.metadata.port` is not",
+    );
+}
+
+#[test]
 fn hostile_metadata_has_a_bound() {
     let dir = fleet(VALUES);
     dir_write(&dir, "chancery.yaml", &format!("{RULES}limits: {{max-node-values: 2}}\n"));

@@ -165,6 +165,8 @@ pub(crate) enum Reason {
     Unapplied(Listed),
     /// Nodes do not state a value that is asked for, or it does not fit, each in a sentence.
     Unstated(Listed),
+    /// Fields have what is written in the resource, and were filled with values of nodes, each in words.
+    Unfilled(Listed),
     /// Domains or addresses are served no more, each in a sentence. It holds nothing back.
     Narrowed(Listed),
     /// Certificates are replaced by ones that cannot be used, each in a sentence.
@@ -201,6 +203,7 @@ impl Reason {
             Self::Cycle(_) => "cycle",
             Self::Unapplied(_) => "unapplied",
             Self::Unstated(_) => "unstated",
+            Self::Unfilled(_) => "unfilled",
             Self::Narrowed(_) => "narrowed",
             Self::Expired(_) => "expired",
             Self::Faults(_) => "faults",
@@ -209,7 +212,7 @@ impl Reason {
     }
 
     /// The names of all kinds.
-    pub(crate) const KINDS: [&str; 14] = [
+    pub(crate) const KINDS: [&str; 15] = [
         "type-gone",
         "loss",
         "emptied",
@@ -221,6 +224,7 @@ impl Reason {
         "unanswered",
         "unapplied",
         "unstated",
+        "unfilled",
         "expired",
         "faults",
         "moved",
@@ -296,6 +300,10 @@ impl Display for Reason {
                 let (plural, count) = (if listed.count == 1 { "" } else { "s" }, listed.count);
                 write!(f, "{count} connected node{plural} would be refused: ")?;
                 write_sentences(f, listed)
+            }
+            Self::Unfilled(listed) => {
+                f.write_str("no longer filled with what nodes state, so that all get what is written there: ")?;
+                write_names(f, listed)
             }
             Self::Dangling(Listed { count, first }) => {
                 f.write_str(&first.join("; "))?;

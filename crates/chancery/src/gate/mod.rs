@@ -18,6 +18,7 @@ mod clash;
 mod confirmation;
 mod dangling;
 mod expired;
+mod filled;
 mod held;
 mod loss;
 mod memory;
@@ -307,7 +308,13 @@ impl LoadGate {
             (!is_off).then(|| (state.external.clone(), Arc::clone(&state.allowing)))?
         };
         let schema = &self.0.schema;
-        let reason = dangling::reason(schema, (&external, &allowing), audience, change)?;
+        let known = (&external, &*allowing);
+        let reason = dangling::reason(schema, known, audience, change);
+        let reason = reason.or_else(|| {
+            let nodes = self.nodes();
+            let nodes = nodes.get(audience).map_or(&[][..], |nodes| nodes);
+            filled::reason(schema, known, (audience, nodes), change)
+        })?;
         let is_base = *audience == Audience::default();
         (!is_base || self.use_of(audience) == Some(Use::Used)).then_some(reason)
     }
@@ -355,6 +362,7 @@ impl LoadGate {
                 let nodes = self.nodes();
                 let of_audience = nodes.get(audience).map_or(&[][..], |nodes| nodes);
                 reasons.extend(unstated::reason(of_audience, before, after));
+                reasons.extend(unstated::unfilled(before, after));
             }
         }
         reasons.extend(self.dangling(audience, [before, after]));
