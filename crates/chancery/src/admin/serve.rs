@@ -29,7 +29,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::{Admin, answer};
+use super::{Admin, Caller, answer};
 
 /// Answers requests on a thread of its own until `stop` is cancelled, over so many connections at
 /// the same time. One more takes the place of the oldest one of the peer that has the most.
@@ -144,7 +144,8 @@ async fn connection(io: impl AsyncRead + AsyncWrite + Unpin, peer: IpAddr, admin
             if waits {
                 tokio::task::yield_now().await;
             }
-            Ok::<_, Infallible>(answer(&admin, peer, request).await)
+            let caller = Caller { peer };
+            Ok::<_, Infallible>(answer(&admin, &caller, request).await)
         }
     });
     let served = hyper::server::conn::http1::Builder::new()

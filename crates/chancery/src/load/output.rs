@@ -76,7 +76,7 @@ fn cells(row: &LoadRow, by: By) -> Vec<String> {
 
 /// The calls in a second of the last minute.
 fn rate(row: &LoadRow) -> String {
-    let Some(minute) = row.minute else { return "-".to_owned() };
+    let Some(minute) = &row.minute else { return "-".to_owned() };
     let tenths = minute.issued / 6;
     format!("{}.{}", tenths / 10, tenths % 10)
 }

@@ -534,7 +534,7 @@ impl ChangeApplier {
             faulty: state.faulty.rows(),
         });
         self.keep(state);
-        // Whoever reads of it in the log finds it in `/config` and `/metrics`.
+        // Whoever reads of it in the log finds it in `/api/v1/config` and `/metrics`.
         held::tell(&news, &held, &self.metrics);
     }
 
@@ -543,7 +543,7 @@ impl ChangeApplier {
     }
 }
 
-/// The number of warnings that `/config` lists.
+/// The number of warnings that `/api/v1/config` lists.
 const MOST_PRESENT: usize = 1000;
 /// The time that a confirmation waits until it is kept.
 const CONFIRM_WAIT: Duration = Duration::from_secs(2);
@@ -572,7 +572,8 @@ fn log_unchanged(report: &LoadReport) {
         0 => info!(files, "the directory was read again: nothing has changed"),
         faults => warn!(
             files,
-            faults, "the directory was read again: nothing has changed; `/config` lists the faults"
+            faults,
+            "the directory was read again: nothing has changed; `/api/v1/config` lists the faults"
         ),
     }
 }
@@ -588,7 +589,7 @@ fn log_warnings(warnings: &[Warning]) {
         }
     }
     if let Some(line) = rest.line("warning") {
-        warn!("and {line}; `/config` lists more");
+        warn!("and {line}; `/api/v1/config` lists more");
     }
 }
 

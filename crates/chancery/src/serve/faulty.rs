@@ -9,9 +9,9 @@ use std::time::SystemTime;
 use chancery_catalog::{Audience, Catalog, Layer};
 use chancery_core::printable::Printable;
 use chancery_sources::{LoadReport, Scope};
-use serde::Serialize;
 use tracing::warn;
 
+use crate::admin::document;
 use crate::counts_by_file::MOST_TOLD;
 use crate::state::{KeptLayer, seconds, utc};
 
@@ -25,16 +25,18 @@ struct FaultyLayer {
     is_served: bool,
 }
 
-/// A layer with faults, as `/config` and `/ready` show it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct FaultyRow {
-    layer: String,
-    /// The seconds since 1970 from which on its last good state is kept.
-    since: u64,
-    /// True if there is such a state. Otherwise its nodes are refused.
-    served: bool,
-    /// The first of its files that have faults.
-    files: Vec<String>,
+document! {
+    /// A layer with faults.
+    struct FaultyRow {
+        /// The layer, in words.
+        layer: String,
+        /// The seconds since 1970 from which on its last good state is kept.
+        since: u64,
+        /// True if there is such a state. Otherwise its nodes are refused.
+        served: bool,
+        /// The first of its files that have faults.
+        files: Vec<String>,
+    }
 }
 
 impl FaultyLayers {
@@ -89,7 +91,7 @@ impl FaultyLayers {
             }
         }
         if let Some(more) = self.0.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
-            warn!("and {more} more layers have faults; `/config` lists them");
+            warn!("and {more} more layers have faults; `/api/v1/config` lists them");
         }
     }
 

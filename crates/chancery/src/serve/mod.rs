@@ -67,7 +67,7 @@ use self::signals::OperatorSignal;
 pub(crate) use self::signals::Signals;
 use crate::admin::{
     self, Admin, AdminHosts, Confirmations, LoadReportsPage, LoadStatus, MetricsPage, NodesPage,
-    Readiness, ReadinessState,
+    Readiness, ReadinessState, Turn,
 };
 use crate::check::codes::UNSUPPORTED_RULE;
 use crate::config::{self, Config, ListenAddress, ServeFlags};
@@ -290,6 +290,7 @@ fn admin(
         confirmations,
         nodes,
         load_reports,
+        turn: Turn::default(),
     };
     (Arc::new(admin), server_metrics, metrics)
 }
