@@ -9,6 +9,7 @@ use chancery_core::server::Settings;
 use crate::budget::{AvailableMemory, Budget, Network, PeerLimits};
 use crate::random;
 use crate::slice::cores;
+use crate::status::StatusBounds;
 
 /// All settings of a server.
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub struct Config {
     pub limits: Limits,
     /// The times of the transports.
     pub times: Times,
+    /// The bounds of what is kept for those who ask what clients hold.
+    pub status: StatusBounds,
 }
 
 /// The limits of the transports.
@@ -125,6 +128,7 @@ impl Default for Config {
             protocol: Settings::default(),
             limits: Limits::default(),
             times: Times::default(),
+            status: StatusBounds::default(),
         }
     }
 }

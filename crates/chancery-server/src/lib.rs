@@ -66,6 +66,7 @@ mod server_state;
 mod service;
 mod slice;
 mod stall;
+mod status;
 mod store;
 mod tls;
 mod tower_service;
@@ -87,12 +88,20 @@ pub use load_reports::{LoadMinute, LoadReports};
 pub use metrics::Metrics;
 pub use policy::{ByNode, Client, OneAudience, Peer, Policy, Refusal};
 pub use server::{ServeError, Server};
+pub use status::{
+    Candidate, EventPage, EventStream, Fleet, GoneStream, Landing, LoadStatus, LookQuery, Looks,
+    NodeStatus, Outcome, RejectionNote, StatusBook, StatusBounds, StatusEvent, StatusEventKind,
+    StreamDetails, StreamState, StreamStatus, TypeDetails, WaitDetails,
+};
 pub use store::{AudienceName, Demand, Store, Supply, TypeDemand};
 pub use tls::{Tls, TlsError, TlsFiles};
 
 // The types of other crates that occur in the public interface.
-pub use chancery_core::server::Settings;
 pub use chancery_core::server::load::{LoadBounds, LoadInterval, ReporterView, SeriesView};
+pub use chancery_core::server::{
+    ResourcePage, ResourceQuery, ResourceSelection, ResourceState, ResourceStatus, Settings,
+    UnsettledCounts, WaitReason,
+};
 pub use chancery_core::{
     Api, ErrorDetail, Facts, InvalidName, Node, Resource, ResourceName, Snapshot, TypeUrl, Variant,
 };

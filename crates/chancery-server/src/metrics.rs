@@ -3,6 +3,7 @@
 //! A type is labelled by its short name, and an unknown one by `other`, so that no client can make
 //! new series.
 
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use chancery_core::server::load::{LeftOut, LoadCounts};
@@ -15,6 +16,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use crate::budget::{Budget, MemoryShortage};
+use crate::status::Book;
 use crate::store::Store;
 
 /// The reason of a refusal because of a secret.
@@ -45,6 +47,8 @@ pub struct Metrics {
     pub(crate) commit_to_ack: Family<TypeLabels, Histogram, fn() -> Histogram>,
     pub(crate) polls: Family<PollLabels, Counter>,
     pub(crate) resources: Family<ResourceLabels, Gauge>,
+    convergence: Histogram,
+    oldest_load: Gauge<f64, AtomicU64>,
     pub(crate) load_streams: Gauge,
     pub(crate) load_reports: Counter,
     load_series: Gauge,
@@ -126,6 +130,8 @@ impl Default for Metrics {
             commit_to_ack: Family::new_with_constructor(seconds),
             polls: Family::default(),
             resources: Family::default(),
+            convergence: seconds(),
+            oldest_load: Gauge::default(),
             load_streams: Gauge::default(),
             load_reports: Counter::default(),
             load_series: Gauge::default(),
@@ -143,6 +149,7 @@ impl Metrics {
         it.register_streams(registry);
         it.register_budget(registry);
         it.register_exchanges(registry);
+        it.register_status(registry);
         it.register_load(registry);
         it
     }
@@ -197,6 +204,13 @@ impl Metrics {
             "From a publication to the ACK of what it sent",
             commit,
         );
+    }
+
+    fn register_status(&self, to: &mut Registry) {
+        let help = "From a load to the last ACK of it";
+        to.register("convergence_seconds", help, self.convergence.clone());
+        let help = "The age of the oldest load that has not landed";
+        to.register("oldest_load_seconds", help, self.oldest_load.clone());
     }
 
     fn register_load(&self, to: &mut Registry) {
@@ -290,6 +304,15 @@ impl Metrics {
         self.memory_held.set(number(budget.memory_held()));
         self.memory_limit.set(number(budget.memory_limit()));
         self.peers.set(number(budget.peers()));
+    }
+
+    /// Looks whether the last load has landed.
+    pub(crate) fn show_landing(&self, book: &Book) {
+        if let Some(after) = book.look_at_load() {
+            self.convergence.observe(after.as_secs_f64());
+        }
+        let oldest = book.oldest_load().unwrap_or_default();
+        self.oldest_load.set(oldest.as_secs_f64());
     }
 
     /// Counts a response over REST that has data.

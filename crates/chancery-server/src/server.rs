@@ -27,6 +27,7 @@ use crate::places::Places;
 use crate::policy::Policy;
 use crate::server_state::{ServerParts, ServerState};
 use crate::service::Services;
+use crate::status::StatusBook;
 use crate::store::Store;
 use crate::tower_service::{Admission, TowerService};
 
@@ -95,6 +96,11 @@ impl Server {
         self
     }
 
+    /// The book of what its clients want and hold. It is that of its store.
+    pub fn status(&self) -> StatusBook {
+        self.parts.store.status()
+    }
+
     /// Adds a gRPC service of the program's own, which is served on the same listeners.
     ///
     /// Any service of tonic will do, such as those it generates, alone or in tower layers. The server
@@ -148,6 +154,7 @@ impl Server {
     ) -> Result<(), ServeError> {
         let stopping = CancellationToken::new();
         let times = self.parts.config.times.clone();
+        self.parts.store.status().set_bounds(self.parts.config.status.clone());
         let shared = Arc::new(ServerState::new(self.parts));
         let health = HealthReporter::new();
         let services = Arc::new(services(&shared, &health, self.services)?);
@@ -226,11 +233,12 @@ async fn regular_work(shared: &ServerState) {
     }
 }
 
-/// Shows what is held for clients, at an interval. Never ends.
+/// Shows what is held for clients and whether the last load has landed, at an interval. Never ends.
 async fn show_budget(shared: &ServerState) {
     const EVERY: Duration = Duration::from_secs(1);
     loop {
         shared.metrics.show_budget(&shared.budget);
+        shared.metrics.show_landing(shared.book());
         if let Some(reports) = &shared.load_reports {
             shared.metrics.show_load(reports.size());
         }

@@ -6,7 +6,6 @@
 //! lines are logged (`log_limiter`).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use chancery_core::server::Settings;
 use chancery_proto::schema::Schema;
@@ -21,6 +20,7 @@ use crate::metrics::Metrics;
 use crate::places::Places;
 use crate::policy::{Peer, Policy};
 use crate::slice::cores;
+use crate::status::Book;
 use crate::store::Store;
 use crate::work_threads::WorkThreads;
 
@@ -41,7 +41,6 @@ pub(crate) struct ServerState {
     pub(crate) log_limiter: LogLimiter,
     trusted: Arc<Settings>,
     untrusted: Arc<Settings>,
-    last_stream: AtomicU64,
 }
 
 /// The parts that a program gives a server.
@@ -80,7 +79,6 @@ impl ServerState {
             schema,
             load_reports,
             log_limiter: LogLimiter::new(Instant::now()),
-            last_stream: AtomicU64::new(0),
         }
     }
 
@@ -112,9 +110,14 @@ impl ServerState {
         !self.observers.is_empty()
     }
 
+    /// The book of the streams.
+    pub(crate) fn book(&self) -> &Book {
+        &self.store.status.0
+    }
+
     /// A number that no other stream has.
     pub(crate) fn next_stream(&self) -> u64 {
-        self.last_stream.fetch_add(1, Ordering::Relaxed) + 1
+        self.book().next_stream()
     }
 }
 

@@ -122,6 +122,14 @@ impl ResourceSet {
         Resources::from(self, prefix).take_while(move |it| it.name().as_str().starts_with(prefix))
     }
 
+    /// The resources whose names do not sort before `start`, by name.
+    pub(crate) fn iter_from<'a>(
+        &'a self,
+        start: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<Resource>> {
+        Resources::from(self, start)
+    }
+
     /// All resources, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
         Resources::all(self)

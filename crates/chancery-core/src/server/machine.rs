@@ -187,6 +187,30 @@ impl Machine {
         size_of::<Self>() + self.node_bytes + types.sum::<usize>()
     }
 
+    /// Returns true if [`Event::Landed`] has come since the last snapshot or change of a subscription.
+    pub fn has_landed(&self) -> bool {
+        self.landed
+    }
+
+    /// The time of the oldest response that the client has not answered. It takes a few steps for each
+    /// type.
+    pub fn unanswered_since(&self) -> Option<Time> {
+        self.subscriptions.iter().filter_map(Subscription::unanswered_since).min()
+    }
+
+    /// The number of types of which rejected content is waiting for a change, and nothing else is to be sent.
+    pub fn rejected_types(&self) -> usize {
+        let is_stuck = |one: &&Subscription| one.is_rejected() && !one.is_behind();
+        self.subscriptions.iter().filter(is_stuck).count()
+    }
+
+    /// Returns true if the client has answered all that was sent of a type, and no rejected content is waiting
+    /// for a change.
+    pub fn is_repaired(&self, type_url: &TypeUrl) -> bool {
+        let found = self.subscriptions.find(type_url.as_str());
+        found.and_then(|at| self.subscriptions.at(at)).is_none_or(Subscription::is_repaired)
+    }
+
     /// The status of each type the client asked for, in sending order.
     pub fn status(&self) -> impl Iterator<Item = TypeStatus<'_>> {
         let warming = self.warming.deadline(self.endpoints(), &self.settings);

@@ -28,6 +28,7 @@ mod machine;
 mod node_limits;
 mod order;
 mod rejected;
+mod resource_status;
 mod response;
 pub mod rest;
 mod settings;
@@ -45,6 +46,9 @@ pub use input::Input;
 pub use machine::Machine;
 pub use node_limits::check_node;
 pub use rejected::RejectedResources;
+pub use resource_status::{
+    ResourcePage, ResourceQuery, ResourceSelection, ResourceState, ResourceStatus, UnsettledCounts,
+};
 pub use response::Response;
 pub use settings::{RequestLimits, Settings};
 pub use status::{Rejection, TypeStatus, Wait, WaitReason, Wanted};

@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use super::subscription::{Interest, Spelling};
+use super::subscription::{Interest, Spelling, Subscription};
+use super::{ResourcePage, ResourceQuery, UnsettledCounts};
 use crate::{ErrorDetail, Time, TypeUrl};
 
 /// The status of one type on one stream.
@@ -25,6 +26,26 @@ pub struct TypeStatus<'a> {
     pub rejection: Option<&'a Rejection>,
     /// The waits before the stream sends more of the type, or counts as landed.
     pub waits: Vec<Wait>,
+    /// The numbers of resources that are not settled.
+    pub unsettled: UnsettledCounts,
+    /// True if the client is owed something, or there is a newer state that was not looked at yet.
+    pub is_behind: bool,
+    /// True if the client has acknowledged all it is owed, and nothing waits.
+    pub has_landed: bool,
+    pub(super) subscription: &'a Subscription,
+}
+
+impl<'a> TypeStatus<'a> {
+    /// The state of each resource that the client wants or holds, as far as `query` asks.
+    pub fn resources(&self, query: &ResourceQuery) -> ResourcePage {
+        self.subscription.resources(query)
+    }
+
+    /// The names in rejected responses that wait for a change: what changed in them since the client
+    /// accepted it last. One of them is at fault, or several are.
+    pub fn suspects(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.subscription.refused_keys().map(|key| &**key)
+    }
 }
 
 /// The names and wildcards that a client asked for, of one type.
@@ -73,6 +94,16 @@ impl<'a> Wanted<'a> {
     /// Returns true if the client asked for the wildcard.
     pub fn everything(&self) -> bool {
         self.0.wildcard()
+    }
+
+    /// The number of names that the client asked for.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns true if the client asked for no name.
+    pub fn is_empty(&self) -> bool {
+        self.0.len() == 0
     }
 
     /// The names that the client asked for, in its own spelling.

@@ -24,6 +24,7 @@ use chancery_catalog::{
     Revision,
 };
 use chancery_core::{Node, TypeUrl};
+use tokio::time::Instant;
 
 pub use self::assign::Assign;
 use self::name::{audience_of, name_of, text_of};
@@ -79,9 +80,14 @@ struct FromCatalog(Catalog);
 impl<A: Assign> Audiences<A> {
     /// The audiences of a catalog, with a store of their own.
     pub fn new(catalog: Catalog, assign: A) -> Self {
-        let followed = catalog.revision().map_or(0, |revision| revision.number);
+        let store = Store::supplied_by(FromCatalog(catalog.clone()));
+        let revision = catalog.revision();
+        let followed = revision.as_ref().map_or(0, |revision| revision.number);
+        if let Some(revision) = revision {
+            store.status.0.shown(Some((revision.number, revision.content)), Instant::now());
+        }
         Self(Arc::new(Shared {
-            store: Store::supplied_by(FromCatalog(catalog.clone())),
+            store,
             catalog,
             assign: ArcSwap::from_pointee(assign),
             followed: Mutex::new(followed),
@@ -154,17 +160,19 @@ impl<A: Assign> Audiences<A> {
         if revision.number <= *followed {
             return;
         }
-        let is_next = revision.number == *followed + 1;
+        let (is_next, now) = (revision.number == *followed + 1, Instant::now());
         *followed = revision.number;
         if is_next {
             self.reassign(&revision.reassigned);
             let changed = self.0.catalog.changed(revision).into_iter();
-            self.0.store.update(changed.map(|(audience, seen)| (text_of(audience), seen)));
-            self.update_possible(&revision.reassigned);
+            let changed = changed.map(|(audience, seen)| (text_of(audience), seen));
+            self.0.store.update_now(changed, now);
+            self.update_possible(&revision.reassigned, now);
         } else {
             self.0.store.reassign();
-            self.update_possible(&Reassigned::Everybody);
+            self.update_possible(&Reassigned::Everybody, now);
         }
+        self.0.store.status.0.shown(Some((revision.number, revision.content)), now);
     }
 
     fn reassign(&self, reassigned: &Reassigned) {
@@ -187,7 +195,7 @@ impl<A: Assign> Audiences<A> {
 
     /// Updates the audiences that came with their overlays. Streams may be in one of them still from
     /// when it was there before, which the catalog does not know.
-    fn update_possible(&self, reassigned: &Reassigned) {
+    fn update_possible(&self, reassigned: &Reassigned, now: Instant) {
         if reassigned.is_nobody() {
             return;
         }
@@ -204,7 +212,7 @@ impl<A: Assign> Audiences<A> {
             let audience = audience_of(&name).filter(concerns)?;
             Some((name, self.0.catalog.seen_by(&audience)?))
         });
-        self.0.store.update(seen);
+        self.0.store.update_now(seen, now);
     }
 
     /// The audience of a client, whether or not there is anything to see for it.

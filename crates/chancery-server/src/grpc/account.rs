@@ -18,7 +18,8 @@ use crate::log_limiter::{LineOrigin, PeerLine, message, name};
 use crate::metrics::{Metrics, SECRET, StreamLabels, TypeCounters, TypeLabels, observe};
 use crate::policy::{Client, Peer, Refusal};
 use crate::server_state::{ServerState, StreamPermit};
-use crate::store::{AudienceName, Caller};
+use crate::status::{MachineState, StreamCard};
+use crate::store::{AudienceName, Caller, Watch};
 
 /// The words for those who withhold secrets without wanting to.
 const TO_HAVE_SECRETS: &str = "they are sent only over mutual TLS, a Unix socket or loopback; give the client a \
@@ -30,6 +31,7 @@ const MOST_NAMED: usize = 3;
 /// One stream, as logs, metrics and observers see it.
 pub(crate) struct Account {
     permit: StreamPermit,
+    card: Arc<StreamCard>,
     id: u64,
     peer: Arc<Peer>,
     variant: Variant,
@@ -69,8 +71,11 @@ impl Account {
         variant: Variant,
         only: Option<TypeUrl>,
     ) -> Self {
+        let id = permit.shared().next_stream();
+        let card = permit.shared().book().opened(id, &peer, variant, only.clone());
         let account = Self {
-            id: permit.shared().next_stream(),
+            id,
+            card,
             permit,
             peer,
             variant,
@@ -99,7 +104,34 @@ impl Account {
 
     /// Notes the node of the client.
     pub(crate) fn identified(&mut self, node: Arc<Node>) {
+        self.card.identified(&node);
         self.node = Some(node);
+    }
+
+    /// Has the card of the stream follow the watch of an audience.
+    pub(crate) fn placed(&self, watch: &mut Watch) {
+        watch.tell(&self.card);
+        self.shared().book().placed(&self.card, watch.place());
+    }
+
+    /// Notes that the client said something.
+    pub(crate) fn heard(&self, now: Instant) {
+        self.shared().book().heard(&self.card, now);
+    }
+
+    /// Notes that nothing of a type is rejected any more.
+    pub(crate) fn repaired(&self, type_url: &TypeUrl) {
+        self.shared().book().repaired(&self.card, type_url);
+    }
+
+    /// Notes what the machine says after it did something.
+    pub(crate) fn note(&self, state: MachineState, now: Instant) {
+        self.shared().book().note(&self.card, state, now);
+    }
+
+    /// The card of the stream.
+    pub(crate) fn card(&self) -> &StreamCard {
+        &self.card
     }
 
     /// Notes the audience that the policy chose.
@@ -262,6 +294,7 @@ impl Account {
         let (stream, node, of) = (self.id, self.node_id(), name(type_url.short()));
         debug!(stream, node = &*node, r#type = &*of, version, nonce, ?after, "acked");
         self.proven = true;
+        self.shared().book().acknowledged(&self.card, now);
         let TypeStats { counters, published, .. } = self.stats(type_url);
         counters.acks.inc();
         counters.ack_latency.observe(after.as_secs_f64());
@@ -284,10 +317,16 @@ impl Account {
         let labels = TypeLabels::new(self.variant, type_url);
         self.metrics().nacks.get_or_create(&labels).inc();
         let is_first = self.admits(PeerLine::Rejected, type_url.short(), version);
-        if !is_first && !enabled!(Level::DEBUG) && !self.shared().is_observed() {
+        let is_noted = self.card.knows_rejection(type_url, version);
+        if !is_first && is_noted && !enabled!(Level::DEBUG) && !self.shared().is_observed() {
             return;
         }
         let error = &reason();
+        if !is_noted {
+            let named = rejection::names(as_sent, |word| self.origin(type_url, word).is_some());
+            let note = (error.clone(), named);
+            self.shared().book().rejected(&self.card, type_url, version, note);
+        }
         let (stream, node, of) = (self.id, self.node_id(), name(type_url.short()));
         let (node, of, code, text) = (&*node, &*of, error.code, &*error.message);
         if is_first {
@@ -409,5 +448,6 @@ impl Drop for Account {
             debug!(stream, node = &*node, code = self.ended, ?after, "gone");
         }
         self.observe(StreamEventKind::Gone { code: self.ended, after });
+        self.shared().book().closed(&self.card, self.ended);
     }
 }

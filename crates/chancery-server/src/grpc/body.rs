@@ -177,6 +177,11 @@ impl StreamBody {
             }
         }
         self.check_memory(0)?;
+        let looks = self.session.as_mut().and_then(|session| session.answer_looks(now));
+        if let Some(work) = looks {
+            self.leave(work, Line::End);
+            return Ok(true);
+        }
         if self.out.len() > 0 {
             // A chunk that counts is polled for, so that it counts no more when it was taken.
             let is_small = self.out.len() <= SMALL_CHUNK;

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use chancery_core::printable::{MAX_MESSAGE_BYTES, MAX_NAME_BYTES, cut};
@@ -58,6 +59,15 @@ pub(super) fn named(error: &ErrorDetail, origin: impl Fn(&str) -> Option<String>
         }
     }
     named.join(", ")
+}
+
+/// The names among the words of a reason, so many at most.
+pub(super) fn names(error: &ErrorDetail, is_name: impl Fn(&str) -> bool) -> Vec<Arc<str>> {
+    let read = &error.message[..error.message.floor_char_boundary(MAX_READ_BYTES)];
+    let mut known = BTreeSet::new();
+    let words = words(read).filter(|word| known.insert(*word)).take(MOST_WORDS);
+    let names = words.filter(|word| word.len() <= MAX_NAME_BYTES && is_name(word));
+    names.take(MOST_NAMED).map(Arc::from).collect()
 }
 
 /// The words of a text that may be names.

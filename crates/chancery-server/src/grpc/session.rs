@@ -19,6 +19,7 @@ use super::status;
 use crate::policy::Peer;
 use crate::server_state::{ServerState, StreamPermit};
 use crate::slice::{LARGE_STREAM, LONG_REQUEST, MANY_NAMES, MANY_RESOURCES, WorkSize};
+use crate::status::{Look, MachineState};
 use crate::store::{AudienceState, Watch};
 
 /// One stream.
@@ -127,11 +128,13 @@ impl StreamSession {
     }
 
     fn take_request(&mut self, request: Request, now: Instant) -> Result<(), Status> {
+        self.account.heard(now);
         for event in self.handle(Input::Request(request), now)? {
             if let (Event::Subscribed { demand, .. }, Some(watch)) = (event, &mut self.watch) {
                 watch.want(&demand);
             }
         }
+        self.note(now);
         Ok(())
     }
 
@@ -143,8 +146,43 @@ impl StreamSession {
         while let Some(watch) = &mut self.watch {
             let Poll::Ready(state) = watch.poll_state(cx, now) else { break };
             self.see(state, now)?;
+            self.note(now);
         }
         Ok(())
+    }
+
+    /// Tells the card of the stream where the machine is.
+    fn note(&self, now: Instant) {
+        let started = self.account.started();
+        let state = MachineState {
+            has_landed: self.machine.has_landed(),
+            unanswered_since: self.machine.unanswered_since().map(|time| started + time.0),
+            rejected_types: self.machine.rejected_types(),
+        };
+        self.account.note(state, now);
+    }
+
+    /// Answers those who ask the stream, unless that is long work.
+    pub(crate) fn answer_looks(&mut self, now: Instant) -> Option<LongWork> {
+        if !self.account.card().is_asked() {
+            return None;
+        }
+        let looks = self.account.card().take_looks();
+        let sees_many = self.is_large() || self.resources >= MANY_RESOURCES;
+        if sees_many && looks.iter().any(Look::may_be_long) {
+            let size = self.size() + WorkSize::of_resources(self.resources);
+            let run = move |session: &mut Self, _: &mut Frames| {
+                session.answer(&looks, Instant::now());
+                Ok(())
+            };
+            return Some(LongWork { size, run: Box::new(run) });
+        }
+        self.answer(&looks, now);
+        None
+    }
+
+    fn answer(&self, looks: &[Look], now: Instant) {
+        looks.iter().for_each(|look| look.answer(&self.machine, self.time(now)));
     }
 
     /// Adds the next response, if there is one and that is not long work.
@@ -185,10 +223,11 @@ impl StreamSession {
             self.account.may_not_have(refusal);
             return Err(status::of_violation(refusal));
         }
-        if self.is_quiet
-            && let Some(event) = self.machine.landed()
-        {
-            self.account.record(&event, now);
+        if self.is_quiet {
+            if let Some(event) = self.machine.landed() {
+                self.account.record(&event, now);
+            }
+            self.note(now);
         }
         Ok(response)
     }
@@ -198,6 +237,7 @@ impl StreamSession {
         let bytes = frame_response(response, &tail, out);
         self.answered = true;
         self.account.sent(response, bytes);
+        self.note(Instant::now());
     }
 
     /// Returns true if so much is kept for the client that work on all of it is long.
@@ -270,6 +310,9 @@ impl StreamSession {
                     }
                 }
                 Event::Anonymous => self.choose_audience()?,
+                Event::Acked { type_url, .. } if self.machine.is_repaired(type_url) => {
+                    self.account.repaired(type_url);
+                }
                 _ => {}
             }
         }
@@ -287,6 +330,7 @@ impl StreamSession {
         if self.watch.as_ref().is_none_or(|watch| *watch.audience() != audience) {
             self.account.assigned(&audience);
             let mut watch = self.shared().store.watch(audience, &asking);
+            self.account.placed(&mut watch);
             if let Some(before) = &self.watch {
                 watch.want_as(before);
             }

@@ -32,6 +32,7 @@ use super::demand::{Demand, DemandCounts};
 use super::name::AudienceName;
 use super::superseded::SupersededSizes;
 use crate::policy::Peer;
+use crate::status::StreamCard;
 
 /// The state of an audience, as a watch sees it when it looks.
 #[derive(Clone, Debug, Default)]
@@ -80,6 +81,9 @@ struct WatcherHandle {
     demand: Mutex<Option<DemandFilter>>,
     /// When it looked last, in milliseconds since there is the audience.
     looked: AtomicU64,
+    /// The count of the state that it saw last, or of a later one if it wants nothing of what changed since.
+    /// Before the first it is that of no state.
+    current: AtomicU64,
     /// True if the stream is to ask for its audience again.
     reassigned: AtomicBool,
     /// Its node, as the stream knows it.
@@ -109,6 +113,33 @@ pub(crate) struct Watch {
     seen: Option<u64>,
     /// All that the stream wants; `None` if nobody follows the demand.
     wanted: Option<Box<Demand>>,
+    /// The card of the stream, if it has one.
+    card: Option<Arc<StreamCard>>,
+}
+
+/// The place of a stream: its audience, and the way to reach its watch.
+#[derive(Clone)]
+pub(crate) struct Place {
+    name: AudienceName,
+    audience: Arc<WatchedAudience>,
+    handle: Arc<WatcherHandle>,
+}
+
+/// The part of its audience that a stream has seen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing {
+    /// True if it has seen the present state, or wants nothing of what changed since it looked.
+    pub(crate) is_current: bool,
+    /// True if it has still to look at the present state, or to ask for its audience again.
+    pub(crate) is_unseen: bool,
+    /// When the present state was shown, as far as that is known.
+    pub(crate) since: Option<Instant>,
+}
+
+/// The snapshot before a change, and the number of the change.
+pub(super) struct Before {
+    pub(super) snapshot: Option<Arc<Snapshot>>,
+    count: u64,
 }
 
 /// The snapshot that is shown was not changed.
@@ -158,7 +189,7 @@ impl WatchedAudience {
 
     /// Shows a snapshot that is published; [`concerned`](Self::concerned) says whom to wake then.
     /// Returns the one before.
-    pub(super) fn publish(&self, snapshot: &Arc<Snapshot>) -> Option<Arc<Snapshot>> {
+    pub(super) fn publish(&self, snapshot: &Arc<Snapshot>) -> Before {
         let shown = Shown::Published { snapshot: Arc::clone(snapshot), at: Instant::now() };
         self.show(&mut lock(&self.shown), shown)
     }
@@ -170,7 +201,7 @@ impl WatchedAudience {
         &self,
         supplied: &AudienceSnapshot,
         at: Option<Instant>,
-    ) -> Result<Option<Arc<Snapshot>>, Unchanged> {
+    ) -> Result<Before, Unchanged> {
         let AudienceSnapshot { snapshot, revision } = supplied;
         let mut shown = lock(&self.shown);
         match &mut *shown {
@@ -193,18 +224,24 @@ impl WatchedAudience {
     /// Takes the wakers of the streams that it concerns that one snapshot took the place of another.
     pub(super) fn concerned(
         &self,
-        before: Option<&Snapshot>,
+        before: &Before,
         after: &Snapshot,
         now: Instant,
         wakers: &mut Vec<Waker>,
     ) {
-        let changes = before.map(|before| SnapshotChanges::between(before, after, &KEYS));
+        let old = before.snapshot.as_deref();
+        let changes = old.map(|before| SnapshotChanges::between(before, after, &KEYS));
         self.take_wakers(now, wakers, |handle| {
             let demand = lock(&handle.demand);
             let touched = |demand: &DemandFilter| {
                 changes.as_ref().is_none_or(|changes| demand.is_touched_by(changes))
             };
-            demand.as_ref().is_none_or(touched)
+            let is_touched = demand.as_ref().is_none_or(touched);
+            if !is_touched {
+                // With the demand locked, so that nobody wants more meanwhile.
+                handle.pass(before.count);
+            }
+            is_touched
         });
     }
 
@@ -225,10 +262,10 @@ impl WatchedAudience {
         }
     }
 
-    fn show(&self, shown: &mut Shown, now: Shown) -> Option<Arc<Snapshot>> {
+    fn show(&self, shown: &mut Shown, now: Shown) -> Before {
         let before = std::mem::replace(shown, now);
-        self.count.fetch_add(1, Ordering::Release);
-        before.snapshot().cloned()
+        let count = self.count.fetch_add(1, Ordering::Release);
+        Before { snapshot: before.snapshot().cloned(), count }
     }
 
     fn take_wakers(
@@ -254,6 +291,13 @@ impl WatchedAudience {
 }
 
 impl WatcherHandle {
+    /// Takes in that the change after this count concerns nothing that the watch wants. If it was not current
+    /// before, it is not now.
+    fn pass(&self, count: u64) {
+        let (before, after) = (count, count + 1);
+        _ = self.current.compare_exchange(before, after, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
     fn caller(&self) -> Caller {
         let (node, peer) = (lock(&self.node).clone(), Arc::clone(&self.peer));
         Caller { node, peer, since: self.since, is_poll: self.is_poll }
@@ -272,6 +316,7 @@ impl Watch {
             waker: AtomicWaker::new(),
             demand: Mutex::default(),
             looked: AtomicU64::new(audience.age(Instant::now())),
+            current: AtomicU64::new(NO_STATE),
             reassigned: AtomicBool::new(false),
             node: Mutex::new(asking.caller.node.clone()),
             peer: Arc::clone(&asking.caller.peer),
@@ -284,7 +329,21 @@ impl Watch {
         watchers.handles.insert(id, Arc::clone(&handle));
         drop(watchers);
         let wanted = store.follows_demand().then(Box::default);
-        Self { store, name, audience, handle, id, seen: None, wanted }
+        Self { store, name, audience, handle, id, seen: None, wanted, card: None }
+    }
+
+    /// Tells the card of the stream what the watch sees.
+    pub(crate) fn tell(&mut self, card: &Arc<StreamCard>) {
+        self.card = Some(Arc::clone(card));
+    }
+
+    /// The place of the stream.
+    pub(crate) fn place(&self) -> Place {
+        Place {
+            name: self.name.clone(),
+            audience: Arc::clone(&self.audience),
+            handle: Arc::clone(&self.handle),
+        }
     }
 
     /// The stream is to ask for its audience again: the answer it came with may be outdated.
@@ -344,10 +403,16 @@ impl Watch {
             return Poll::Pending;
         }
         self.handle.looked.store(self.audience.age(now), Ordering::Relaxed);
+        if let Some(card) = &self.card {
+            // Before the look: the state is that of this load, or newer.
+            card.unsettle(self.store.status.0.load());
+        }
         let shown = lock(&self.audience.shown);
-        self.seen = Some(self.audience.count.load(Ordering::Acquire));
+        let count = self.audience.count.load(Ordering::Acquire);
         let (snapshot, published) = (shown.snapshot().cloned(), shown.published());
         drop(shown);
+        self.seen = Some(count);
+        self.handle.current.store(count, Ordering::Release);
         // After the snapshot: whoever reassigned before it was shown is not missed.
         let reassigned = self.handle.reassigned.swap(false, Ordering::AcqRel);
         Poll::Ready(AudienceState { snapshot, published, reassigned })
@@ -367,6 +432,30 @@ impl Watch {
     /// Waits for a state that has not been seen yet. Cancel-safe.
     pub(crate) async fn state(&mut self) -> AudienceState {
         poll_fn(|cx| self.poll_state(cx, Instant::now())).await
+    }
+}
+
+impl Place {
+    pub(crate) fn audience(&self) -> &AudienceName {
+        &self.name
+    }
+
+    /// Wakes the stream.
+    pub(crate) fn wake(&self) {
+        self.handle.waker.wake();
+    }
+
+    /// The part of its audience that the stream has seen. Whoever finds it current and looks at its card after that does not find it
+    /// settled with an older state.
+    pub(crate) fn standing(&self) -> Standing {
+        let reassigned = self.handle.reassigned.load(Ordering::Acquire);
+        let current = self.handle.current.load(Ordering::Acquire);
+        let shown = lock(&self.audience.shown);
+        let count = self.audience.count.load(Ordering::Acquire);
+        let (is_shown, since) = (shown.snapshot().is_some(), shown.published());
+        drop(shown);
+        let is_unseen = reassigned || current != count;
+        Standing { is_current: is_shown && !is_unseen, is_unseen, since }
     }
 }
 
@@ -399,6 +488,9 @@ impl Drop for Watch {
 
 /// The keys of the hashes of names, which nobody outside can foresee.
 static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+/// The count of no state.
+const NO_STATE: u64 = u64::MAX;
 
 /// After so many milliseconds, whoever has not looked is shown the newest. Under steady change that
 /// wakes everybody this often, and no snapshot outlives it by much.

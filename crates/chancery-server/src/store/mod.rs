@@ -26,8 +26,10 @@ use chancery_catalog::AudienceSnapshot;
 use chancery_core::{Node, Snapshot};
 use tokio::time::Instant;
 
+use crate::status::StatusBook;
+
 use self::audience::{Asking, WatchedAudience};
-pub(crate) use self::audience::{AudienceState, Watch};
+pub(crate) use self::audience::{AudienceState, Place, Watch};
 pub(crate) use self::caller::Caller;
 pub use self::demand::{Demand, TypeDemand};
 pub use self::name::AudienceName;
@@ -49,6 +51,7 @@ pub struct Store {
     supply: Option<Box<dyn Supply>>,
     /// The function that is called when an audience wants something else.
     demand_changed: OnceLock<DemandChanged>,
+    pub(crate) status: StatusBook,
 }
 
 /// A function that is called with the name of an audience that wants something else.
@@ -83,7 +86,7 @@ impl Store {
 
     /// Makes `snapshot` what the nodes of `audience` see from now on.
     pub fn publish(&self, audience: impl Into<AudienceName>, snapshot: impl Into<Arc<Snapshot>>) {
-        let snapshot = snapshot.into();
+        let (snapshot, now) = (snapshot.into(), Instant::now());
         let mut audiences = self.lock();
         let audience = audiences.audience(audience.into());
         if audience.snapshot().is_some_and(|shown| Arc::ptr_eq(&shown, &snapshot)) {
@@ -92,8 +95,14 @@ impl Store {
         let before = audience.publish(&snapshot);
         drop(audiences);
         let mut wakers = Vec::new();
-        audience.concerned(before.as_deref(), &snapshot, Instant::now(), &mut wakers);
+        audience.concerned(&before, &snapshot, now, &mut wakers);
+        self.status.0.shown(None, now);
         wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// The book of what its clients want and hold.
+    pub fn status(&self) -> StatusBook {
+        self.status.clone()
     }
 
     /// Shows the nodes of audiences newer snapshots than the supplied ones they see. Nothing happens
@@ -102,7 +111,18 @@ impl Store {
     /// Streams are woken a few hundred at a time: a thread that is woken for each would interrupt
     /// this one as often, and one that is woken for all finds nothing in the processor's cache.
     pub fn update<N: AsRef<str>>(&self, newer: impl IntoIterator<Item = (N, AudienceSnapshot)>) {
-        let (now, mut wakers) = (Instant::now(), Vec::new());
+        let now = Instant::now();
+        self.update_now(newer, now);
+        self.status.0.shown(None, now);
+    }
+
+    /// Does so as a part of a load that began at this moment.
+    pub(crate) fn update_now<N: AsRef<str>>(
+        &self,
+        newer: impl IntoIterator<Item = (N, AudienceSnapshot)>,
+        now: Instant,
+    ) {
+        let mut wakers = Vec::new();
         for (audience, newer) in newer {
             self.show(audience.as_ref(), &newer, Some(now), &mut wakers);
             if wakers.len() >= WOKEN_TOGETHER {
@@ -242,7 +262,7 @@ impl Store {
         let Ok(before) = audience.supply(supplied, at) else { return };
         drop(audiences);
         let now = at.unwrap_or_else(Instant::now);
-        audience.concerned(before.as_deref(), &supplied.snapshot, now, wakers);
+        audience.concerned(&before, &supplied.snapshot, now, wakers);
     }
 
     /// Returns true if somebody follows what streams want.

@@ -189,6 +189,16 @@ impl Flight {
         self.answered_nonce.as_deref() == Some(nonce)
     }
 
+    /// The time of the oldest response under way.
+    pub(crate) fn oldest(&self) -> Option<Time> {
+        self.responses.front().map(|sent| sent.at)
+    }
+
+    /// The contents of the responses under way, the oldest first.
+    pub(crate) fn contents(&self) -> impl Iterator<Item = &Contents> {
+        self.responses.iter().map(|sent| &sent.contents)
+    }
+
     /// The mentions of what responses under way give.
     pub(crate) fn given(&self) -> impl Iterator<Item = Mention> {
         let mentions = self.responses.iter().flat_map(|sent| sent.contents.iter());
@@ -251,7 +261,7 @@ impl Contents {
     /// The number of keys that were due to this client alone.
     fn own_len(&self) -> usize {
         match self {
-            Self::Own(own) => own.new.len() + own.known.len() + own.others.len(),
+            Self::Own(own) => own.len(),
             Self::Shared { .. } => 0,
         }
     }
@@ -266,6 +276,24 @@ impl Contents {
             step.changes().map(move |change| Mention::of(change, reconnected))
         });
         own.into_iter().flat_map(OwnContents::iter).chain(common)
+    }
+
+    /// The number of keys.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Own(own) => own.len(),
+            Self::Shared { step, .. } => step.len(),
+        }
+    }
+
+    /// The mention of a key.
+    pub(crate) fn find(&self, key: &str) -> Option<Mention> {
+        match self {
+            Self::Own(own) => own.find(key),
+            Self::Shared { step, reconnected } => {
+                step.change_of(key).map(|change| Mention::of(change, *reconnected))
+            }
+        }
     }
 
     /// Returns true if the response mentions this key.
@@ -302,6 +330,23 @@ impl OwnContents {
         (self.new.len() + self.known.len()) * size_of::<Arc<Resource>>()
             + self.others.len() * size_of::<Mention>()
             + self.texts
+    }
+
+    fn len(&self) -> usize {
+        self.new.len() + self.known.len() + self.others.len()
+    }
+
+    fn find(&self, key: &str) -> Option<Mention> {
+        let plain = |list: &[Arc<Resource>], is_new| {
+            let at = list.binary_search_by(|resource| resource.name().as_str().cmp(key)).ok()?;
+            let resource = Arc::clone(&list[at]);
+            Some(Mention { key: resource.name().shared(), resource: Some(resource), is_new })
+        };
+        let other = || {
+            let at = self.others.binary_search_by(|one| (*one.key).cmp(key)).ok()?;
+            Some(self.others[at].clone())
+        };
+        plain(&self.new, true).or_else(|| plain(&self.known, false)).or_else(other)
     }
 
     fn iter(&self) -> impl Iterator<Item = Mention> {

@@ -422,6 +422,49 @@ impl Ledger {
         self.refused.get(key).is_some()
     }
 
+    /// The keys that were rejected and wait for a change, in order.
+    pub(crate) fn refused_keys(&self) -> impl Iterator<Item = &Spelling> {
+        self.refused.keys()
+    }
+
+    /// The number of keys that were rejected and wait for a change.
+    pub(crate) fn refused_len(&self) -> usize {
+        self.refused.len()
+    }
+
+    /// Returns true if the client read what it was told last under a key, and its verdict is unknown.
+    pub(crate) fn is_verdict_unknown(&self, key: &str) -> bool {
+        self.verdict_unknown.get(key).is_some()
+    }
+
+    /// The number of keys with an unknown verdict.
+    pub(crate) fn verdict_unknown_len(&self) -> usize {
+        self.verdict_unknown.len()
+    }
+
+    /// The resource that the client holds under a key that it is owed.
+    pub(crate) fn owed_copy(&self, key: &str) -> Option<&ClientCopy> {
+        self.owed.get(key)
+    }
+
+    /// Gives `take` each list of keys that are owed, kept, refused or of unknown verdict, in order and from
+    /// a key on.
+    pub(crate) fn keys_from<'a>(
+        &'a self,
+        start: &'a str,
+        mut take: impl FnMut(&mut dyn Iterator<Item = &'a Spelling>),
+    ) {
+        take(&mut self.owed.keys_from(start));
+        take(&mut self.kept.keys_from(start));
+        take(&mut self.refused.keys_from(start));
+        take(&mut self.verdict_unknown.keys_from(start));
+    }
+
+    /// The keys under which the target differs from what the client was brought to.
+    pub(crate) fn keys_to_change(&self, interest: &Interest) -> Vec<Spelling> {
+        self.changes(interest).into_iter().map(|change| change.key).collect()
+    }
+
     /// Takes in that the client read a response whose verdict will never be known.
     pub(crate) fn set_verdict_unknown(&mut self, contents: &Contents, interest: &Interest) {
         for mention in contents.iter().filter(|mention| interest.covers(&mention.key)) {

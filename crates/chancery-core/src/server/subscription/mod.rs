@@ -41,6 +41,7 @@ mod owed;
 mod parsed_names;
 mod pending;
 mod receive;
+mod resources;
 mod respond;
 mod shared_response;
 mod sotw;
@@ -242,6 +243,22 @@ impl Subscription {
     /// first response.
     pub(crate) fn has_landed(&self) -> bool {
         self.is_acknowledged() && self.first_request.is_none() && !self.must_respond
+    }
+
+    /// The time of the oldest response that the client has not answered.
+    pub(crate) fn unanswered_since(&self) -> Option<Time> {
+        self.flight.oldest()
+    }
+
+    /// Returns true if rejected content is waiting for a change.
+    pub(crate) fn is_rejected(&self) -> bool {
+        !self.ledger.has_no_refused()
+    }
+
+    /// Returns true if the client has answered all that was sent, and no rejected content is waiting for a
+    /// change, or to be sent again.
+    pub(crate) fn is_repaired(&self) -> bool {
+        !self.is_rejected() && !self.is_behind() && self.flight.is_empty()
     }
 
     /// Returns true if the client keeps resources whose removal waits.

@@ -34,6 +34,10 @@ impl Subscription {
             acknowledged: self.flight.last_accepted().cloned(),
             rejection: self.rejection.as_deref(),
             waits,
+            unsettled: self.unsettled_counts(),
+            is_behind: self.is_behind(),
+            has_landed: self.has_landed(),
+            subscription: self,
         }
     }
 }

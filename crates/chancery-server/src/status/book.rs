@@ -1,0 +1,330 @@
+//! The book of a store: the cards of its streams, those that are gone, loads, and events.
+//!
+//! Streams write into it at what happens anyway, and wait for nobody: each lock here is held for a few steps,
+//! and none of them by whoever looks at all streams.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use arc_swap::ArcSwap;
+use chancery_catalog::ContentHash;
+use chancery_core::{ErrorDetail, Node, TypeUrl, Variant};
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::Instant;
+
+use super::bounds::StatusBounds;
+use super::card::{MachineState, RejectionNote, StreamCard};
+use super::clock::Clock;
+use super::events::{EventStream, Events, StatusEventKind};
+use super::fleet::Fleet;
+use super::gone::{GoneKey, GoneStream, GoneStreams};
+use super::loads::Loads;
+use super::stream_status::StreamStatus;
+use crate::policy::Peer;
+use crate::store::Place;
+
+/// The book of a store.
+pub(crate) struct Book {
+    clock: Clock,
+    bounds: ArcSwap<StatusBounds>,
+    last_stream: AtomicU64,
+    cards: Mutex<BTreeMap<u64, Arc<StreamCard>>>,
+    gone: Mutex<GoneStreams>,
+    /// The number of the last load that was shown to all whom it concerns.
+    load: AtomicU64,
+    pub(super) loads: Mutex<Loads>,
+    pub(super) events: Events,
+    /// The number of changes of what a look at all streams would find.
+    changes: AtomicU64,
+    pub(super) changed: Notify,
+    /// The last look at all streams, and when it began.
+    fleet: Mutex<Option<(Arc<Fleet>, Instant)>>,
+    /// Permits for those who ask many streams.
+    pub(super) askers: Semaphore,
+}
+
+/// The number of those who ask many streams at once. The others wait for their turn.
+const MOST_ASKERS: usize = 4;
+
+impl Default for Book {
+    fn default() -> Self {
+        Self {
+            clock: Clock::new(),
+            bounds: ArcSwap::default(),
+            last_stream: AtomicU64::new(0),
+            cards: Mutex::default(),
+            gone: Mutex::default(),
+            load: AtomicU64::new(0),
+            loads: Mutex::default(),
+            events: Events::new(),
+            changes: AtomicU64::new(0),
+            changed: Notify::new(),
+            fleet: Mutex::default(),
+            askers: Semaphore::new(MOST_ASKERS),
+        }
+    }
+}
+
+/// Streams tell this.
+impl Book {
+    /// A number that no other stream has.
+    pub(crate) fn next_stream(&self) -> u64 {
+        self.last_stream.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Begins the card of a stream.
+    pub(crate) fn opened(
+        &self,
+        id: u64,
+        peer: &Arc<Peer>,
+        variant: Variant,
+        only: Option<TypeUrl>,
+    ) -> Arc<StreamCard> {
+        let card = Arc::new(StreamCard::new(id, peer, variant, only, self.clock));
+        lock(&self.cards).insert(id, Arc::clone(&card));
+        card
+    }
+
+    /// The policy has chosen where a stream belongs.
+    pub(crate) fn placed(&self, card: &StreamCard, place: Place) {
+        let to = place.audience().clone();
+        let stream = || event_stream(card);
+        let kind = match card.placed(place) {
+            None => {
+                if let Some(node) = card.node() {
+                    lock(&self.gone).remove(&GoneKey::of(&node, card.only.as_ref()));
+                }
+                StatusEventKind::Appeared { stream: stream(), audience: to }
+            }
+            Some(from) if from != to => StatusEventKind::Moved { stream: stream(), from, to },
+            Some(_) => return,
+        };
+        self.event(kind);
+        self.touch();
+    }
+
+    /// Takes in what the machine of a stream says after it did something.
+    pub(crate) fn note(&self, card: &StreamCard, state: MachineState, now: Instant) {
+        if card.note(state, self.clock, now) {
+            self.touch();
+        }
+    }
+
+    /// The client of a stream said something.
+    pub(crate) fn heard(&self, card: &StreamCard, now: Instant) {
+        card.heard(self.clock.millis(now));
+    }
+
+    /// The client accepted a response.
+    pub(crate) fn acknowledged(&self, card: &StreamCard, now: Instant) {
+        card.acknowledged(self.clock.millis(now));
+    }
+
+    /// The client rejected a response.
+    pub(crate) fn rejected(
+        &self,
+        card: &StreamCard,
+        type_url: &TypeUrl,
+        version: &str,
+        (error, named): (ErrorDetail, Vec<Arc<str>>),
+    ) {
+        let (type_url, at) = (type_url.clone(), Instant::now());
+        let age = Duration::ZERO;
+        let note = RejectionNote { type_url, version: version.into(), error, named, age, at };
+        if card.rejected(note.clone()) {
+            let stream = event_stream(card);
+            self.event(StatusEventKind::Rejected { stream, rejection: note });
+        }
+        self.touch();
+    }
+
+    /// The client accepted what it had rejected of a type, because that was changed.
+    pub(crate) fn repaired(&self, card: &StreamCard, type_url: &TypeUrl) {
+        if card.repaired(type_url) {
+            let (stream, type_url) = (event_stream(card), type_url.clone());
+            self.event(StatusEventKind::Repaired { stream, type_url });
+            self.touch();
+        }
+    }
+
+    /// A stream ended.
+    pub(crate) fn closed(&self, card: &StreamCard, code: Option<i32>) {
+        let now = Instant::now();
+        let status = self.status_of(card);
+        let rejections = card.rejections(now);
+        if let Some(audience) = status.audience {
+            if let Some(node) = &status.node {
+                let key = GoneKey::of(node, card.only.as_ref());
+                let gone = GoneStream {
+                    id: card.id,
+                    node: key.node,
+                    cluster: key.cluster,
+                    peer: Arc::clone(&card.peer),
+                    audience: audience.clone(),
+                    variant: card.variant,
+                    type_url: key.type_url,
+                    at: SystemTime::now(),
+                    since: Duration::ZERO,
+                    code,
+                    landed: status.landed,
+                    rejections,
+                    went: now,
+                };
+                lock(&self.gone).add(gone, &self.bounds());
+            }
+            self.event(StatusEventKind::Gone { stream: event_stream(card), audience, code });
+        }
+        lock(&self.cards).remove(&card.id);
+        card.leave();
+        self.touch();
+    }
+
+    fn event(&self, kind: StatusEventKind) {
+        self.events.add(kind, self.bounds().events);
+    }
+
+    /// Something is not as it was at the last look.
+    pub(super) fn touch(&self) {
+        self.changes.fetch_add(1, Ordering::Release);
+        self.changed.notify_waiters();
+    }
+}
+
+/// Those who load tell this.
+impl Book {
+    /// The last load that was shown to all whom it concerns.
+    pub(crate) fn load(&self) -> u64 {
+        self.load.load(Ordering::Acquire)
+    }
+
+    /// A load was shown to all whom it concerns: streams have been reassigned, and see the new state when they
+    /// look.
+    pub(crate) fn shown(&self, revision: Option<(u64, ContentHash)>, began: Instant) {
+        let mut loads = lock(&self.loads);
+        let next = self.load() + 1;
+        let number = revision.map_or(next, |(number, _)| number.max(next));
+        loads.add(number, revision, began, self.bounds().loads);
+        self.load.store(number, Ordering::Release);
+        drop(loads);
+        self.event(StatusEventKind::Loaded { load: number });
+        self.touch();
+    }
+
+    /// Looks whether the last load has landed. Returns the time that it took, if it has just landed.
+    pub(crate) fn look_at_load(&self) -> Option<Duration> {
+        let (load, shown) = lock(&self.loads).open()?;
+        let (fleet, began) = self.fleet_since(None);
+        let landing = fleet.landing(load, |_| true);
+        if landing.landed() < landing.counted() || fleet.load < load {
+            return None;
+        }
+        let acknowledged = fleet.streams.iter().filter_map(|stream| stream.acknowledged);
+        let last = acknowledged.filter_map(|ago| began.checked_sub(ago)).max();
+        let after = last.map_or(Duration::ZERO, |at| at.saturating_duration_since(shown));
+        lock(&self.loads).landed(load, after, landing.landed());
+        self.event(StatusEventKind::Landed { load, after });
+        Some(after)
+    }
+}
+
+/// Those who look ask this.
+impl Book {
+    /// The age of the oldest load that has not landed, nor any after it.
+    pub(crate) fn oldest_load(&self) -> Option<Duration> {
+        lock(&self.loads).oldest(Instant::now())
+    }
+
+    pub(super) fn bounds(&self) -> Arc<StatusBounds> {
+        self.bounds.load_full()
+    }
+
+    pub(crate) fn set_bounds(&self, bounds: StatusBounds) {
+        self.bounds.store(Arc::new(bounds));
+    }
+
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    pub(super) fn card(&self, stream: u64) -> Option<Arc<StreamCard>> {
+        lock(&self.cards).get(&stream).cloned()
+    }
+
+    /// All streams, as of a moment that is not before this one; of shortly before now, if there is none.
+    pub(super) fn fleet_since(&self, moment: Option<Instant>) -> (Arc<Fleet>, Instant) {
+        let mut fleet = lock(&self.fleet);
+        if let Some((known, began)) = &*fleet {
+            let is_recent = match moment {
+                Some(moment) => *began >= moment,
+                None => known.load == self.load() && began.elapsed() < RECENT,
+            };
+            if is_recent {
+                return (Arc::clone(known), *began);
+            }
+        }
+        let began = Instant::now();
+        let new = Arc::new(self.look_at_all(began));
+        *fleet = Some((Arc::clone(&new), began));
+        (new, began)
+    }
+
+    fn look_at_all(&self, now: Instant) -> Fleet {
+        // First what may change, and then what is looked at.
+        let (mark, load) = (self.changes(), self.load());
+        let bounds = self.bounds();
+        let mut gone = {
+            let mut gone = lock(&self.gone);
+            gone.limit(&bounds);
+            gone.list(now)
+        };
+        let cards: Vec<_> = lock(&self.cards).values().cloned().collect();
+        let silent_after = bounds.silent_after;
+        let streams = cards.iter().map(|card| card.status(load, silent_after, self.clock));
+        let streams: Vec<_> = streams.collect();
+        forget_those_back(&mut gone, &streams);
+        Fleet { load, streams, gone, grace: bounds.grace, mark }
+    }
+
+    fn status_of(&self, card: &StreamCard) -> StreamStatus {
+        card.status(self.load(), self.bounds().silent_after, self.clock)
+    }
+}
+
+/// Leaves out the streams whose clients have opened another one meanwhile, before the old one ended.
+fn forget_those_back(gone: &mut Vec<GoneStream>, streams: &[StreamStatus]) {
+    if gone.is_empty() {
+        return;
+    }
+    let keys = gone.iter().map(|stream| ((&*stream.node, &*stream.cluster), &stream.type_url));
+    let keys: HashMap<_, u64> = keys.zip(gone.iter().map(|stream| stream.id)).collect();
+    let mut back = BTreeSet::<u64>::new();
+    for stream in streams.iter().filter(|stream| stream.audience.is_some()) {
+        let Some(node) = &stream.node else { continue };
+        let known = keys.get(&((&*node.id, &*node.cluster), &stream.type_url));
+        back.extend(known.filter(|known| **known < stream.id));
+    }
+    gone.retain(|stream| !back.contains(&stream.id));
+}
+
+/// The age up to which a look at all streams serves others who ask.
+const RECENT: Duration = Duration::from_millis(20);
+
+fn event_stream(card: &StreamCard) -> EventStream {
+    let node = card.node();
+    let node = node.map(|node| (Arc::from(&*node.id), Arc::from(&*node.cluster)));
+    EventStream { id: card.id, node, peer: Arc::clone(&card.peer) }
+}
+
+impl GoneKey {
+    fn of(node: &Node, only: Option<&TypeUrl>) -> Self {
+        let (id, cluster) = (node.id.as_str().into(), node.cluster.as_str().into());
+        Self { node: id, cluster, type_url: only.cloned() }
+    }
+}
+
+/// No code panics with one of these locks held, and what they guard would be whole even then.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,396 @@
+//! The card of one stream: what is known of it without asking the stream itself.
+//!
+//! ```text
+//!   the stream writes:  unsettle -> look at the audience -> ... -> settle      (never waits)
+//!   a reader reads:     what was looked at -> is it settled?
+//! ```
+//!
+//! A stream unsettles its card before it notes that it has seen another state of its audience, and settles
+//! it when its client has acknowledged all of that state. A reader looks in the other order, so a card is
+//! never taken for settled with a state that its client does not have.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use chancery_core::{ErrorDetail, Node, TypeUrl, Variant};
+use tokio::time::Instant;
+
+use super::clock::Clock;
+use super::look::{Answer, Look, LookQuery};
+use super::stream_status::{StreamState, StreamStatus};
+use crate::policy::Peer;
+use crate::store::{AudienceName, Place};
+
+/// The card of one stream.
+pub(crate) struct StreamCard {
+    pub(crate) id: u64,
+    pub(crate) peer: Arc<Peer>,
+    pub(crate) variant: Variant,
+    pub(crate) only: Option<TypeUrl>,
+    opened: Instant,
+    /// True if the client has acknowledged all of the state that the stream saw last.
+    settled: AtomicBool,
+    /// True if somebody asks the stream.
+    asked: AtomicBool,
+    /// The number of types with rejected content that waits for a change.
+    rejected: AtomicU32,
+    /// The last load that was shown before the stream looked at its audience.
+    seen: AtomicU64,
+    /// The last load that it is known to have landed.
+    landed: AtomicU64,
+    /// When the last acknowledgement settled it.
+    settled_at: AtomicU64,
+    /// When it was first not settled any more.
+    unsettled_at: AtomicU64,
+    /// When the oldest response that is not answered was sent.
+    unanswered: AtomicU64,
+    /// When the client last accepted a response.
+    acknowledged: AtomicU64,
+    /// When the client last said anything.
+    heard: AtomicU64,
+    /// When somebody first woke the stream in vain, so that it looks at its audience.
+    woken: AtomicU64,
+    place: Mutex<CardPlace>,
+}
+
+/// The place of a stream, and what few streams have.
+#[derive(Default)]
+struct CardPlace {
+    node: Option<Arc<Node>>,
+    place: Option<Place>,
+    notes: Option<Box<Notes>>,
+    /// True if the stream has ended.
+    has_left: bool,
+}
+
+/// Notes that few streams have.
+#[derive(Default)]
+struct Notes {
+    rejections: Vec<RejectionNote>,
+    looks: Vec<Look>,
+}
+
+/// A rejection of a client, as it may be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RejectionNote {
+    /// The type.
+    pub type_url: TypeUrl,
+    /// The version of the response.
+    pub version: Arc<str>,
+    /// The reason in the client's words, as [`StreamEventKind::Rejected`](crate::StreamEventKind::Rejected)
+    /// has it: cut, and without what must not be seen (S-138).
+    pub error: ErrorDetail,
+    /// The resources that the reason names and the client sees, the first of them.
+    pub named: Vec<Arc<str>>,
+    /// The time since the client first rejected this version for this reason.
+    pub age: Duration,
+    pub(super) at: Instant,
+}
+
+/// The state of the machine of a stream, after it did something.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MachineState {
+    pub(crate) has_landed: bool,
+    pub(crate) unanswered_since: Option<Instant>,
+    pub(crate) rejected_types: usize,
+}
+
+/// The most questions to a stream that wait at once.
+const MOST_LOOKS: usize = 8;
+/// The most types of which a rejection is noted.
+const MOST_REJECTIONS: usize = 32;
+
+/// The reason why a stream is not asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum NotAsked {
+    Gone,
+    TooMany,
+}
+
+impl CardPlace {
+    fn forget_empty_notes(&mut self) {
+        self.notes.take_if(|notes| notes.rejections.is_empty() && notes.looks.is_empty());
+    }
+}
+
+impl StreamCard {
+    pub(super) fn new(
+        id: u64,
+        peer: &Arc<Peer>,
+        variant: Variant,
+        only: Option<TypeUrl>,
+        clock: Clock,
+    ) -> Self {
+        let opened = Instant::now();
+        Self {
+            id,
+            peer: Arc::clone(peer),
+            variant,
+            only,
+            opened,
+            settled: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
+            rejected: AtomicU32::new(0),
+            seen: AtomicU64::new(0),
+            landed: AtomicU64::new(0),
+            settled_at: AtomicU64::new(0),
+            unsettled_at: AtomicU64::new(clock.millis(opened)),
+            unanswered: AtomicU64::new(0),
+            acknowledged: AtomicU64::new(0),
+            heard: AtomicU64::new(0),
+            woken: AtomicU64::new(0),
+            place: Mutex::default(),
+        }
+    }
+
+    /// The stream is about to look at the state of its audience, which has at least this load. From here on it
+    /// is not settled.
+    pub(crate) fn unsettle(&self, load: u64) {
+        self.settled.store(false, Ordering::Release);
+        self.seen.store(load, Ordering::Release);
+        self.woken.store(0, Ordering::Relaxed);
+    }
+
+    /// Takes in what the machine says after the stream did something. Returns true if its state
+    /// has changed in a way for which somebody may wait.
+    pub(super) fn note(&self, state: MachineState, clock: Clock, now: Instant) -> bool {
+        let unanswered = state.unanswered_since.map_or(0, |since| clock.millis(since));
+        self.unanswered.store(unanswered, Ordering::Relaxed);
+        let rejected = u32::try_from(state.rejected_types).unwrap_or(u32::MAX);
+        let was_rejected = self.rejected.swap(rejected, Ordering::Relaxed) > 0;
+        if !state.has_landed {
+            self.settled.store(false, Ordering::Release);
+            if self.unsettled_at.load(Ordering::Relaxed) == 0 {
+                self.unsettled_at.store(clock.millis(now), Ordering::Relaxed);
+            }
+        } else if !self.settled.load(Ordering::Relaxed) {
+            self.settle(clock.millis(now));
+            return true;
+        }
+        was_rejected != (rejected > 0)
+    }
+
+    /// The client has acknowledged all of the state that the stream saw last.
+    fn settle(&self, now: u64) {
+        let before = self.settled_at.load(Ordering::Relaxed);
+        // A look at a state in which nothing is new for the client changes nothing.
+        if before == 0 || self.acknowledged.load(Ordering::Relaxed) > before {
+            self.settled_at.store(now, Ordering::Relaxed);
+        }
+        self.unsettled_at.store(0, Ordering::Relaxed);
+        self.landed.store(self.seen.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.settled.store(true, Ordering::Release);
+    }
+
+    /// The client has said something.
+    pub(super) fn heard(&self, at: u64) {
+        self.heard.store(at, Ordering::Relaxed);
+    }
+
+    /// The client has accepted a response.
+    pub(super) fn acknowledged(&self, at: u64) {
+        self.acknowledged.store(at, Ordering::Relaxed);
+    }
+
+    /// The node of the client.
+    pub(crate) fn node(&self) -> Option<Arc<Node>> {
+        self.lock().node.clone()
+    }
+
+    /// Notes the node of the client.
+    pub(crate) fn identified(&self, node: &Arc<Node>) {
+        self.lock().node = Some(Arc::clone(node));
+    }
+
+    /// Notes where the stream belongs. Returns the audience it was in before.
+    pub(super) fn placed(&self, place: Place) -> Option<AudienceName> {
+        let before = self.lock().place.replace(place);
+        before.map(|place| place.audience().clone())
+    }
+
+    /// Forgets where the stream belongs, which keeps parts of the store.
+    pub(super) fn leave(&self) {
+        let mut card = self.lock();
+        *card = CardPlace { node: card.node.take(), has_left: true, ..CardPlace::default() };
+    }
+
+    /// Notes a rejection of a type. Returns false if it is known.
+    pub(super) fn rejected(&self, note: RejectionNote) -> bool {
+        let mut card = self.lock();
+        let rejections = &mut card.notes.get_or_insert_default().rejections;
+        match rejections.iter_mut().find(|known| known.type_url == note.type_url) {
+            Some(known) if known.version == note.version && known.error == note.error => false,
+            Some(known) => {
+                *known = note;
+                true
+            }
+            None => {
+                if rejections.len() < MOST_REJECTIONS {
+                    rejections.push(note);
+                }
+                true
+            }
+        }
+    }
+
+    /// Returns true if a rejection of this version is noted.
+    pub(crate) fn knows_rejection(&self, type_url: &TypeUrl, version: &str) -> bool {
+        let card = self.lock();
+        let rejections = card.notes.iter().flat_map(|notes| &notes.rejections);
+        rejections.into_iter().any(|it| it.type_url == *type_url && *it.version == *version)
+    }
+
+    /// Forgets the rejection of a type. Returns true if there was one.
+    pub(super) fn repaired(&self, type_url: &TypeUrl) -> bool {
+        let mut card = self.lock();
+        let Some(notes) = &mut card.notes else { return false };
+        let before = notes.rejections.len();
+        notes.rejections.retain(|known| known.type_url != *type_url);
+        let is_repaired = notes.rejections.len() < before;
+        card.forget_empty_notes();
+        is_repaired
+    }
+
+    /// The rejections that wait for a change.
+    pub(crate) fn rejections(&self, now: Instant) -> Vec<RejectionNote> {
+        if self.rejected.load(Ordering::Relaxed) == 0 {
+            return Vec::new();
+        }
+        let card = self.lock();
+        let rejections = card.notes.iter().flat_map(|notes| &notes.rejections);
+        let aged = |note: &RejectionNote| {
+            let age = now.saturating_duration_since(note.at);
+            RejectionNote { age, ..note.clone() }
+        };
+        rejections.map(aged).collect()
+    }
+
+    /// Asks the stream, and wakes it. Those who ask the same share the answer.
+    ///
+    /// # Errors
+    /// If the stream is gone, or is asked too much already.
+    pub(super) fn ask(&self, query: &Arc<LookQuery>) -> Result<Answer, NotAsked> {
+        let mut card = self.lock();
+        if card.has_left {
+            return Err(NotAsked::Gone);
+        }
+        let notes = card.notes.get_or_insert_default();
+        notes.looks.retain(Look::is_wanted);
+        let answer = match notes.looks.iter().find(|known| known.query == *query) {
+            Some(known) => known.join(),
+            None if notes.looks.len() >= MOST_LOOKS => return Err(NotAsked::TooMany),
+            None => {
+                let (look, answer) = Look::new(query);
+                notes.looks.push(look);
+                answer
+            }
+        };
+        self.asked.store(true, Ordering::Release);
+        if let Some(place) = &card.place {
+            place.wake();
+        }
+        Ok(answer)
+    }
+
+    /// Takes the questions to the stream.
+    pub(crate) fn take_looks(&self) -> Vec<Look> {
+        let mut card = self.lock();
+        self.asked.store(false, Ordering::Relaxed);
+        let Some(notes) = &mut card.notes else { return Vec::new() };
+        let looks = std::mem::take(&mut notes.looks);
+        card.forget_empty_notes();
+        looks
+    }
+
+    /// Returns true if somebody asks the stream.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// The status of the stream. `load` is the last load that was shown before this was called; the stream is
+    /// woken if it has not looked at the present state of its audience for a while.
+    pub(super) fn status(&self, load: u64, silent_after: Duration, clock: Clock) -> StreamStatus {
+        let now = Instant::now();
+        let (node, place) = {
+            let card = self.lock();
+            (card.node.clone(), card.place.clone())
+        };
+        let standing = place.as_ref().map(Place::standing);
+        // After what was looked at.
+        let settled = self.settled.load(Ordering::Acquire);
+        let is_current = standing.as_ref().is_some_and(|it| it.is_current);
+        let in_step = is_current && settled;
+        let mut unseen = None;
+        if let (Some(standing), Some(place)) = (&standing, &place)
+            && standing.is_unseen
+        {
+            let shown = standing.since.map(|at| now.saturating_duration_since(at));
+            unseen = self.wake(place, shown, clock, now);
+        }
+        let unanswered = clock.since(self.unanswered.load(Ordering::Relaxed), now);
+        let rejected_types = self.rejected.load(Ordering::Relaxed);
+        let waits = [unanswered, unseen].into_iter().flatten().max();
+        let state = if rejected_types > 0 && is_current {
+            StreamState::Rejected
+        } else if waits.is_some_and(|time| time >= silent_after) {
+            StreamState::Silent
+        } else if in_step {
+            StreamState::InStep
+        } else {
+            StreamState::Pending
+        };
+        let shown = standing.as_ref().filter(|it| it.is_unseen).and_then(|it| it.since);
+        let shown = shown.map(|at| now.saturating_duration_since(at));
+        let begin = if settled { &self.settled_at } else { &self.unsettled_at };
+        let since = clock.since(begin.load(Ordering::Relaxed), now).unwrap_or_default();
+        let since = if settled { shown.unwrap_or(since) } else { since };
+        let landed = if in_step { load } else { self.landed.load(Ordering::Relaxed) };
+        StreamStatus {
+            id: self.id,
+            node,
+            peer: Arc::clone(&self.peer),
+            audience: place.map(|place| place.audience().clone()),
+            variant: self.variant,
+            type_url: self.only.clone(),
+            age: now.saturating_duration_since(self.opened),
+            state,
+            since,
+            seen: if is_current { load } else { self.seen.load(Ordering::Relaxed) },
+            landed,
+            rejected_types,
+            unanswered,
+            acknowledged: clock.since(self.acknowledged.load(Ordering::Relaxed), now),
+            heard: clock.since(self.heard.load(Ordering::Relaxed), now),
+        }
+    }
+
+    /// Wakes a stream that has not looked at a state which is shown for that long. Returns the time for which
+    /// it has been woken in vain.
+    fn wake(
+        &self,
+        place: &Place,
+        shown: Option<Duration>,
+        clock: Clock,
+        now: Instant,
+    ) -> Option<Duration> {
+        if shown.is_some_and(|time| time < NOT_YET) {
+            return None;
+        }
+        place.wake();
+        let at = clock.millis(now);
+        match self.woken.compare_exchange(0, at, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => None,
+            Err(before) => clock.since(before, now),
+        }
+    }
+
+    /// No code panics with the lock held.
+    fn lock(&self) -> MutexGuard<'_, CardPlace> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The time in which a stream that a change concerns looks at it, if its thread is not busy.
+const NOT_YET: Duration = Duration::from_millis(100);

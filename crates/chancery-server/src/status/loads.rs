@@ -1,0 +1,110 @@
+//! The last loads: when each was shown, and when it had landed.
+
+use std::collections::VecDeque;
+use std::time::{Duration, SystemTime};
+
+use chancery_catalog::ContentHash;
+use tokio::time::Instant;
+
+/// A load: a change of what is served, by a revision of a catalog or by a snapshot that was published.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LoadStatus {
+    /// Its number, which grows with each load. It is that of the revision, unless snapshots are published
+    /// beside those of a catalog.
+    pub number: u64,
+    /// The number of the revision.
+    pub revision: Option<u64>,
+    /// The digest of all resources since this load.
+    pub content: Option<ContentHash>,
+    /// The time at which it was shown.
+    pub at: SystemTime,
+    /// The time since then.
+    pub age: Duration,
+    /// The time from the load to the last acknowledgement, when all that counted had it; `None` until then,
+    /// and for ever if a newer load came before.
+    pub landed_after: Option<Duration>,
+    /// True if a newer load came before this one had landed.
+    pub superseded: bool,
+    /// The number of streams that it landed on.
+    pub streams: usize,
+}
+
+/// The last loads, the oldest first.
+#[derive(Default)]
+pub(super) struct Loads {
+    last: VecDeque<Load>,
+    /// When the first load was shown of those after the last one that has landed.
+    waits_since: Option<Instant>,
+}
+
+struct Load {
+    status: LoadStatus,
+    shown: Instant,
+}
+
+impl Loads {
+    /// Adds a load. The one before is superseded if it has not landed. No more than `limit` are kept.
+    pub(super) fn add(
+        &mut self,
+        number: u64,
+        revision: Option<(u64, ContentHash)>,
+        at: Instant,
+        limit: usize,
+    ) {
+        for before in self.last.iter_mut().rev() {
+            if before.status.superseded {
+                break;
+            }
+            before.status.superseded = before.status.landed_after.is_none();
+        }
+        while self.last.len() >= limit.max(1) {
+            self.last.pop_front();
+        }
+        self.waits_since.get_or_insert(at);
+        self.last.push_back(Load {
+            status: LoadStatus {
+                number,
+                revision: revision.map(|(number, _)| number),
+                content: revision.map(|(_, content)| content),
+                at: SystemTime::now(),
+                age: Duration::ZERO,
+                landed_after: None,
+                superseded: false,
+                streams: 0,
+            },
+            shown: at,
+        });
+    }
+
+    /// The last load, and when it was shown, if it has not landed yet.
+    pub(super) fn open(&self) -> Option<(u64, Instant)> {
+        let last = self.last.back()?;
+        last.status.landed_after.is_none().then_some((last.status.number, last.shown))
+    }
+
+    /// The time since the first load was shown of those after the last one that has landed.
+    pub(super) fn oldest(&self, now: Instant) -> Option<Duration> {
+        self.waits_since.map(|since| now.saturating_duration_since(since))
+    }
+
+    /// Notes that a load has landed on so many streams, that long after it was shown.
+    pub(super) fn landed(&mut self, number: u64, after: Duration, streams: usize) {
+        if let Some(load) = self.last.iter_mut().rev().find(|it| it.status.number == number) {
+            load.status.landed_after = Some(after);
+            load.status.streams = streams;
+        }
+        if self.open().is_none() {
+            self.waits_since = None;
+        }
+    }
+
+    /// The loads that are remembered, the newest first.
+    pub(super) fn list(&self, now: Instant) -> Vec<LoadStatus> {
+        let aged = |load: &Load| {
+            let age = now.saturating_duration_since(load.shown);
+            LoadStatus { age, ..load.status.clone() }
+        };
+        self.last.iter().rev().map(aged).collect()
+    }
+}

@@ -1,0 +1,188 @@
+//! Clients tell what they want and hold while they are connected, and a load lands on them.
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_server::{
+    Config, Fleet, LookQuery, Outcome, ResourceQuery, ResourceSelection, ResourceState, StatusBook,
+    StatusEventKind, StreamState,
+};
+use common::client::{GrpcStream, Http2Client};
+use common::message::{SotwRequest, SotwResponse, Status};
+use common::{ADS_SOTW, CDS, Running, within};
+
+/// A client with one stream for clusters.
+struct Client {
+    stream: GrpcStream,
+    last: Option<SotwResponse>,
+}
+
+impl Client {
+    async fn open(server: &Running, id: &str, names: &[&str]) -> Self {
+        let client = Http2Client::connect(server.address).await;
+        let mut stream = client.open(ADS_SOTW).await.unwrap();
+        let mut first = SotwRequest::first(CDS, names);
+        first.node.as_mut().unwrap().id = id.to_owned();
+        stream.send(&first);
+        Self { stream, last: None }
+    }
+
+    async fn receive(&mut self) {
+        self.last = Some(within(self.stream.next()).await.unwrap());
+    }
+
+    fn acknowledge(&mut self) {
+        self.stream.send(&SotwRequest::ack(self.last.as_ref().unwrap(), &[]));
+    }
+
+    fn reject(&mut self, why: &str) {
+        let mut request = SotwRequest::ack(self.last.as_ref().unwrap(), &[]);
+        request.error = Some(Status { code: 13, message: why.to_owned() });
+        self.stream.send(&request);
+    }
+
+    async fn take(&mut self) {
+        self.receive().await;
+        self.acknowledge();
+    }
+}
+
+/// Waits until the streams are as they should be.
+async fn until(book: &StatusBook, what: &str, is_so: impl Fn(&Fleet) -> bool) -> Arc<Fleet> {
+    let waiting = async {
+        loop {
+            let fleet = book.fleet();
+            if is_so(&fleet) {
+                return fleet;
+            }
+            book.changed_since(fleet.mark()).await;
+        }
+    };
+    let waited = tokio::time::timeout(common::PATIENCE, waiting).await;
+    waited.unwrap_or_else(|_| panic!("waited in vain until {what}: {:#?}", book.fleet()))
+}
+
+fn state(fleet: &Fleet, id: &str) -> Option<StreamState> {
+    fleet.nodes().iter().find(|node| node.id == id)?.state
+}
+
+#[tokio::test]
+async fn a_load_has_landed_when_all_have_acknowledged_it_and_not_before() {
+    let server = Running::start(Config::default()).await;
+    let book = server.store.status();
+    server.publish(&[("a", "1")]);
+    let (mut one, mut two) =
+        (Client::open(&server, "one", &[]).await, Client::open(&server, "two", &[]).await);
+    one.take().await;
+    two.take().await;
+    within(book.landed(book.load(), |_| true)).await;
+    server.publish(&[("a", "2")]);
+    let load = book.load();
+    one.take().await;
+    two.receive().await;
+    until(&book, "one is in step", |fleet| state(fleet, "one") == Some(StreamState::InStep)).await;
+    let landing = book.landing(load, |_| true);
+    assert_eq!((landing.outcome(), landing.landed(), landing.counted()), (Outcome::Waiting, 1, 2));
+    let only_one = book.landing(load, |it| it.node == Some("one"));
+    assert_eq!(only_one.outcome(), Outcome::Landed);
+    two.acknowledge();
+    let landing = within(book.landed(load, |_| true)).await;
+    assert_eq!((landing.outcome(), landing.landed()), (Outcome::Landed, 2));
+}
+
+#[tokio::test]
+async fn a_rejection_is_told_with_its_reason_until_it_is_repaired() {
+    // S-032, S-034
+    let server = Running::start(Config::default()).await;
+    let book = server.store.status();
+    server.publish(&[("a", "1"), ("b", "1")]);
+    let mut bad = Client::open(&server, "bad", &[]).await;
+    let mut good = Client::open(&server, "good", &[]).await;
+    bad.take().await;
+    good.take().await;
+    within(book.landed(book.load(), |_| true)).await;
+    server.publish(&[("a", "2"), ("b", "1")]);
+    let load = book.load();
+    bad.receive().await;
+    bad.reject("a: no such thing");
+    good.take().await;
+    let landing = within(book.landed(load, |_| true)).await;
+    assert_eq!((landing.outcome(), landing.landed()), (Outcome::Never, 1));
+    let stream = landing.never().next().unwrap();
+    assert_eq!(stream.state, StreamState::Rejected);
+    let rejections = book.rejections(stream.id);
+    assert_eq!(rejections[0].error.message, "a: no such thing");
+    let looks = within(book.look([stream.id], LookQuery::types(), common::PATIENCE)).await;
+    let details = &looks.answers[0].1.types[0];
+    assert_eq!(details.suspects, ["a".into()]);
+    assert!(details.rejected.is_some() && details.acknowledged != details.rejected);
+
+    server.publish(&[("a", "3"), ("b", "1")]);
+    bad.take().await;
+    good.take().await;
+    let landing = within(book.landed(book.load(), |_| true)).await;
+    assert_eq!(landing.outcome(), Outcome::Landed);
+    assert_eq!(book.rejections(stream.id), []);
+    let events = book.events_after(0, 100).events;
+    let kinds = events.iter().filter_map(|event| match &event.kind {
+        StatusEventKind::Rejected { stream, .. } => Some(("rejected", stream.id)),
+        StatusEventKind::Repaired { stream, .. } => Some(("repaired", stream.id)),
+        _ => None,
+    });
+    let expected = [("rejected", stream.id), ("repaired", stream.id)];
+    assert_eq!(kinds.collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test]
+async fn a_stream_tells_the_state_of_its_resources() {
+    let server = Running::start(Config::default()).await;
+    let book = server.store.status();
+    server.publish(&[("a", "1"), ("b", "1")]);
+    let mut client = Client::open(&server, "n", &[]).await;
+    client.take().await;
+    within(book.landed(book.load(), |_| true)).await;
+    server.publish(&[("a", "2"), ("b", "1")]);
+    client.receive().await;
+    let id = book.fleet().streams[0].id;
+    let selection = ResourceSelection::All;
+    let query = ResourceQuery { selection, after: None, limit: 10 };
+    let query = LookQuery::resources(None, query);
+    let looks = within(book.look([id, 77], query, Duration::from_secs(10))).await;
+    assert_eq!((looks.gone, looks.unanswered), (vec![77], vec![]));
+    let page = &looks.answers[0].1.types[0].resources;
+    let states = page.resources.iter().map(|it| (&*it.name, it.state));
+    let expected = [("a", ResourceState::Unanswered), ("b", ResourceState::Acknowledged)];
+    assert_eq!(states.collect::<Vec<_>>(), expected);
+    assert!(!page.is_cut);
+}
+
+#[tokio::test]
+async fn a_client_that_is_gone_is_waited_for_no_longer_than_the_grace() {
+    let mut config = Config::default();
+    config.status.grace = Duration::from_millis(300);
+    let server = Running::start(config).await;
+    let book = server.store.status();
+    server.publish(&[("a", "1")]);
+    let (mut one, mut two) =
+        (Client::open(&server, "one", &[]).await, Client::open(&server, "two", &[]).await);
+    one.take().await;
+    two.take().await;
+    within(book.landed(book.load(), |_| true)).await;
+    drop(two);
+    until(&book, "two is gone", |fleet| state(fleet, "two").is_none()).await;
+    server.publish(&[("a", "2")]);
+    one.take().await;
+    until(&book, "one is in step", |fleet| state(fleet, "one") == Some(StreamState::InStep)).await;
+    let waited = book.landing(book.load(), |_| true);
+    assert_eq!((waited.outcome(), waited.gone().len()), (Outcome::Waiting, 1));
+    let landing = within(book.landed(book.load(), |_| true)).await;
+    assert_eq!((landing.outcome(), landing.counted()), (Outcome::Landed, 1));
+    let gone = &landing.fleet().gone[0];
+    assert_eq!((&*gone.node, gone.landed), ("two", book.load() - 1));
+    let mut two = Client::open(&server, "two", &[]).await;
+    two.take().await;
+    until(&book, "two is back", |fleet| fleet.gone.is_empty()).await;
+}
