@@ -12,6 +12,8 @@ use crate::diff::DiffArgs;
 use crate::explain::ExplainArgs;
 use crate::get::GetArgs;
 use crate::load::LoadArgs;
+use crate::status::StatusArgs;
+use crate::wait::WaitArgs;
 use crate::watch::WatchArgs;
 
 /// An xDS management server for Envoy proxies and gRPC services, and tools for any xDS server.
@@ -33,6 +35,8 @@ pub(crate) enum Command {
     Get(Box<GetArgs>),
     Watch(Box<WatchArgs>),
     Confirm(Box<ConfirmArgs>),
+    Status(Box<StatusArgs>),
+    Wait(Box<WaitArgs>),
     Load(Box<LoadArgs>),
     Bench(Box<Bench>),
 }

@@ -26,7 +26,10 @@ mod logging;
 mod misuse;
 mod serve;
 mod state;
+mod status;
 mod stdout;
+mod table;
+mod wait;
 mod watch;
 
 use std::process::ExitCode;
@@ -74,6 +77,8 @@ fn run() -> Result<(), Failure> {
         Command::Watch(flags) => watch::run(&flags),
         Command::Confirm(flags) => confirm::run(&flags),
         Command::Load(flags) => load::run(&flags),
+        Command::Status(flags) => status::run(&flags),
+        Command::Wait(flags) => wait::run(&flags),
         Command::Bench(flags) => bench::run(&flags),
     };
     ended.map_err(|failure| failure.with_usage(|| misuse::called(&Cli::command(), &words)))

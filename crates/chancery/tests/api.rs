@@ -5,6 +5,7 @@ mod daemon;
 #[path = "api/described.rs"]
 mod described;
 
+use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
 use daemon::{
@@ -25,6 +26,14 @@ fn connected(server: &Server, id: &str, group: &str) -> Running {
     let metadata = ["--metadata", "token=hush"];
     let words = [&words[..], &metadata].concat();
     Running::start(chancery(&words).stdout(Stdio::null()).stderr(Stdio::null()))
+}
+
+fn first_event(server: &Server) -> Value {
+    let mut events = server.dial(server.admin);
+    events.write_all(b"GET /api/v1/events?after=0-0 HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    let mut lines = BufReader::new(events).lines().map(Result::unwrap);
+    let first = lines.find_map(|line| line.strip_prefix("data: ").map(str::to_owned));
+    serde_json::from_str(&first.unwrap()).unwrap()
 }
 
 #[test]
@@ -63,6 +72,11 @@ groups:
         ),
         ("/api/v1/nodes", &["GET /api/v1/nodes", "GET /api/v1/nodes?id=edge-1&limit=1"]),
         ("/api/v1/load", &["GET /api/v1/load", "GET /api/v1/load?by=node"]),
+        ("/api/v1/status", &["GET /api/v1/status?limit=1"]),
+        ("/api/v1/nodes/{id}", &["GET /api/v1/nodes/edge-1?resources=all"]),
+        ("/api/v1/resources/{type}/{name}", &["GET /api/v1/resources/cds/base"]),
+        ("/api/v1/loads", &["GET /api/v1/loads"]),
+        ("/api/v1/wait", &["GET /api/v1/wait?timeout=0"]),
     ] {
         for line in lines {
             let (status, answer) = ask(&server, line);
@@ -82,6 +96,7 @@ groups:
         assert_eq!((status, &answer["code"]), (expected, &json!(code)), "{line}: {answer}");
         described.check(path, "default", &answer);
     }
+    described.check("/api/v1/events", "200", &first_event(&server));
     described.all_paths_were_checked();
 }
 

@@ -4,18 +4,19 @@
 //! and a fault is shown without the text of its line.
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use chancery_catalog::{Catalog, EntryContent, Layer, ListedEntry, Origin};
-use chancery_core::printable::{PrintForm, printable};
+use chancery_core::printable::{MAX_MESSAGE_BYTES, PrintForm, cut, printable};
 use chancery_sources::Warning;
 use hyper::body::Bytes;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::api::{Described, Types, document};
+use super::api::{ApiError, Described, Types, document};
 use super::confirm::MOST_ROWS;
 use super::shared_document::{BuildFailed, SharedDocument, Stamp};
 use crate::counts_by_file::CountsByFile;
@@ -166,7 +167,7 @@ impl Serialize for ResourceRows<'_> {
 }
 
 impl ResourceRow {
-    fn of(listed: ListedEntry) -> Self {
+    pub(super) fn of(listed: ListedEntry) -> Self {
         let ListedEntry { layer, key, entry } = listed;
         let (file, line) = match &entry.origin {
             Origin::File { path, position } => (path.display().to_string(), position.line as usize),
@@ -219,6 +220,22 @@ impl LoadStatus {
     /// The number of faults of the last load.
     pub(crate) fn fault_count(&self) -> usize {
         lock(&self.last).findings.fault_count()
+    }
+
+    /// The first fault of a file, in words, if it has one. Paths are looked up, so it may block.
+    pub(super) async fn fault_in(&self, file: PathBuf) -> Result<Option<String>, ApiError> {
+        let findings = Arc::clone(&lock(&self.last).findings);
+        let looking = tokio::task::spawn_blocking(move || {
+            let same = |path: &Path| {
+                path.file_name() == file.file_name()
+                    && fs::canonicalize(path).ok() == fs::canonicalize(&file).ok()
+            };
+            let fault = findings.faults.iter().find(|fault| same(Path::new(fault.file())));
+            let more = || findings.more_faults.files().find(|(path, _)| same(Path::new(path)));
+            let fault = fault.map(|fault| cut(&fault.to_string(), MAX_MESSAGE_BYTES).into_owned());
+            fault.or_else(|| more().map(|(path, _)| format!("{path}: the file has faults")))
+        });
+        looking.await.map_err(|_| ApiError::failed())
     }
 
     /// The changes that wait for a confirmation, by audience.

@@ -8,6 +8,7 @@
 mod api;
 mod confirm;
 mod hosts;
+mod lifetime;
 mod load_reports;
 mod load_status;
 mod local;
@@ -16,28 +17,37 @@ mod nodes;
 mod readiness;
 mod serve;
 mod shared_document;
+mod status;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use chancery_core::printable::{PrintForm, Printable, printable};
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::Full;
+use http_body_util::{Either, Full};
 use hyper::body::{Body, Bytes};
 use serde::Serialize;
 
 pub(crate) use api::{
-    CONFIG, CONFIRM, Described, ErrorDocument, LOAD, NO_SUCH_PATH, NODES, Turn, Types, document,
+    CONFIG, CONFIRM, Described, ErrorDocument, LOAD, NO_SUCH_PATH, NODES, RESOURCES_BELOW, STATUS,
+    Turn, Types, WAIT, document,
 };
 pub(crate) use confirm::{CHANGED, Confirmation, Confirmations, HeldDocument, NOTHING_HELD};
 pub(crate) use hosts::AdminHosts;
+pub(crate) use lifetime::Lifetime;
 pub(crate) use load_reports::{LoadDocument, LoadReportsPage, LoadRow};
 pub(crate) use load_status::{LoadFindings, LoadStatus};
 pub(crate) use metrics_page::MetricsPage;
 pub(crate) use nodes::{NodeRow, NodesDocument, NodesPage};
 pub(crate) use readiness::{Readiness, ReadinessState};
 pub(crate) use serve::{MAX_CONNECTIONS, start};
+pub(crate) use status::{
+    BUSY, EventBody, EventRow, HeldResource, LoadShown, NodeDocument, NodeState, NodeStatusRow,
+    RejectionRow, ResourceDocument, ResourceState, StatusPages, StatusSummary, StreamRow, TypeRow,
+    WaitDocument, WaitOutcome,
+};
 
 use crate::gate::Held;
 
@@ -57,6 +67,8 @@ pub(crate) struct Admin {
     pub(crate) nodes: NodesPage,
     /// The load reports of clients.
     pub(crate) load_reports: LoadReportsPage,
+    /// The pages about what clients hold.
+    pub(crate) status: StatusPages,
     /// The turn to make a page of the API.
     pub(crate) turn: Turn,
 }
@@ -66,23 +78,33 @@ pub(crate) struct Admin {
 pub(crate) struct Caller {
     /// The address.
     peer: IpAddr,
+    /// The time of the connection.
+    lifetime: Arc<Lifetime>,
 }
 
+/// The body of an answer: a text, or events that are sent as they come.
+pub(crate) type AdminBody = Either<Full<Bytes>, EventBody>;
+
 /// The answer to one request of this peer.
-async fn answer<B>(admin: &Admin, caller: &Caller, request: Request<B>) -> Response<Full<Bytes>>
+async fn answer<B>(admin: &Admin, caller: &Caller, request: Request<B>) -> Response<AdminBody>
 where
     B: Body<Data: Send, Error: std::error::Error + Send + Sync + 'static>,
 {
     if request.uri().path().starts_with(api::PREFIX) {
         return uncached(api::answer(admin, caller, request).await);
     }
+    page(admin, &request).map(Either::Left)
+}
+
+/// The answer for probes and for people.
+fn page<B>(admin: &Admin, request: &Request<B>) -> Response<Full<Bytes>> {
     let head = request.method() == Method::HEAD;
     if request.method() != Method::GET && !head {
         let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
         refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return refused;
     }
-    if let Err(foreign) = admin.hosts.check(&request) {
+    if let Err(foreign) = admin.hosts.check(request) {
         return text(StatusCode::FORBIDDEN, format!("{foreign}\n"));
     }
     uncached(match request.uri().path() {
@@ -102,7 +124,7 @@ fn moved(to: &'static str) -> Response<Full<Bytes>> {
     moved
 }
 
-fn uncached(mut response: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
+fn uncached<B>(mut response: Response<B>) -> Response<B> {
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
@@ -169,6 +191,11 @@ fn text(status: StatusCode, content: impl Into<Bytes>) -> Response<Full<Bytes>> 
 fn json(document: &impl Serialize) -> Response<Full<Bytes>> {
     let text = serde_json::to_string_pretty(document).unwrap_or_default();
     body(StatusCode::OK, "application/json", printed(text))
+}
+
+/// A document on one line.
+pub(crate) fn line(document: &impl Serialize) -> String {
+    printed(serde_json::to_string(document).unwrap_or_default())
 }
 
 /// JSON in the form in which it is sent.
@@ -241,6 +268,7 @@ mod tests {
             )),
             nodes: NodesPage::default(),
             load_reports: LoadReportsPage::new(LoadReports::new(LoadBounds::default())),
+            status: StatusPages::default(),
             turn: Turn::default(),
         })
     }
@@ -248,7 +276,7 @@ mod tests {
     async fn asked(admin: Arc<Admin>, method: Method, path: &'static str) -> (StatusCode, Bytes) {
         let request =
             Request::builder().method(method).uri(path).body(Full::<Bytes>::default()).unwrap();
-        let caller = Caller { peer: [127, 0, 0, 1].into() };
+        let caller = Caller { peer: [127, 0, 0, 1].into(), lifetime: Arc::default() };
         let answered = tokio::time::timeout(TIME, answer(&admin, &caller, request));
         let response = answered.await.unwrap();
         (response.status(), response.into_body().collect().await.unwrap().to_bytes())

@@ -212,6 +212,7 @@ impl Config {
             protocol: self.limits.protocol(),
             limits: self.limits.server(),
             times: self.limits.times(),
+            status: defaults.status,
         }
     }
 

@@ -183,7 +183,7 @@ impl ChangeApplier {
     /// Takes the report of a load. Rules that were changed together with the directory take effect
     /// with it.
     pub(crate) fn loaded(&self, report: &LoadReport) {
-        let mut state = self.lock();
+        let (mut state, is_requested) = (self.lock(), report.is_requested);
         let of_directory = report.faults.iter().find(|fault| fault.scope == Scope::Directory);
         state.directory_fault = of_directory.map(ToString::to_string);
         let is_first = state.keeping.is_first();
@@ -193,6 +193,7 @@ impl ChangeApplier {
             self.configured(&mut state, changed);
         }
         if let Some(revision) = &report.revision {
+            self.admin.status.changes.note(revision);
             self.audiences.follow(revision);
         }
         self.apply_rules(&mut state);
@@ -222,6 +223,10 @@ impl ChangeApplier {
         state.warnings = (Arc::clone(&report.present_warnings), report.warning_count);
         self.judge_if_changed(&mut state);
         self.record(&mut state);
+        drop(state);
+        if is_requested {
+            self.admin.status.rereads.is_over();
+        }
     }
 
     /// Checks `chancery.yaml`, which may have changed alone.
@@ -355,6 +360,7 @@ impl ChangeApplier {
     /// Has the gate judge again what it holds back, and shows what passes.
     fn judge_again(&self, author: impl Into<Author>) {
         if let Some(revision) = self.audiences.catalog().judge_again(author) {
+            self.admin.status.changes.note(&revision);
             self.audiences.follow(&revision);
         }
     }
@@ -416,6 +422,7 @@ impl ChangeApplier {
         state.rules = Some(WantedRules::new(Grouping::new(config)));
         let are_in_force = self.apply_rules_to(state, belonging);
         if let Some(revision) = revision {
+            self.admin.status.changes.note(&revision);
             self.audiences.follow(&revision);
         }
         are_in_force

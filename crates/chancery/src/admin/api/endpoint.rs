@@ -11,6 +11,10 @@ use crate::admin::confirm::{Confirmation, HeldDocument};
 use crate::admin::load_reports::LoadDocument;
 use crate::admin::load_status::StatusDocument;
 use crate::admin::nodes::NodesDocument;
+use crate::admin::status::{
+    EventKind, EventRow, LoadsDocument, NodeDocument, NodeState, ResourceDocument, StatusSummary,
+    WaitDocument,
+};
 
 /// One path, and what is answered there.
 pub(super) struct Endpoint {
@@ -38,10 +42,16 @@ pub(super) enum Ask {
     Confirm,
     Nodes,
     Load,
+    Status,
+    Node,
+    Resource,
+    Loads,
+    Wait,
+    Events,
 }
 
 /// All endpoints.
-pub(super) static ENDPOINTS: [Endpoint; 5] = [
+pub(super) static ENDPOINTS: [Endpoint; 11] = [
     Endpoint {
         path: "/api/v1/openapi.json",
         about: "this description of the API",
@@ -87,7 +97,117 @@ pub(super) static ENDPOINTS: [Endpoint; 5] = [
         rows: Some("rows"),
         post: None,
     },
+    Endpoint {
+        path: STATUS,
+        about: "the states of the nodes by group, and the nodes with the worst states first",
+        parameters: &[&GROUP, &STATE, &FIELDS, &LIMIT],
+        ask: Ask::Status,
+        answer: StatusSummary::schema,
+        rows: Some("nodes"),
+        post: None,
+    },
+    Endpoint {
+        path: "/api/v1/nodes/{id}",
+        about: "one node: what it wants, was sent, acknowledged and rejected, and its history",
+        parameters: &[&TYPE, &RESOURCES, &FIELDS, &LIMIT],
+        ask: Ask::Node,
+        answer: NodeDocument::schema,
+        rows: None,
+        post: None,
+    },
+    Endpoint {
+        path: "/api/v1/resources/{type}/{name}",
+        about: "one resource: where it comes from, and who has which version of it",
+        parameters: &[&AUDIENCES, &FIELDS, &LIMIT],
+        ask: Ask::Resource,
+        answer: ResourceDocument::schema,
+        rows: Some("nodes"),
+        post: None,
+    },
+    Endpoint {
+        path: LOADS,
+        about: "the last loads: what they changed, and when they had landed",
+        parameters: &[&FIELDS, &LIMIT, &AFTER],
+        ask: Ask::Loads,
+        answer: LoadsDocument::schema,
+        rows: Some("loads"),
+        post: None,
+    },
+    Endpoint {
+        path: WAIT,
+        about: "waits until a load has landed, for a short time",
+        parameters: &[
+            &OF_GROUPS, &OF_NODES, &REVISION, &HASH, &FILE, &MIN_NODES, &TIMEOUT, &FIELDS, &LIMIT,
+        ],
+        ask: Ask::Wait,
+        answer: WaitDocument::schema,
+        rows: Some("nodes"),
+        post: None,
+    },
+    Endpoint {
+        path: EVENTS,
+        about: "what happens, as server-sent events",
+        parameters: &[&KINDS, &OF_NODE, &LAST],
+        ask: Ask::Events,
+        answer: EventRow::schema,
+        rows: None,
+        post: None,
+    },
 ];
+
+static STATE: Parameter = Parameter::words("state", "Only nodes in this state.", NodeState::WORDS);
+static TYPE: Parameter =
+    Parameter::text("type", "Only this type: its short name, as `cds`, or its URL.");
+static RESOURCES: Parameter = Parameter::words(
+    "resources",
+    "The resources of each type that are told of: those that are not acknowledged, unless it is said.",
+    &["unsettled", "all", "none"],
+);
+static AUDIENCES: Parameter = Parameter::text(
+    "group",
+    "Only clients that see the files of this group; empty for those of none.",
+);
+static OF_GROUPS: Parameter = Parameter {
+    many: true,
+    ..Parameter::text(
+        "group",
+        "Only nodes of this group, and of those that extend it; several times.",
+    )
+};
+static OF_NODES: Parameter = Parameter {
+    many: true,
+    ..Parameter::text(
+        "node",
+        "Only the node with this id, which has to be connected; several times.",
+    )
+};
+static REVISION: Parameter =
+    Parameter::text("revision", "The number of the load. Otherwise it is the last one now.");
+static HASH: Parameter = Parameter::text("hash", "The digest of all resources since the load.");
+static FILE: Parameter = Parameter::text(
+    "file",
+    "The absolute path of a file: the directory is read again first, and a fault of the file is told.",
+);
+static KINDS: Parameter = Parameter {
+    many: true,
+    ..Parameter::words("event", "Only events of this kind; several times.", EventKind::WORDS)
+};
+static OF_NODE: Parameter = Parameter::text("node", "Only events of the node with this id.");
+static LAST: Parameter = Parameter::text(
+    "after",
+    "The id of the last event that was seen, as `Last-Event-ID`. Otherwise events are told from now on.",
+);
+
+/// The number of nodes that a load has to land on.
+pub(super) static MIN_NODES: Parameter =
+    Parameter::number("min_nodes", "So many nodes have to have it.", [0, 1_000_000, 0]);
+
+/// The time that an answer may take.
+pub(super) static TIMEOUT: Parameter = Parameter::number(
+    "timeout",
+    "The seconds after which it is said how it stands; ask again to wait for longer.",
+    [0, 30, 10],
+);
 
 static GROUPS: Parameter = Parameter {
     many: true,
@@ -149,6 +269,21 @@ pub(crate) const CONFIRM: &str = "/api/v1/confirm";
 
 /// The path at which the nodes that are connected are listed.
 pub(crate) const NODES: &str = "/api/v1/nodes";
+
+/// The path at which the states of nodes are shown.
+pub(crate) const STATUS: &str = "/api/v1/status";
+
+/// The path below which a resource is shown.
+pub(crate) const RESOURCES_BELOW: &str = "/api/v1/resources";
+
+/// The path at which the last loads are listed.
+const LOADS: &str = "/api/v1/loads";
+
+/// The path at which a landing is waited for.
+pub(crate) const WAIT: &str = "/api/v1/wait";
+
+/// The path at which events are told.
+const EVENTS: &str = "/api/v1/events";
 
 /// The path at which load reports are listed.
 pub(crate) const LOAD: &str = "/api/v1/load";

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::endpoint::{ENDPOINTS, Endpoint};
+use super::endpoint::{Ask, ENDPOINTS, Endpoint};
 use super::error::ErrorDocument;
 use super::parameter::Parameter;
 use super::schema::{Described, Types};
@@ -58,7 +58,7 @@ fn operation(endpoint: &Endpoint, error: &Value, types: &mut Types) -> Value {
     json!({
         "summary": endpoint.about,
         "parameters": in_path.chain(in_query).collect::<Vec<_>>(),
-        "responses": responses((endpoint.answer)(types), error),
+        "responses": responses(endpoint, types, error),
     })
 }
 
@@ -71,7 +71,7 @@ fn post(
     json!({
         "summary": endpoint.about,
         "requestBody": {"required": true, "content": content(&body(types))},
-        "responses": responses((endpoint.answer)(types), error),
+        "responses": responses(endpoint, types, error),
     })
 }
 
@@ -82,9 +82,14 @@ fn described(parameter: &Parameter) -> Value {
     })
 }
 
-fn responses(answer: Value, error: &Value) -> Value {
+fn responses(endpoint: &Endpoint, types: &mut Types, error: &Value) -> Value {
+    let answer = (endpoint.answer)(types);
+    let answer = match endpoint.ask {
+        Ask::Events => json!({"text/event-stream": {"schema": answer}}),
+        _ => content(&answer),
+    };
     json!({
-        "200": {"description": "the answer", "content": content(&answer)},
+        "200": {"description": "the answer", "content": answer},
         "default": {"description": "the reason why there is none", "content": content(error)},
     })
 }

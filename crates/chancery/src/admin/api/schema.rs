@@ -121,6 +121,7 @@ macro_rules! described {
 described! {
     bool => {"type": "boolean"}
     u32 => {"type": "integer", "minimum": 0}
+    i64 => {"type": "integer"}
     u64 => {"type": "integer", "minimum": 0}
     usize => {"type": "integer", "minimum": 0}
     f64 => {"type": "number"}
@@ -211,7 +212,16 @@ macro_rules! document {
             }
         }
 
+        #[allow(dead_code, reason = "each of the types uses a part of it")]
         impl $name {
+            /// The words for all.
+            pub(crate) const WORDS: &[&str] = &[$($word,)*];
+
+            /// The one that a word stands for.
+            pub(crate) fn read(word: &str) -> Option<Self> {
+                [$(Self::$variant,)*].into_iter().find(|it| it.word() == word)
+            }
+
             /// The word for it.
             pub(crate) fn word(self) -> &'static str {
                 match self {

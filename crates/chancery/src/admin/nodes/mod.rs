@@ -14,6 +14,7 @@ use chancery_server::Audiences;
 
 pub(crate) use self::document::{LocalityRow, NodeRow, NodesDocument};
 use self::listing::{Place, Wanted};
+pub(super) use self::shown::MAX_TEXT_BYTES;
 use super::api::{self, ApiError, Asked};
 use crate::serve::Grouping;
 
