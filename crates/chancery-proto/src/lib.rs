@@ -68,6 +68,7 @@
 mod any;
 mod canonical;
 mod facts;
+mod node_matcher;
 mod node_memory;
 mod request_size;
 #[cfg(test)]
@@ -91,6 +92,7 @@ pub mod sensitive;
 pub mod show;
 pub mod syntax;
 pub mod wire;
+pub use node_matcher::NodeMatchers;
 pub use request_size::RequestTooLarge;
 
 pub use complete::Complete;

@@ -15,7 +15,7 @@ pub use chancery_core::client::{Rejection, ResourceState};
 use chancery_core::{ResourceName, Time, TypeUrl};
 use chancery_proto::schema::Schema;
 use chancery_proto::show::Viewer;
-pub use chancery_proto::wire::{ClientConfig, GenericXdsConfig, UpdateFailureState};
+pub use chancery_proto::wire::{ClientConfig, ConfigStatus, GenericXdsConfig, UpdateFailureState};
 
 use crate::engine::Engine;
 pub use server::StatusServer;
@@ -98,6 +98,7 @@ impl WatchedResource {
             version_info: cached.map_or_else(|| "".into(), |cached| Arc::clone(&cached.version)),
             xds_config: cached.and_then(body),
             last_updated: cached.and_then(|cached| clock.time_of_day(cached.last_updated)),
+            config_status: None,
             client_status: Some(self.state),
             error_state,
             type_url: self.type_url,
@@ -111,6 +112,7 @@ impl WatchedResource {
                 last_update_attempt: clock.time_of_day(rejection.at),
                 details: rejection.why.to_string(),
                 version_info: rejection.version.to_string(),
+                ..UpdateFailureState::default()
             }),
             _ => self.error.as_ref().map(|error| UpdateFailureState {
                 details: error.text.to_string(),

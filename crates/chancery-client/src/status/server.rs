@@ -129,7 +129,7 @@ async fn respond(
             Ok(request) => request,
             Err(why) => return Ok(error(ErrorDetail::INTERNAL, &why.to_string())),
         };
-        if request.has_matchers {
+        if !request.matchers.is_empty() {
             let why = "`node_matchers` choose among clients; this is one, and knows no other";
             return Ok(error(ErrorDetail::INVALID_ARGUMENT, why));
         }

@@ -14,6 +14,7 @@
 //! Responses contain secrets, because they are for clients that may have them. [`crate::show`]
 //! writes resources for people.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -23,12 +24,14 @@ use serde_json::{Map, Number, Value, json};
 
 use crate::schema::Schema;
 
+mod client_status;
 mod depth;
 mod read_node;
 mod read_request;
 mod read_value;
 mod value;
 mod write_request;
+pub use client_status::{client_config_to_json, client_status_request_from_json};
 pub(crate) use read_request::{JsonLocator, JsonStatus};
 pub use read_request::{request_from_json, request_from_json_within};
 pub(crate) use value::{number, to_value};
@@ -41,6 +44,12 @@ pub enum JsonError {
     /// The body of a request is not valid; the client is at fault.
     #[error("the body is no `DiscoveryRequest` in JSON")]
     Request(#[source] serde_json::Error),
+    /// The question for the status of clients is not valid; whoever asks is at fault.
+    #[error("the body is no `ClientStatusRequest` in JSON")]
+    StatusRequest(#[source] serde_json::Error),
+    /// The matchers in a question for the status of clients mean nothing, or exceed their bounds.
+    #[error(transparent)]
+    Matchers(#[from] crate::wire::DecodeError),
     /// The request exceeds a limit of the server.
     #[error(transparent)]
     TooLarge(#[from] crate::RequestTooLarge),
@@ -135,11 +144,21 @@ fn any_to_json(
     type_url: &TypeUrl,
     resource: &Resource,
 ) -> Result<Value, JsonError> {
-    let name = || resource.name().to_string();
+    body_to_json(schema, type_url, resource.name(), resource.body())
+}
+
+/// Writes the body of a resource as the JSON of an `Any`.
+fn body_to_json(
+    schema: &Schema,
+    type_url: &TypeUrl,
+    name: &(impl Display + ?Sized),
+    body: &Bytes,
+) -> Result<Value, JsonError> {
+    let name = || name.to_string();
     let descriptor = schema
         .message(type_url.as_str())
         .ok_or_else(|| JsonError::UnknownType { name: name(), type_url: type_url.clone() })?;
-    let message = DynamicMessage::decode(descriptor, resource.body().clone())
+    let message = DynamicMessage::decode(descriptor, body.clone())
         .map_err(|source| JsonError::Body { name: name(), type_url: type_url.clone(), source })?;
     if depth::is_too_deep(&message) {
         return Err(JsonError::TooDeep { name: name(), limit: crate::any::MAX_DEPTH });

@@ -67,6 +67,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage};
 
 pub(crate) use self::envoy::passes_requests_on;
 pub use self::name::RuleName;
+pub(crate) use self::pattern::compile_whole;
 pub(crate) use self::place::key_text;
 use self::plan::Plans;
 use self::versions::VersionWalk;

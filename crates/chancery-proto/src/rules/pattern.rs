@@ -18,6 +18,19 @@ pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
     builder.build().map_err(|error| error.to_string())
 }
 
+/// Compiles a pattern of a peer that the whole of a text has to match, to so many bytes at most.
+pub(crate) fn compile_whole(pattern: &str, max_size: usize) -> Result<Regex, String> {
+    let translated = translated(pattern).ok_or("`--` in brackets")?;
+    let build = |pattern: &str| {
+        let mut builder = RegexBuilder::new(pattern);
+        builder.size_limit(max_size).dfa_size_limit(max_size).nest_limit(100);
+        builder.build().map_err(|error| error.to_string())
+    };
+    // A pattern that is none by itself may be one in the group: `a)|(b`.
+    build(&translated)?;
+    build(&format!(r"\A(?:{translated})\z"))
+}
+
 const MAX_SIZE: usize = 1 << 20;
 
 /// Compiles a text that stands for itself.

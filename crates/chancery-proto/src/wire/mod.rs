@@ -16,8 +16,10 @@
 use chancery_core::ErrorDetail;
 use prost::Message;
 
+use crate::node_matcher::MatcherFault;
 use crate::request_size::RequestTooLarge;
 
+mod address;
 mod decode_request;
 mod duration;
 mod encode_request;
@@ -38,8 +40,9 @@ pub use load::{
 };
 pub use load_parts::{LoadPart, LoadReportParts};
 pub use status::{
-    ClientConfig, ClientStatusRequest, GenericXdsConfig, UpdateFailureState, decode_client_status,
-    decode_client_status_request, encode_client_status,
+    ClientConfig, ClientStatusRequest, ConfigStatus, GenericXdsConfig, UpdateFailureState,
+    decode_client_status, decode_client_status_request, encode_client_status,
+    encode_client_status_request,
 };
 pub use tail::encode_tail;
 
@@ -61,10 +64,11 @@ impl DecodeError {
     }
 }
 
-/// The error in one sentence. A limit speaks for itself.
+/// The error in one sentence. A limit speaks for itself, and a matcher that means nothing.
 fn sentence(expected: &str, source: &Malformed) -> String {
     match source {
         Malformed::TooLarge(limit) => limit.to_string(),
+        Malformed::Matcher(fault) => fault.to_string(),
         _ => format!("the message is no `{expected}`"),
     }
 }
@@ -82,6 +86,8 @@ pub(crate) enum Malformed {
     Untyped,
     #[error("it exceeds a limit of the server")]
     TooLarge(#[from] RequestTooLarge),
+    #[error("a matcher cannot be used")]
+    Matcher(#[from] MatcherFault),
 }
 
 #[derive(Clone, PartialEq, Message)]

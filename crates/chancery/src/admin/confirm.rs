@@ -150,7 +150,9 @@ impl From<NotConfirmed> for ApiError {
     fn from(refused: NotConfirmed) -> Self {
         let (status, code) = match &refused {
             NotConfirmed::Nothing => (StatusCode::NOT_FOUND, NOTHING_HELD),
-            NotConfirmed::Changed(_) => (StatusCode::CONFLICT, CHANGED),
+            NotConfirmed::Changed(_) | NotConfirmed::Partly { .. } => {
+                (StatusCode::CONFLICT, CHANGED)
+            }
         };
         Self::new(status, code, refused.to_string())
     }

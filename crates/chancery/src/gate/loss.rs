@@ -165,6 +165,8 @@ pub(crate) enum Reason {
     Narrowed(Listed),
     /// Certificates are replaced by ones that cannot be used, each in a sentence.
     Expired(Listed),
+    /// Files of a layer have faults, and edits of its other files wait for them, each file in words.
+    Faults(Listed),
     /// Nodes would move to another audience, and lose something.
     Moved {
         /// The ids of the nodes.
@@ -195,12 +197,13 @@ impl Reason {
             Self::Unapplied(_) => "unapplied",
             Self::Narrowed(_) => "narrowed",
             Self::Expired(_) => "expired",
+            Self::Faults(_) => "faults",
             Self::Moved { .. } => "moved",
         }
     }
 
     /// The names of all kinds.
-    pub(crate) const KINDS: [&str; 11] = [
+    pub(crate) const KINDS: [&str; 12] = [
         "type-gone",
         "loss",
         "emptied",
@@ -211,6 +214,7 @@ impl Reason {
         "unanswered",
         "unapplied",
         "expired",
+        "faults",
         "moved",
     ];
 }
@@ -239,6 +243,14 @@ impl Display for Reason {
             }
             Self::FileGone(listed) | Self::Unanswered(listed) | Self::Narrowed(listed) => {
                 write_sentences(f, listed)
+            }
+            Self::Faults(files) => {
+                f.write_str("faults in ")?;
+                write_names(f, files)?;
+                f.write_str(match files.count {
+                    1 => ", which stays as it was when the rest passes",
+                    _ => ", which stay as they were when the rest passes",
+                })
             }
             Self::GroupGone { group } => {
                 let group = Printable(group);

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use chancery_catalog::{Catalog, Entry, EntryContent, Form, Key, Layer, LayerContent};
-use chancery_core::{Api, Version};
+use chancery_catalog::{Catalog, Entry, Form, Key, Layer, LayerContent};
+use chancery_core::{Api, Resource, Version};
 use chancery_proto::Schema;
 use chancery_sources::Warning;
 
@@ -26,10 +26,11 @@ pub(crate) struct CertificateWarnings {
 }
 
 /// The certificates of one layer. A layer that is the same as before is not looked at again, and of another
-/// one the resources that changed.
+/// one the resources that changed: most have no certificates, and an edit costs what it changes.
 #[derive(Default)]
 struct KnownLayer {
     content: Arc<LayerContent>,
+    /// The resources with certificates.
     resources: BTreeMap<Key, (Version, Vec<State>)>,
 }
 
@@ -92,21 +93,29 @@ impl CertificateWarnings {
 
 impl KnownLayer {
     fn update(&mut self, schema: &Schema, content: Arc<LayerContent>) {
-        for (key, entry) in content.iter().filter(|(key, _)| may_have_certificates(key)) {
-            let EntryContent::Whole(resource) = &entry.content else { continue };
+        let before = std::mem::replace(&mut self.content, Arc::clone(&content));
+        for key in before.differing(&content).filter(|key| may_have_certificates(key)) {
+            let Some(resource) = content.get(key).and_then(own_resource) else {
+                self.resources.remove(key);
+                continue;
+            };
             let version = resource.version();
-            if entry.form != Form::Written
-                || self.resources.get(key).is_some_and(|(known, _)| known == version)
-            {
+            if self.resources.get(key).is_some_and(|(known, _)| known == version) {
                 continue;
             }
             let states = certificates::states(schema, &key.type_url, resource);
-            self.resources.insert(key.clone(), (version.clone(), states));
+            if states.is_empty() {
+                self.resources.remove(key);
+            } else {
+                self.resources.insert(key.clone(), (version.clone(), states));
+            }
         }
-        let is_own = |entry: &Entry| entry.resource().is_some() && entry.form == Form::Written;
-        self.resources.retain(|key, _| content.get(key).is_some_and(is_own));
-        self.content = content;
     }
+}
+
+/// The resource of an entry that a file has, and not one that was made of it for clients of another version.
+fn own_resource(entry: &Entry) -> Option<&Arc<Resource>> {
+    entry.resource().filter(|_| entry.form == Form::Written)
 }
 
 fn may_have_certificates(key: &Key) -> bool {

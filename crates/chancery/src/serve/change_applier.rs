@@ -2,17 +2,19 @@
 //! lines, and the faults that the admin interface shows.
 //!
 //! All of it happens under one lock, so that changes take effect one after the other, and each
-//! fault is logged once. Not here: the loading of the directory (`chancery_sources`), and the check
+//! fault is logged once. Not here: confirmations (`confirming`), the loading of the directory (`chancery_sources`), and the check
 //! whether `chancery.yaml` changed (`config::file`).
+
+mod confirming;
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use chancery_catalog::{Author, OverlayNames};
 use chancery_server::Audiences;
-use chancery_sources::{Allowance, LayerChecks, LoadReport, Scope, Warning};
+use chancery_sources::{Allowance, LayerChecks, LoadReport, Passer, Scope, Warning};
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
@@ -35,8 +37,8 @@ use crate::config::{
 };
 use crate::counts_by_file::{CountsByFile, MOST_TOLD};
 use crate::finding::Finding;
-use crate::gate::{Held, LoadGate, NotConfirmed, Selection, Token};
-use crate::state::{ConfirmFile, StateKeeper};
+use crate::gate::LoadGate;
+use crate::state::StateKeeper;
 
 /// Applies changes of the directory and of `chancery.yaml`, and logs them.
 pub(crate) struct ChangeApplier {
@@ -46,6 +48,8 @@ pub(crate) struct ChangeApplier {
     /// The checks of the directory, for whoever follows it.
     checks: watch::Sender<LayerChecks>,
     gate: LoadGate,
+    /// Lets edits pass that wait behind faults, once the directory is followed.
+    passer: OnceLock<Passer>,
     state: Mutex<ApplierState>,
 }
 
@@ -131,7 +135,8 @@ impl ChangeApplier {
             faulty: FaultyLayers::default(),
             keeping: Keeping::new(None),
         };
-        Self { audiences, admin, metrics, checks, gate, state: Mutex::new(state) }
+        let (passer, state) = (OnceLock::new(), Mutex::new(state));
+        Self { audiences, admin, metrics, checks, gate, passer, state }
     }
 
     /// The same applier, which has the present state kept after each change.
@@ -211,6 +216,7 @@ impl ChangeApplier {
         }
         let since = state.keeping.since(is_first);
         state.faulty.update(report, self.audiences.catalog(), since);
+        self.gate.set_behind(&report.behind_faults);
         let mut wanted = None;
         if !state.allowed.is_empty() {
             state.allowed.leave_out(wanted.insert(report.clone()));
@@ -296,58 +302,6 @@ impl ChangeApplier {
             log_warnings(&new);
             self.record(&mut state);
         }
-    }
-
-    /// Lets what is held back from these audiences pass, if it has this token. Returns what passed.
-    ///
-    /// # Errors
-    /// If nothing is held back there, or another content.
-    pub(crate) fn confirm(&self, whom: &Selection, token: &str) -> Result<Vec<Held>, NotConfirmed> {
-        let mut state = self.lock();
-        let confirmed = self.gate.confirm(whom, token)?;
-        self.judge_again("chancery confirm");
-        self.apply_rules(&mut state);
-        let still_held = self.gate.end_confirmation(&confirmed);
-        self.record(&mut state);
-        drop(state);
-        // Whoever is told that it is live finds it so after a restart.
-        self.settle(CONFIRM_WAIT);
-        match still_held.is_empty() {
-            true => Ok(confirmed),
-            false => Err(NotConfirmed::Changed(Token::of_all(&still_held))),
-        }
-    }
-
-    /// Takes the file by which somebody confirms what is held back, if there is one.
-    pub(crate) fn check_confirm_file(&self) {
-        let keeper = self.lock().keeping.keeper();
-        let file = keeper.map_or(ConfirmFile::None, |keeper| keeper.confirm_file());
-        let why = match file {
-            ConfirmFile::None => None,
-            ConfirmFile::Unusable(why) => Some(why),
-            ConfirmFile::Token(token) => match self.gate.with_token(&token) {
-                None => Some("has no token of what is held back, and is removed".to_owned()),
-                Some(whom) => match self.confirm(&whom, &token) {
-                    Ok(passed) => {
-                        info!(
-                            audiences = passed.len(),
-                            "the file `confirm` was taken, and is removed"
-                        );
-                        None
-                    }
-                    Err(error) => Some(format!("confirms nothing, and is removed: {error}")),
-                },
-            },
-        };
-        let mut state = self.lock();
-        if let Some(why) =
-            why.as_ref().filter(|why| state.keeping.told_of_file.as_ref() != Some(*why))
-        {
-            warn!(
-                "the file `confirm` in the state directory {why}; `chancery confirm --list` shows the tokens"
-            );
-        }
-        state.keeping.told_of_file = why;
     }
 
     fn judge_if_changed(&self, state: &mut ApplierState) {
@@ -552,8 +506,6 @@ impl ChangeApplier {
 
 /// The number of warnings that `/api/v1/config` lists.
 const MOST_PRESENT: usize = 1000;
-/// The time that a confirmation waits until it is kept.
-const CONFIRM_WAIT: Duration = Duration::from_secs(2);
 /// The author of what passes because of the settings.
 const GATE: &str = "gate";
 

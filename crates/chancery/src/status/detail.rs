@@ -176,10 +176,10 @@ pub(super) fn resource(document: &ResourceDocument) -> String {
         return text + "no client wants it\n";
     }
     for version in all {
-        let what = version
-            .version
-            .as_deref()
-            .map_or("no such resource".to_owned(), |version| format!("version {}", short(version)));
+        let what = version.version.as_deref().map_or_else(
+            || "no such resource".to_owned(),
+            |version| format!("version {}", short(version)),
+        );
         text += &format!(
             "{} for {}: rejected by {}, accepted by {}, pending on {}\n",
             Printable(what),

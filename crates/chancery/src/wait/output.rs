@@ -42,7 +42,7 @@ pub(super) fn verdict(found: &WaitDocument) -> String {
 
 /// A line that says how it stands.
 pub(super) fn progress(found: &WaitDocument) -> String {
-    let load = found.load.map_or("the load".to_owned(), |number| format!("load {number}"));
+    let load = found.load.map_or_else(|| "the load".to_owned(), |number| format!("load {number}"));
     format!("waiting for {load}{}", progress_of(found))
 }
 

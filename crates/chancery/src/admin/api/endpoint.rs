@@ -216,8 +216,11 @@ static GROUPS: Parameter = Parameter {
 static GROUP: Parameter =
     Parameter::text("group", "Only nodes of this group; empty for nodes in none.");
 static ID: Parameter = Parameter::text("id", "Only nodes with this id.");
-static BY: Parameter =
-    Parameter::words("by", "The rows in which calls are summed.", &["cluster", "locality", "node"]);
+static BY: Parameter = Parameter::words(
+    "by",
+    "The rows in which calls are summed.",
+    &["cluster", "locality", "endpoint", "node"],
+);
 static CLUSTER: Parameter = Parameter::text("cluster", "Only calls to this cluster.");
 static NODE: Parameter =
     Parameter::text("node", "Only calls that the node with this id reports, on its open streams.");

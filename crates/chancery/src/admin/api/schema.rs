@@ -118,8 +118,17 @@ macro_rules! described {
     )*};
 }
 
+impl Described for bool {
+    fn schema(_: &mut Types) -> Value {
+        json!({"type": "boolean"})
+    }
+
+    fn is_absent(&self) -> bool {
+        !self
+    }
+}
+
 described! {
-    bool => {"type": "boolean"}
     u32 => {"type": "integer", "minimum": 0}
     i64 => {"type": "integer"}
     u64 => {"type": "integer", "minimum": 0}

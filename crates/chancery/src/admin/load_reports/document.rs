@@ -20,7 +20,7 @@ document! {
 }
 
 document! {
-    /// The calls of one cluster, locality or node.
+    /// The calls of one cluster, locality, endpoint or node.
     struct LoadRow {
         /// The cluster.
         cluster: Option<String> = default,
@@ -28,6 +28,8 @@ document! {
         service: Option<String> = default,
         /// The locality; none for calls that were dropped, which go to none.
         locality: Option<LocalityRow> = default,
+        /// The address of the endpoint.
+        endpoint: Option<String> = default,
         /// The id of the node; empty for clients that have none.
         node: Option<String> = default,
         /// The calls that began.

@@ -42,6 +42,7 @@ impl Wanted {
     fn of(asked: &Asked) -> Result<Self, ApiError> {
         let by = match asked.text("by") {
             Some("locality") => By::Locality,
+            Some("endpoint") => By::Endpoint,
             Some("node") => By::Node,
             _ => By::Cluster,
         };
