@@ -66,8 +66,8 @@ use self::reloads::Reloads;
 use self::signals::OperatorSignal;
 pub(crate) use self::signals::Signals;
 use crate::admin::{
-    self, Admin, AdminHosts, Confirmations, LoadReportsPage, LoadStatus, MetricsPage, NodesPage,
-    Readiness, ReadinessState, StatusPages, Turn,
+    self, Access, Admin, AdminHosts, AdminTls, Confirmations, LoadReportsPage, LoadStatus,
+    MetricsPage, NodesPage, Readiness, ReadinessState, StatusPages, Tokens, Turn,
 };
 use crate::check::codes::UNSUPPORTED_RULE;
 use crate::config::{self, Config, ListenAddress, ServeFlags};
@@ -144,10 +144,10 @@ async fn serve(
     let directory = directory.with_catalog(Catalog::gated(gate.clone()));
     directory.catalog().extend(config.groups.lineage().clone(), config::FILE);
     let (directory, past) = keeping::begin(directory, flags, &config, &gate, &schema)?;
-    let (admin, server_metrics, metrics) = admin(directory.catalog(), &gate, &config, dropped);
+    let (admin, server_metrics, metrics) = admin(directory.catalog(), &gate, &config, dropped)?;
 
     // This failure is returned later: the faults of the directory help the operator more.
-    let watched = listeners::bind_admin(config.admin).and_then(|bound| watch(bound, &admin));
+    let watched = listeners::bind_admin(&config).and_then(|bound| watch(bound, &admin));
     if config.gate.rules() != RuleCheck::Off && !config.allow.allow(UNSUPPORTED_RULE) {
         first::warn_of_rules(&schema);
     }
@@ -279,7 +279,7 @@ fn admin(
     gate: &LoadGate,
     config: &Config,
     dropped: &Counter,
-) -> (Arc<Admin>, chancery_server::Metrics, LoadMetrics) {
+) -> Result<(Arc<Admin>, chancery_server::Metrics, LoadMetrics), Failure> {
     let mut registry = Registry::default();
     let server_metrics = chancery_server::Metrics::registered(&mut registry);
     let metrics = LoadMetrics::registered(&mut registry, dropped);
@@ -295,13 +295,20 @@ fn admin(
         loaded,
         metrics: metrics_page,
         hosts,
+        access: Access::new(config.admin_tokens.clone().map(Tokens::load).transpose()?),
+        tls: config
+            .admin_tls
+            .clone()
+            .map(AdminTls::load)
+            .transpose()
+            .map_err(listeners::no_admin_tls)?,
         confirmations,
         nodes,
         load_reports,
         status: StatusPages::default(),
         turn: Turn::default(),
     };
-    (Arc::new(admin), server_metrics, metrics)
+    Ok((Arc::new(admin), server_metrics, metrics))
 }
 
 /// Serves the admin interface until the token is cancelled.

@@ -17,8 +17,8 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use self::overview::nodes as nodes_table;
 use crate::admin::{NODES, NodeDocument, RESOURCES_BELOW, ResourceDocument, STATUS, StatusSummary};
-use crate::admin_client::{AdminClient, encoded};
-use crate::config::{AdminAddress, Span};
+use crate::admin_client::{AdminArgs, AdminClient, encoded};
+use crate::config::Span;
 use crate::exit::Failure;
 use crate::stdout;
 
@@ -67,10 +67,8 @@ pub(crate) struct StatusArgs {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = StatusFormat::Table)]
     output: StatusFormat,
 
-    /// Address of the admin interface of the server, IP:PORT
-    #[arg(long, visible_alias = "server", value_name = "ADDR", env = "CHANCERY_ADMIN")]
-    #[arg(hide_env_values = true, default_value = "127.0.0.1:18080")]
-    admin: AdminAddress,
+    #[command(flatten)]
+    admin: AdminArgs,
 }
 
 /// A resource, as it stands on the command line.
@@ -124,7 +122,7 @@ pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
     if args.every.0 < LEAST_TIME {
         return Err(Failure::misuse("`--every` is at least 100ms"));
     }
-    let client = AdminClient::new(args.admin)?;
+    let client = AdminClient::at(&args.admin)?;
     let mut before = String::new();
     loop {
         let text = shown(&client, args)?;
