@@ -115,6 +115,8 @@ async fn a_rejection_is_told_with_its_reason_until_it_is_repaired() {
     assert_eq!(stream.state, StreamState::Rejected);
     let rejections = book.rejections(stream.id);
     assert_eq!(rejections[0].error.message, "a: no such thing");
+    assert_eq!(rejections[0].suspects, ["a".into()], "`b` was not changed");
+    assert_eq!(rejections[0].named, ["a".into()]);
     let looks = within(book.look([stream.id], LookQuery::types(), common::PATIENCE)).await;
     let details = &looks.answers[0].1.types[0];
     assert_eq!(details.suspects, ["a".into()]);

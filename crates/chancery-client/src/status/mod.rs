@@ -1,9 +1,10 @@
 //! The state of a client: the resources it watches, as values, and in the form of CSDS (C-136,
 //! C-139).
 //!
-//! The form of CSDS contains no secrets (S-138). Not here: bytes (`chancery_proto`), and calls
-//! (`server`).
+//! The form of CSDS contains no secrets (S-138). Others tell of clients in it too, and [`fetch`] asks
+//! them. Not here: bytes (`chancery_proto`), and calls (`server`).
 
+mod fetch;
 mod server;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use chancery_proto::show::Viewer;
 pub use chancery_proto::wire::{ClientConfig, ConfigStatus, GenericXdsConfig, UpdateFailureState};
 
 use crate::engine::Engine;
+pub use fetch::{FetchError, StatusQuestion, fetch};
 pub use server::StatusServer;
 
 /// A resource that is watched, as it stood when the client was asked.

@@ -49,7 +49,9 @@ enum StatusMethod {
     Stream,
 }
 
-const FETCH: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus";
+/// The path of the method with one answer.
+pub(super) const FETCH: &str =
+    "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus";
 const STREAM: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus";
 
 const LIMITS: CallLimits = CallLimits { connections: 32, calls: 8, message_bytes: 64 * 1024 };

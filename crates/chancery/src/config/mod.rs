@@ -32,6 +32,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use self::clients::DeclaredClients;
+pub(crate) use self::clients::SeenGroups;
 use self::pattern::Patterns;
 
 pub(crate) use address::{AdminAddress, ListenAddress};

@@ -159,8 +159,12 @@ pub(crate) enum Reason {
     Dangling(Listed),
     /// Resources come that a client does not take beside others, each in a sentence.
     Clash(Listed),
+    /// Clusters aggregate each other in a circle that did not before, each in a sentence.
+    Cycle(Listed),
     /// Patches and removals are not applied that were before, or are new, each in a sentence.
     Unapplied(Listed),
+    /// Nodes do not state a value that is asked for, or it does not fit, each in a sentence.
+    Unstated(Listed),
     /// Domains or addresses are served no more, each in a sentence. It holds nothing back.
     Narrowed(Listed),
     /// Certificates are replaced by ones that cannot be used, each in a sentence.
@@ -194,7 +198,9 @@ impl Reason {
             Self::GroupGone { .. } => "group-gone",
             Self::Dangling(_) => "dangling",
             Self::Clash(_) => "clash",
+            Self::Cycle(_) => "cycle",
             Self::Unapplied(_) => "unapplied",
+            Self::Unstated(_) => "unstated",
             Self::Narrowed(_) => "narrowed",
             Self::Expired(_) => "expired",
             Self::Faults(_) => "faults",
@@ -203,7 +209,7 @@ impl Reason {
     }
 
     /// The names of all kinds.
-    pub(crate) const KINDS: [&str; 12] = [
+    pub(crate) const KINDS: [&str; 14] = [
         "type-gone",
         "loss",
         "emptied",
@@ -211,8 +217,10 @@ impl Reason {
         "group-gone",
         "dangling",
         "clash",
+        "cycle",
         "unanswered",
         "unapplied",
+        "unstated",
         "expired",
         "faults",
         "moved",
@@ -275,11 +283,20 @@ impl Display for Reason {
                 write_sentences(f, listed)?;
                 f.write_str(": Envoy refuses the second one")
             }
+            Self::Cycle(listed) => {
+                write_sentences(f, listed)?;
+                f.write_str(": Envoy finds no endpoint behind such a member, and gRPC Java and Node fail all calls")
+            }
             Self::Expired(listed) => {
                 write_sentences(f, listed)?;
                 f.write_str(" (what stood there before was good)")
             }
             Self::Unapplied(listed) => write_sentences(f, listed),
+            Self::Unstated(listed) => {
+                let (plural, count) = (if listed.count == 1 { "" } else { "s" }, listed.count);
+                write!(f, "{count} connected node{plural} would be refused: ")?;
+                write_sentences(f, listed)
+            }
             Self::Dangling(Listed { count, first }) => {
                 f.write_str(&first.join("; "))?;
                 match count - first.len() {

@@ -8,13 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use chancery_catalog::{Catalog, Entry, Form, Key, Layer, LayerContent};
+use chancery_catalog::{Catalog, Entry, EntryContent, Form, Key, Layer, LayerContent};
 use chancery_core::{Api, Resource, Version};
 use chancery_proto::Schema;
 use chancery_sources::Warning;
 
 use super::reference_warnings::warning;
 use crate::certificates::{self, State};
+use crate::gate::audience_of;
 
 /// The warnings about certificates, as of the last look.
 pub(crate) struct CertificateWarnings {
@@ -30,6 +31,8 @@ pub(crate) struct CertificateWarnings {
 #[derive(Default)]
 struct KnownLayer {
     content: Arc<LayerContent>,
+    /// The resources of which it has patches with certificates.
+    patched: BTreeSet<Key>,
     /// The resources with certificates.
     resources: BTreeMap<Key, (Version, Vec<State>)>,
 }
@@ -42,7 +45,7 @@ impl CertificateWarnings {
     }
 
     /// Looks at the catalog and the clock. Returns the warnings that are new and that somebody wants to hear.
-    pub(crate) fn look(&mut self, wants: impl Fn(&Warning) -> bool) -> Vec<Warning> {
+    pub(crate) fn look(&mut self, wants: impl FnMut(&Warning) -> bool) -> Vec<Warning> {
         let (groups, nodes) = (self.catalog.groups(), self.catalog.nodes());
         let groups = groups.iter().map(|name| Layer::Group(Arc::clone(name)));
         let nodes = nodes.iter().map(|name| Layer::Node(Arc::clone(name)));
@@ -53,13 +56,14 @@ impl CertificateWarnings {
             if !Arc::ptr_eq(&known.content, &content) {
                 known.update(&self.schema, content);
             }
+            known.look_at_patched(&self.schema, &self.catalog, &layer);
             self.layers.insert(layer, known);
         }
         self.tell(SystemTime::now(), wants)
     }
 
     /// Makes the warnings of this time, and returns those that are new.
-    fn tell(&mut self, now: SystemTime, wants: impl Fn(&Warning) -> bool) -> Vec<Warning> {
+    fn tell(&mut self, now: SystemTime, mut wants: impl FnMut(&Warning) -> bool) -> Vec<Warning> {
         let (mut told, mut new) = (BTreeSet::new(), Vec::new());
         self.present.clear();
         for (layer, known) in &self.layers {
@@ -95,20 +99,47 @@ impl KnownLayer {
     fn update(&mut self, schema: &Schema, content: Arc<LayerContent>) {
         let before = std::mem::replace(&mut self.content, Arc::clone(&content));
         for key in before.differing(&content).filter(|key| may_have_certificates(key)) {
-            let Some(resource) = content.get(key).and_then(own_resource) else {
-                self.resources.remove(key);
-                continue;
-            };
-            let version = resource.version();
-            if self.resources.get(key).is_some_and(|(known, _)| known == version) {
-                continue;
+            let entry = content.get(key);
+            match entry.is_some_and(has_patched_certificates) {
+                true => _ = self.patched.insert(key.clone()),
+                false => {
+                    self.patched.remove(key);
+                    self.take(schema, key, entry.and_then(own_resource));
+                }
             }
-            let states = certificates::states(schema, &key.type_url, resource);
-            if states.is_empty() {
-                self.resources.remove(key);
-            } else {
-                self.resources.insert(key.clone(), (version.clone(), states));
-            }
+        }
+    }
+
+    /// Looks at what comes of patches. Of one without certificates that is what the layers below have, and is told
+    /// of there.
+    fn look_at_patched(&mut self, schema: &Schema, catalog: &Catalog, layer: &Layer) {
+        if self.patched.is_empty() {
+            return;
+        }
+        let seen = catalog.seen_by(&audience_of(layer));
+        let patched = std::mem::take(&mut self.patched);
+        for key in &patched {
+            let set = seen.as_ref().map(|seen| seen.snapshot.set(&key.type_url));
+            self.take(schema, key, set.and_then(|set| set.get(key.name.as_str())));
+        }
+        self.patched = patched;
+    }
+
+    /// Takes the certificates of a resource, unless they are known.
+    fn take(&mut self, schema: &Schema, key: &Key, resource: Option<&Arc<Resource>>) {
+        let Some(resource) = resource else {
+            self.resources.remove(key);
+            return;
+        };
+        let version = resource.version();
+        if self.resources.get(key).is_some_and(|(known, _)| known == version) {
+            return;
+        }
+        let states = certificates::states(schema, &key.type_url, resource);
+        if states.is_empty() {
+            self.resources.remove(key);
+        } else {
+            self.resources.insert(key.clone(), (version.clone(), states));
         }
     }
 }
@@ -120,4 +151,11 @@ fn own_resource(entry: &Entry) -> Option<&Arc<Resource>> {
 
 fn may_have_certificates(key: &Key) -> bool {
     matches!(key.type_url.api(), Api::Sds | Api::Lds | Api::Cds)
+}
+
+fn has_patched_certificates(entry: &Entry) -> bool {
+    match &entry.content {
+        EntryContent::Patch(patch) => certificates::are_in(&patch.to_bytes()),
+        EntryContent::Whole(_) | EntryContent::Removal(_) => false,
+    }
 }

@@ -1,11 +1,10 @@
 //! The warnings about references that lead nowhere for somebody, about resources that nothing refers to,
-//! listeners with one address, and edits that are not applied, each with its place and what to do. Each is
+//! listeners with one address, circles of clusters, and edits that are not applied, each with its place and what to do. Each is
 //! told as new once.
 //!
 //! Not here: which references these are (`chancery_catalog`).
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 
 use chancery_catalog::{
@@ -14,8 +13,8 @@ use chancery_catalog::{
 };
 use chancery_core::printable::Printable;
 use chancery_core::{Facts, ResourceName, TypeUrl};
-use chancery_proto::complete::Clash;
-use chancery_sources::{Allowance, Warning};
+use chancery_proto::complete::{Clash, Cycle};
+use chancery_sources::{NeededAllowances, Warning};
 
 use crate::config::{AllowedCodes, ExternalNames};
 
@@ -25,6 +24,8 @@ pub(crate) const DANGLING_REFERENCE: &str = "dangling-reference";
 pub(crate) const UNUSED_RESOURCE: &str = "unused-resource";
 /// The code of a warning about a listener with an address of another one.
 pub(crate) const DUPLICATE_ADDRESS: &str = "envoy/duplicate-address";
+/// The code of a warning about clusters that aggregate each other.
+pub(crate) const AGGREGATE_CYCLE: &str = "aggregate-cycle";
 /// The code of a warning about a patch that is not applied.
 pub(crate) const UNAPPLIED: &str = "layer/unapplied";
 /// The code of a warning about a removal of what is not there.
@@ -39,6 +40,8 @@ pub(crate) struct ReferenceWarnings {
     present: Vec<Warning>,
     /// The number of all, with those that are not described.
     count: usize,
+    /// True if all were looked at.
+    is_whole: bool,
     told: BTreeSet<Identity>,
 }
 
@@ -56,6 +59,7 @@ impl ReferenceWarnings {
             allowed: AllowedCodes::default(),
             present: Vec::new(),
             count: 0,
+            is_whole: true,
             told: BTreeSet::new(),
         }
     }
@@ -75,7 +79,7 @@ impl ReferenceWarnings {
 
     /// Looks at the catalog. Returns the warnings that are new. The places are looked up each time, because
     /// an edit may move a resource and change nothing else.
-    pub(crate) fn look(&mut self, comments: &[(Arc<Path>, Allowance)]) -> Vec<Warning> {
+    pub(crate) fn look(&mut self, comments: &mut NeededAllowances) -> Vec<Warning> {
         let references = self.catalog.references(&self.external);
         let missing = references.missing.iter().take(MOST);
         let unused = references.unused.iter().take(MOST - missing.len());
@@ -91,6 +95,11 @@ impl ReferenceWarnings {
             let groups = audiences.iter().map(|audience| audience.group.clone()).collect();
             let identity = (clash.type_url.clone(), clash.name.clone(), groups);
             (identity, self.of_clash(clash, audiences))
+        });
+        let cycles = references.cycles.iter().map(|(cycle, audiences)| {
+            let groups = audiences.iter().map(|audience| audience.group.clone()).collect();
+            let identity = (cycle.type_url.clone(), cycle.name.clone(), groups);
+            (identity, self.of_cycle(cycle, audiences))
         });
         // Of nodes that nobody has seen, only some edits are known to have no effect.
         let mut of_nodes = self.catalog.edits_of_nothing();
@@ -109,17 +118,24 @@ impl ReferenceWarnings {
             let identity = (key.type_url.clone(), key.name.clone(), what.into());
             (identity, of_unapplied(unapplied))
         });
-        let all = unapplied.chain(clashes).chain(missing).chain(unused);
+        let all = unapplied.chain(clashes).chain(cycles).chain(missing).chain(unused);
         let (passed, now): (Vec<_>, Vec<_>) =
-            all.partition(|(_, it)| self.allowed.allow(it.code) || is_let_pass(comments, it));
+            all.partition(|(_, it)| is_let_pass(comments, it) || self.allowed.allow(it.code));
         let new = now.iter().filter(|(identity, _)| !self.told.contains(identity));
         let new = new.map(|(_, warning)| warning.clone()).collect();
         let (told, present): (BTreeSet<_>, Vec<_>) = now.into_iter().unzip();
         self.count = references.missing.len() + references.unused.len() + references.more_unused;
-        self.count += references.clashes.len() + references.unapplied.len() + of_nodes.len();
+        self.count += references.clashes.len() + references.cycles.len();
+        self.count += references.unapplied.len() + of_nodes.len();
+        self.is_whole = self.count <= MOST;
         self.count -= passed.len();
         (self.told, self.present) = (told, present);
         new
+    }
+
+    /// Returns true if all of them were looked at.
+    pub(super) fn are_all(&self) -> bool {
+        self.is_whole
     }
 
     /// The first of the present warnings, and the number of all.
@@ -161,6 +177,18 @@ impl ReferenceWarnings {
         );
         let resource = (clash.type_url.clone(), clash.name.clone());
         warning(DUPLICATE_ADDRESS, resource, origin(&clash.name), message)
+    }
+
+    fn of_cycle(&self, cycle: &Cycle, audiences: &[Audience]) -> Warning {
+        let message = format!(
+            "{}{cycle}: Envoy finds no endpoint behind such a member, and gRPC Java and Node fail all calls; \
+             take a member out",
+            who(audiences)
+        );
+        let is_aggregate = |facts: &Facts| facts.is_aggregate;
+        let origin = self.origin_for(audiences.first(), &cycle.type_url, &cycle.name, is_aggregate);
+        let resource = (cycle.type_url.clone(), cycle.name.clone());
+        warning(AGGREGATE_CYCLE, resource, origin, message)
     }
 
     fn of_unused(&self, type_url: &TypeUrl, name: &ResourceName) -> Warning {
@@ -214,18 +242,18 @@ impl ReferenceWarnings {
 }
 
 /// Returns true if a comment at the place of a warning lets it pass.
-pub(super) fn is_let_pass(comments: &[(Arc<Path>, Allowance)], warning: &Warning) -> bool {
-    comments.iter().any(|(file, comment)| {
-        let is_there = warning.line.is_some_and(|line| comment.lets_pass(line, warning.code));
-        is_there && warning.file.as_deref() == Some(file)
-    })
+pub(super) fn is_let_pass(comments: &mut NeededAllowances, warning: &Warning) -> bool {
+    let place = warning.file.as_deref().zip(warning.line);
+    place.is_some_and(|(file, line)| comments.let_pass(file, line, warning.code))
 }
 
 /// The warning about an edit that is not applied.
 fn of_unapplied(unapplied: &UnappliedEdit) -> Warning {
     let UnappliedEdit { edit, audiences, near } = unapplied;
     let remedy = match (&edit.why, near) {
-        (WhyUnapplied::NotPatched(_), _) => "; it stays as it is below",
+        (WhyUnapplied::NotPatched(_) | WhyUnapplied::NotFilled(_), _) => {
+            "; it stays as it is below"
+        }
         (_, Some(_)) => "",
         (WhyUnapplied::NothingToPatch, None) => "; write it whole, or take the patch out",
         (_, None) => "; that can be taken out",

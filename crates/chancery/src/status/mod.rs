@@ -1,11 +1,12 @@
 //! `chancery status`: what the nodes of a server hold, and which of them need attention.
 //!
-//! It asks the API of the server. Not here: the states themselves (docs/status.md), and waiting for them
-//! (`wait`).
+//! It asks the API of the server, or a client itself what it runs (`running`). Not here: the states
+//! themselves (docs/status.md), and waiting for them (`wait`).
 
 mod detail;
 mod overview;
 mod reasons;
+mod running;
 
 use std::thread;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(crate) use self::overview::nodes as nodes_table;
+use self::running::{RunningArgs, RunningFormat};
 use crate::admin::{NODES, NodeDocument, RESOURCES_BELOW, ResourceDocument, STATUS, StatusSummary};
 use crate::admin_client::{AdminArgs, AdminClient, encoded};
 use crate::config::Span;
@@ -27,6 +29,9 @@ use crate::stdout;
 /// Without a name it shows the groups, and the nodes that need attention first. With the id of a node it shows
 /// its streams, and each type: the versions it was sent and acknowledged, what it rejected in its own words,
 /// what it waits for, and what happened to it last. docs/status.md says exactly what each state means.
+///
+/// With --envoy or --csds it shows what a client says that it runs: an Envoy is asked on its admin port, a gRPC
+/// application that serves its status (CSDS) at the address of that. docs/csds.md describes these states.
 #[derive(Args, Clone, Debug)]
 #[command(verbatim_doc_comment, after_long_help = AFTER_HELP)]
 pub(crate) struct StatusArgs {
@@ -69,6 +74,9 @@ pub(crate) struct StatusArgs {
 
     #[command(flatten)]
     admin: AdminArgs,
+
+    #[command(flatten)]
+    running: RunningArgs,
 }
 
 /// A resource, as it stands on the command line.
@@ -110,15 +118,29 @@ Examples:
   chancery status --resource cds/orders
   chancery status --watch
   chancery status -o json
+  chancery status --envoy 10.0.0.7:19000
+  chancery status --csds 127.0.0.1:50051 -o json
 
 Exit codes:
   0   it was shown, whatever the states are
-  1   there is no such node or resource
-  2   the server could not be asked, or refused to answer
+  1   there is no such node or resource; with --envoy or --csds: the client rejected something, or did not get it
+  2   the server or the client could not be asked, or refused to answer
   64  the command line is wrong";
 
 /// Runs the command.
 pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
+    if args.running.is_asked() {
+        if args.asks_the_server() {
+            return Err(Failure::misuse(
+                "`--envoy` and `--csds` show one client, and take `-o` alone",
+            ));
+        }
+        let format = match args.output {
+            StatusFormat::Table => RunningFormat::Table,
+            StatusFormat::Json => RunningFormat::Json,
+        };
+        return running::run(&args.running, format);
+    }
     if args.every.0 < LEAST_TIME {
         return Err(Failure::misuse("`--every` is at least 100ms"));
     }
@@ -138,6 +160,17 @@ pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
         }
         before = text;
         thread::sleep(args.every.0);
+    }
+}
+
+impl StatusArgs {
+    /// Returns true if there is a flag that means nodes of the server.
+    fn asks_the_server(&self) -> bool {
+        self.node.is_some()
+            || self.resource.is_some()
+            || self.group.is_some()
+            || self.state.is_some()
+            || self.watch
     }
 }
 

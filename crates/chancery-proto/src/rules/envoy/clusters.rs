@@ -1,10 +1,12 @@
 //! Clusters: what their type needs, load balancing, health checks and outlier detection.
 
+use std::collections::BTreeSet;
+
 use prost_reflect::{DynamicMessage, ReflectMessage, Value};
 
 use super::Below::{Field, Index};
 use super::routes::number_of;
-use super::{Checks, Found, addresses};
+use super::{Checks, Found, addresses, policies};
 use crate::any;
 use crate::rules::check::duration;
 use crate::rules::name::RuleName;
@@ -12,12 +14,12 @@ use crate::walk::{list_in, message_in, messages_in, text_in, value_in};
 
 pub(super) const CHECKS: Checks = &[
     ("envoy.config.cluster.v3.Cluster", cluster),
+    ("envoy.config.cluster.v3.Cluster.SlowStartConfig", slow_start),
     ("envoy.config.cluster.v3.OutlierDetection", outlier_detection),
     ("envoy.config.core.v3.HealthCheck.HttpHealthCheck", http_health_check),
     ("envoy.config.core.v3.HealthCheck.Payload", payload),
     ("envoy.extensions.load_balancing_policies.maglev.v3.Maglev", maglev),
     ("envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash", ring_hash),
-    ("envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality", wrr_locality),
     ("envoy.extensions.clusters.dns.v3.DnsCluster", failure_refresh_rate),
 ];
 
@@ -48,6 +50,7 @@ fn cluster(cluster: &DynamicMessage, found: &mut Found<'_>) {
     }
     balancing(cluster, policy, found);
     health_checks(cluster, found);
+    health_check_names(cluster, found);
     alpn(cluster, found);
 }
 
@@ -260,7 +263,7 @@ fn balancing(cluster: &DynamicMessage, policy: i32, found: &mut Found<'_>) {
                 let sentence = "must be left out where there is a `load_balancing_policy`";
                 found.says(&[Field("lb_subset_config")], RuleName::LB_POLICY, sentence);
             }
-            policies(config, &[Field("load_balancing_policy")], "", found);
+            policies::of_cluster(cluster, config, found);
         }
         None => {
             let config = match policy {
@@ -274,40 +277,6 @@ fn balancing(cluster: &DynamicMessage, policy: i32, found: &mut Found<'_>) {
                 _ => table_size(message, &[Field(config)], found),
             }
         }
-    }
-}
-
-/// Returns true for a policy whose name goes on like this, and for one that Chancery does not know.
-pub(super) fn is_policy(policy: &DynamicMessage, begin: &str) -> bool {
-    let extension = message_in(policy, "typed_extension_config");
-    let Some(any) = extension.and_then(|it| message_in(it, "typed_config")) else { return false };
-    let kind = type_of(any);
-    let is_known = any.descriptor().parent_pool().get_message_by_name(&kind).is_some();
-    let rest = kind.strip_prefix("envoy.extensions.load_balancing_policies.");
-    !is_known || kind.ends_with(".TypedStruct") || rest.is_some_and(|rest| rest.starts_with(begin))
-}
-
-/// One of the policies must be one. Those that Chancery does not know may be.
-fn policies(config: &DynamicMessage, at: &[super::Below], begin: &str, found: &mut Found<'_>) {
-    if !messages_in(config, "policies").any(|policy| is_policy(policy, begin)) {
-        let below = [at, &[Field("policies")]].concat();
-        let sentence = match begin {
-            "" => "must have a load balancing policy, and has none that Envoy knows",
-            _ => {
-                "must have a `ClientSideWeightedRoundRobin`: a `WrrLocality` takes no other policy"
-            }
-        };
-        found.says(&below, RuleName::LB_POLICY, sentence);
-    }
-}
-
-fn wrr_locality(policy: &DynamicMessage, found: &mut Found<'_>) {
-    if message_in(policy, "endpoint_picking_policy").is_none() {
-        found.says(&[Field("endpoint_picking_policy")], RuleName::LB_POLICY, "is required");
-    }
-    if let Some(config) = message_in(policy, "endpoint_picking_policy") {
-        let below = [Field("endpoint_picking_policy")];
-        policies(config, &below, "client_side_weighted_round_robin.", found);
     }
 }
 
@@ -367,6 +336,20 @@ fn outlier_detection(outliers: &DynamicMessage, found: &mut Found<'_>) {
 
 /// A health check by gRPC is made over HTTP/2.
 fn health_checks(cluster: &DynamicMessage, found: &mut Found<'_>) {
+    for (at, check) in messages_in(cluster, "health_checks").enumerate() {
+        let chooses = message_in(check, "http_health_check")
+            .and_then(|it| value_in(it, "use_alpn_protocol"))
+            .and_then(Value::as_bool);
+        if chooses == Some(true) && is_plain(message_in(cluster, "transport_socket")) {
+            let below = [
+                Field("health_checks"),
+                Index(at),
+                Field("http_health_check"),
+                Field("use_alpn_protocol"),
+            ];
+            found.says(&below, RuleName::ALPN, "needs a `transport_socket` with TLS");
+        }
+    }
     let checks = messages_in(cluster, "health_checks").enumerate();
     for (at, _) in checks.filter(|(_, it)| message_in(it, "grpc_health_check").is_some()) {
         if !may_have_http2(cluster) {
@@ -375,6 +358,34 @@ fn health_checks(cluster: &DynamicMessage, found: &mut Found<'_>) {
                             `explicit_http_config` of the cluster's `HttpProtocolOptions`";
             found.says(&below, RuleName::GRPC_HEALTH_CHECK, sentence);
         }
+    }
+}
+
+/// Several health checks are told apart by their names.
+fn health_check_names(cluster: &DynamicMessage, found: &mut Found<'_>) {
+    if list_in(cluster, "health_checks").len() < 2 {
+        return;
+    }
+    let mut names = BTreeSet::new();
+    for (at, check) in messages_in(cluster, "health_checks").enumerate() {
+        let sentence = match text_in(check, "name") {
+            "" => "is required where there are several health checks",
+            name if !names.insert(name) => {
+                "must be another one: a health check before it has it too"
+            }
+            _ => continue,
+        };
+        let below = [Field("health_checks"), Index(at), Field("name")];
+        found.says(&below, RuleName::HEALTH_CHECK_NAME, sentence);
+    }
+}
+
+/// Envoy ends at a share that is no number.
+fn slow_start(config: &DynamicMessage, found: &mut Found<'_>) {
+    let share = message_in(config, "min_weight_percent").and_then(|it| value_in(it, "value"));
+    if share.and_then(Value::as_f64).is_some_and(f64::is_nan) {
+        let below = [Field("min_weight_percent"), Field("value")];
+        found.says(&below, RuleName::LB_POLICY, "must be a number from 0 to 100");
     }
 }
 
@@ -398,6 +409,20 @@ fn protocol_options(cluster: &DynamicMessage) -> Option<DynamicMessage> {
     let options = options.get(&prost_reflect::MapKey::String(OPTIONS.to_owned()))?;
     let options = any::open(options.as_message()?)?;
     (options.descriptor().full_name() == OPTIONS).then_some(options)
+}
+
+/// Returns true for a transport socket that chooses no protocol: none, one without TLS, or one that begins so.
+fn is_plain(socket: Option<&DynamicMessage>) -> bool {
+    const PLAIN: [&str; 2] = ["raw_buffer.v3.RawBuffer", "starttls.v3.UpstreamStartTlsConfig"];
+    const AROUND: &str = "proxy_protocol.v3.ProxyProtocolUpstreamTransport";
+    let Some(any) = socket.and_then(|socket| message_in(socket, "typed_config")) else {
+        return socket.is_none();
+    };
+    let kind = type_of(any);
+    let Some(kind) = kind.strip_prefix("envoy.extensions.transport_sockets.") else { return false };
+    let inner = any::open(any).filter(|_| kind == AROUND);
+    PLAIN.contains(&kind)
+        || inner.is_some_and(|inner| is_plain(message_in(&inner, "transport_socket")))
 }
 
 /// Only options of HTTP can stand under the name of those.
@@ -428,6 +453,17 @@ fn alpn(cluster: &DynamicMessage, found: &mut Found<'_>) {
     if explicit.is_some_and(|it| message_in(it, "http3_protocol_options").is_some()) && !has_quic {
         let below = [Field("typed_extension_protocol_options")];
         let sentence = "has `http3_protocol_options`, which need a `transport_socket` with QUIC";
+        found.says(&below, RuleName::ALPN, sentence);
+    }
+    let automatic = message_in(&options, "auto_config");
+    let has_cache =
+        || automatic.and_then(|it| message_in(it, "alternate_protocols_cache_options")).is_some();
+    if automatic.is_some_and(|it| message_in(it, "http3_protocol_options").is_some())
+        && !has_cache()
+    {
+        let below = [Field("typed_extension_protocol_options")];
+        let sentence = "has an `auto_config` with `http3_protocol_options`, which need \
+                        `alternate_protocols_cache_options`";
         found.says(&below, RuleName::ALPN, sentence);
     }
     if chooses && socket.is_none() {

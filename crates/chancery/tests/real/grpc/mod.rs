@@ -6,6 +6,7 @@
 //! lines.
 
 mod clusters;
+mod cycles;
 mod fallback;
 mod go;
 mod java;
@@ -13,6 +14,9 @@ mod judged;
 mod load;
 mod nameless;
 mod rejection;
+mod seen;
+mod servers;
+mod status;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -350,6 +354,7 @@ fn file_watcher(authority: &CertificateAuthority, name: &str) -> Value {
         "certificate_file": authority.file(&format!("{name}.pem")),
         "private_key_file": authority.file(&format!("{name}.key")),
         "ca_certificate_file": authority.file("ca.pem"),
+        "refresh_interval": "600s",
     })
 }
 

@@ -40,6 +40,14 @@ pub(crate) fn get(dir: &Path, words: &[&str]) -> GetOutcome {
     Get::start(dir, words).answer()
 }
 
+/// The exit code of `chancery status`, the clients that it tells of, and its errors.
+pub(crate) fn status(dir: &Path, words: &[&str]) -> (Option<i32>, Vec<Value>, String) {
+    let mut process = Process::start_apart(dir, &fresh("status"), &mut chancery("status", words));
+    let ended = wait::until("`chancery status` to end", || process.ended());
+    let clients = process.data().lines().map(object).collect();
+    (ended.code(), clients, process.output())
+}
+
 impl Get {
     pub(crate) fn start(dir: &Path, words: &[&str]) -> Self {
         let mut command = chancery("get", words);

@@ -71,6 +71,11 @@ impl Envoy {
         self.process.output()
     }
 
+    /// The number of its admin port.
+    pub(crate) fn admin_port(&self) -> u16 {
+        self.admin.number()
+    }
+
     /// A page of its admin port.
     pub(crate) fn admin(&self, path: &str) -> Option<String> {
         http::get(self.admin.number(), path, &[]).map(|reply| reply.body)

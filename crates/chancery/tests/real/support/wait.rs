@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Long enough for a loaded machine; a test that gets here is about to fail.
-const BOUND: Duration = Duration::from_secs(40);
+pub(crate) const BOUND: Duration = Duration::from_secs(40);
 
 /// The time between two looks.
 const PAUSE: Duration = Duration::from_millis(15);

@@ -1,0 +1,116 @@
+//! Real clients say what they run: an Envoy on its admin port, gRPC by CSDS.
+
+use serde_json::Value;
+use std::path::Path;
+
+use crate::support::ask::status;
+use crate::support::backend::Backend;
+use crate::support::bootstrap::{Bootstrap, Transport};
+use crate::support::chancery::{Chancery, Directory};
+use crate::support::clients::clients;
+use crate::support::envoy::{Envoy, VERSIONS};
+use crate::support::ports::Port;
+use crate::support::resources::{Source, cluster, endpoints, listener, rds, routes};
+use crate::support::wait;
+
+/// `TYPE NAME STATE` of each resource.
+pub(crate) fn lines(client: &Value) -> Vec<String> {
+    let resources = client["resources"].as_array().expect("a list");
+    let word = |resource: &Value, key: &str| resource[key].as_str().expect("a text").to_owned();
+    let line =
+        |it: &Value| format!("{} {} {}", word(it, "type"), word(it, "name"), word(it, "state"));
+    resources.iter().map(line).collect()
+}
+
+/// The resource of this type and name.
+pub(crate) fn find<'a>(client: &'a Value, kind: &str, name: &str) -> Option<&'a Value> {
+    let mut resources = client["resources"].as_array()?.iter();
+    resources.find(|it| it["type"] == kind && it["name"] == name)
+}
+
+/// Waits until the client tells of no error.
+#[track_caller]
+pub(crate) fn is_repaired(dir: &Path, words: &[&str]) {
+    let mut last = None;
+    let repaired = wait::within(wait::BOUND, || {
+        last = Some(status(dir, words));
+        (last.as_ref()?.0 == Some(0)).then_some(())
+    });
+    assert!(repaired.is_some(), "an error is told to the end: {last:#?}");
+}
+
+/// The end of a filter chain whose certificate no Envoy can read.
+const NO_CERTIFICATE: &str = "    transport_socket:
+      name: envoy.transport_sockets.tls
+      typed_config:
+        '@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext
+        common_tls_context:
+          tls_certificates:
+          - certificate_chain: {filename: /nowhere/cert.pem}
+            private_key: {filename: /nowhere/key.pem}
+";
+
+#[test]
+fn an_envoy_tells_what_it_runs_and_what_it_rejected() {
+    let Some(clients) = clients() else { return };
+    for version in VERSIONS {
+        let dir = tempfile::tempdir().expect("there is a temporary directory");
+        let (backend, edge) = (Backend::start("one"), Port::reserve());
+        let directory = Directory::new(dir.path(), "config");
+        let good = listener("l1", edge.number(), &rds("r1", Source::Ads), "");
+        directory.write("lds.yaml", &good);
+        directory.write("rds.yaml", &routes("r1", "svc-a"));
+        directory.write("cds.yaml", &cluster("svc-a", Source::Ads));
+        directory.write("eds.yaml", &endpoints("svc-a", &[backend.port()]));
+        let chancery = Chancery::serve(&directory);
+        let bootstrap = Bootstrap::ads("DELTA_GRPC").server("xds", chancery.port(), Transport::H2c);
+        let mut envoy = Envoy::start(&clients, version, dir.path(), &bootstrap, edge.number());
+        envoy.is_live();
+        envoy.answers_from("one");
+        let at = format!("127.0.0.1:{}", envoy.admin_port());
+        let (code, told, error) = status(dir.path(), &["--envoy", &at]);
+        assert_eq!((code, told.len(), error.as_str()), (Some(0), 1, ""), "{version}");
+        assert_eq!(told[0]["node"], "envoy-1", "{version}");
+        let expected = [
+            "lds l1 running",
+            "rds r1 running",
+            "cds svc-a running",
+            "cds xds static",
+            "eds svc-a running",
+            "eds xds static",
+        ];
+        assert_eq!(lines(&told[0]), expected, "{version}");
+        let version_of =
+            |told: &[Value]| find(&told[0], "cds", "svc-a").map(|it| it["version"].clone());
+        let before = version_of(&told);
+        assert!(before.as_ref().is_some_and(|it| it != ""), "{version}: {told:?}");
+
+        directory.write("lds.yaml", &(good.clone() + NO_CERTIFICATE));
+        let (code, told) = wait::until("Envoy to tell of its rejection", || {
+            let (code, told, _) = status(dir.path(), &["--envoy", &at]);
+            find(told.first()?, "lds", "l1")?.get("error")?;
+            Some((code, told))
+        });
+        assert_eq!(code, Some(1), "{version}: {told:?}");
+        let l1 = find(&told[0], "lds", "l1").expect("it is there");
+        assert_eq!(l1["state"], "running", "{version}: the last good one is used");
+        let why = l1["error"]["details"].as_str().expect("a text");
+        assert!(why.contains("/nowhere/"), "{version}: {why}");
+        assert_eq!(version_of(&told), before, "{version}");
+
+        // An Envoy that is given nothing new goes on to tell of its last error.
+        directory.write("lds.yaml", &good.replace("stat_prefix: edge", "stat_prefix: mended"));
+        is_repaired(dir.path(), &["--envoy", &at]);
+    }
+}
+
+#[test]
+fn who_is_no_envoy_is_told_so() {
+    let Some(_clients) = clients() else { return };
+    let dir = tempfile::tempdir().expect("there is a temporary directory");
+    let backend = Backend::start("one");
+    let (code, told, error) =
+        status(dir.path(), &["--envoy", &format!("127.0.0.1:{}", backend.port())]);
+    assert_eq!((code, told), (Some(2), vec![]), "{error}");
+    assert!(error.contains("shows no configuration of an Envoy, but `from one`"), "{error}");
+}
