@@ -326,9 +326,9 @@ impl Metrics {
         self.peers.set(number(budget.peers()));
     }
 
-    /// Looks whether the last load has landed.
+    /// Looks whether the last load has landed, and counts the times that loads took.
     pub(crate) fn show_landing(&self, book: &Book) {
-        if let Some(after) = book.look_at_load() {
+        for after in book.converged() {
             self.convergence.observe(after.as_secs_f64());
         }
         let oldest = book.oldest_load().unwrap_or_default();

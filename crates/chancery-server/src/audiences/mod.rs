@@ -164,6 +164,7 @@ impl<A: Assign> Audiences<A> {
         }
         let (is_next, now) = (revision.number == *followed + 1, Instant::now());
         *followed = revision.number;
+        self.0.store.status.0.before_load(now);
         if is_next {
             self.reassign(&revision.reassigned);
             let changed = self.0.catalog.changed(revision).into_iter();

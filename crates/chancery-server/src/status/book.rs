@@ -217,10 +217,22 @@ impl Book {
         self.touch();
     }
 
-    /// Looks whether the last load has landed. Returns the time that it took, if it has just landed.
-    pub(crate) fn look_at_load(&self) -> Option<Duration> {
-        let (load, shown) = lock(&self.loads).open()?;
-        let now = Instant::now();
+    /// A load is about to be shown: looks whether the one before has landed, unless that was looked at just
+    /// now.
+    pub(crate) fn before_load(&self, now: Instant) {
+        if lock(&self.loads).is_to_be_looked_at(now, LOOKED_AT) {
+            self.look_at_load(now);
+        }
+    }
+
+    /// Looks whether the last load has landed. Returns the times that loads took since the last call.
+    pub(crate) fn converged(&self) -> Vec<Duration> {
+        self.look_at_load(Instant::now());
+        lock(&self.loads).take_converged()
+    }
+
+    fn look_at_load(&self, now: Instant) {
+        let Some((load, shown)) = lock(&self.loads).open() else { return };
         let (mut streams, mut last, mut waits) = (0, None, false);
         let gone = self.visit(now, |stream| {
             if stream.audience.is_some() {
@@ -232,12 +244,11 @@ impl Book {
         let grace = self.bounds().grace;
         waits |= gone.iter().any(|stream| stream.landed < load && stream.since <= grace);
         if waits {
-            return None;
+            return;
         }
         let after = last.map_or(Duration::ZERO, |at| at.saturating_duration_since(shown));
         lock(&self.loads).landed(load, after, streams);
         self.event(StatusEventKind::Landed { load, after });
-        Some(after)
     }
 }
 
@@ -337,6 +348,9 @@ fn those_back(gone: &GoneStreams, cards: &[Arc<StreamCard>]) -> Vec<GoneKey> {
     });
     back.collect()
 }
+
+/// The time between two looks whether the load before has landed.
+const LOOKED_AT: Duration = Duration::from_millis(100);
 
 /// The age up to which a look at all streams serves others who ask.
 const RECENT: Duration = Duration::from_millis(20);

@@ -245,7 +245,7 @@ fn keys(config: &Config) -> BTreeMap<String, serde_json::Value> {
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The tables whose keys are compared one by one.
-const TABLES: [&str; 3] = ["gate", "limits", "log"];
+const TABLES: [&str; 4] = ["gate", "limits", "log", "status"];
 
 /// The keys that take effect while the server runs.
 const LIVE: [&str; 8] =

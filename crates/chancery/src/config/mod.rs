@@ -21,6 +21,7 @@ mod network;
 mod pattern;
 mod resource_flags;
 mod socket_mode;
+mod status;
 mod units;
 mod version;
 
@@ -47,6 +48,7 @@ pub(crate) use load::{FILE, FileContent, InvalidConfig, parsed};
 pub(crate) use load_reports::LoadReportsTable;
 pub(crate) use resource_flags::ResourceFlags;
 pub(crate) use socket_mode::SocketMode;
+pub(crate) use status::StatusTable;
 pub(crate) use units::{Size, Span};
 
 /// The whole of `chancery.yaml`.
@@ -125,6 +127,8 @@ pub(crate) struct Config {
     pub(crate) gate: GateConfig,
     /// The load reports of clients.
     pub(crate) load_reports: LoadReportsTable,
+    /// The bounds of what is remembered of clients.
+    pub(crate) status: StatusTable,
     /// The form and the level of log lines.
     pub(crate) log: LogTable,
     /// The waits and limits.
@@ -220,7 +224,7 @@ impl Config {
             protocol: self.limits.protocol(),
             limits: self.limits.server(),
             times: self.limits.times(),
-            status: defaults.status,
+            status: self.status.bounds(),
         }
     }
 
@@ -265,6 +269,7 @@ impl Default for Config {
             control_plane: None,
             gate: GateConfig::default(),
             load_reports: LoadReportsTable::default(),
+            status: StatusTable::default(),
             log: LogTable::default(),
             limits: LimitsTable::default(),
         }
