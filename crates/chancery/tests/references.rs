@@ -251,11 +251,11 @@ fn a_circle_of_clusters_is_held_where_it_is_new_and_told_where_it_was() {
 
     dir_write(&dir, "groups/edge/b.yaml", &aggregate("b", "web, a"));
     server.log_has("/a.yaml:1: cds `a` aggregates itself through `b`: Envoy finds no endpoint");
-    let config: Value = serde_json::from_str(&server.admin("/config").1).unwrap();
+    let config: Value = serde_json::from_str(&server.admin("/api/v1/config").1).unwrap();
     assert_eq!(config["held_count"], 1, "that of `old` was there before");
     dir_write(&dir, "groups/edge/b.yaml", &aggregate("b", "web, web2"));
     dir_write(&dir, "groups/edge/web2.yaml", &cluster("web2", 3));
-    eventually(|| server.admin("/config").1.contains("\"held_count\": 0"));
+    eventually(|| server.admin("/api/v1/config").1.contains("\"held_count\": 0"));
 }
 
 #[test]

@@ -34,11 +34,13 @@ pub(crate) fn why(node: &NodeStatusRow) -> String {
 
 /// A rejection, with so many bytes of the words of the client.
 pub(crate) fn rejected(rejection: &RejectionRow, most: usize) -> String {
-    let RejectionRow { r#type, version, reason, named, .. } = rejection;
+    let RejectionRow { r#type, version, reason, named, suspects, .. } = rejection;
     let reason = cut(reason, most);
-    let named = match &named[..] {
-        [] => String::new(),
-        names => format!(" ({})", names.join(", ")),
+    let named = match (&named[..], &suspects[..]) {
+        ([], []) => String::new(),
+        ([], [only]) => format!(" ({only})"),
+        ([], [first, more @ ..]) => format!(" (one of {first} and {} more)", more.len()),
+        (names, _) => format!(" ({})", names.join(", ")),
     };
     Printable(format_args!("{type}{named} {}: {reason}", short(version))).to_string()
 }

@@ -82,7 +82,7 @@ pub(super) static ENDPOINTS: [Endpoint; 11] = [
     Endpoint {
         path: NODES,
         about: "the nodes that are connected",
-        parameters: &[&GROUP, &ID, &FIELDS, &LIMIT, &AFTER],
+        parameters: &[&GROUP, &ID, &STATE, &FIELDS, &LIMIT, &AFTER],
         ask: Ask::Nodes,
         answer: NodesDocument::schema,
         rows: Some("nodes"),

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::admin::api::document;
+use crate::admin::status::{NodeState, RejectionRow};
 
 document! {
     /// A page of the nodes that are connected.
@@ -47,6 +48,14 @@ document! {
         peers: Vec<String>,
         /// The seconds since 1970 at which the oldest of its streams was opened.
         since: u64,
+        /// The worst state of all streams whose clients state its id.
+        state: NodeState,
+        /// The seconds since 1970 from which on it is in step, or is not.
+        state_since: u64,
+        /// The number of the last load that has landed on all of these streams; 0 if none has.
+        landed: u64,
+        /// The first of its rejections of what was not changed since.
+        rejections: Vec<RejectionRow> = default,
         /// The metadata that it states, as far as it is shown.
         metadata: Map<String, Value>,
         /// The first of the parts that are not shown.

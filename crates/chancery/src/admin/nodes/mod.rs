@@ -16,6 +16,7 @@ pub(crate) use self::document::{LocalityRow, NodeRow, NodesDocument};
 use self::listing::{Place, Wanted};
 pub(super) use self::shown::MAX_TEXT_BYTES;
 use super::api::{self, ApiError, Asked};
+use super::status::NodeState;
 use crate::serve::Grouping;
 
 /// The nodes that are connected to a server.
@@ -47,6 +48,7 @@ impl Wanted {
         Self {
             id: asked.text("id").map(str::to_owned),
             group: asked.text("group").map(str::to_owned),
+            state: asked.text("state").and_then(NodeState::read),
             after: asked.text("after").map(Place::read),
             limit: api::limit(asked),
         }

@@ -98,6 +98,9 @@ document! {
         reason: String,
         /// The resources that the reason names.
         named: Vec<String>,
+        /// The first of the resources in the response that had changed: one of them is at fault, or several
+        /// are.
+        suspects: Vec<String>,
         /// The seconds since 1970 at which the client first rejected it.
         since: u64,
     }

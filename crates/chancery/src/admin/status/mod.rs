@@ -12,6 +12,7 @@ mod one_node;
 mod one_resource;
 mod rereads;
 mod rows;
+mod states;
 mod summary;
 mod views;
 mod wait;
@@ -35,6 +36,7 @@ pub(crate) use self::document::{
 pub(crate) use self::events::EventBody;
 use self::events::EventRows;
 pub(crate) use self::rereads::Rereads;
+pub(super) use self::states::States;
 use super::api::{self, ApiError, Asked, Turn};
 use super::{Admin, Lifetime};
 use crate::ask;

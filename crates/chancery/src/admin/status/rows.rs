@@ -42,6 +42,7 @@ pub(super) fn rejection(note: &RejectionNote) -> RejectionRow {
         version: shown(&note.version),
         reason: cut(&note.error.message, MAX_REASON_BYTES).into_owned(),
         named: note.named.iter().take(MOST_NAMED).map(shown).collect(),
+        suspects: note.suspects.iter().take(MOST_NAMED).map(shown).collect(),
         since: before(note.age),
     }
 }
