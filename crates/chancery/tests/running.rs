@@ -167,7 +167,9 @@ cds   a\\nb  1\\u{1b}[2J  running
 
 #[test]
 fn an_address_that_is_none_is_misuse() {
-    for words in [&["--envoy", "http://a:1"][..], &["--csds", "a"], &[]] {
+    for words in
+        [&["--envoy", "http://a:1"][..], &["--csds", "a"], &["--envoy", "a:1", "--group", "b"]]
+    {
         let (code, _, told) = status(words);
         assert_eq!(code, Some(64), "{told}");
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::config::{Size, Span};
 use crate::exit::Failure;
@@ -45,7 +45,7 @@ pub(super) struct Limits {
 }
 
 /// The format of the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunningFormat {
     /// A table
     Table,
@@ -54,6 +54,11 @@ pub(crate) enum RunningFormat {
 }
 
 impl RunningArgs {
+    /// Returns true if it is said which program is asked.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.envoy.is_some() || self.csds.is_some()
+    }
+
     pub(super) fn source(&self) -> Result<Source, Failure> {
         let (flag, source) = match (&self.envoy, &self.csds) {
             (Some(address), _) => ("--envoy", Source::Envoy(address.clone())),
