@@ -1,8 +1,8 @@
 //! Assembles the descriptor set: every message that an xDS resource may contain, in one file.
 //!
 //! ```text
-//!   envoy-types      types.bin (v3)  -----------------------------+
-//!                        |                                        v
+//!   envoy-types      types.bin (v3)  --- clients/table.txt -------+
+//!                        |               (what is newer)          v
 //!                        v imports                        $OUT_DIR/descriptors.bin
 //!   data-plane-api   *.proto (v2, contrib, xds, udpa) -- protox --^
 //! ```
@@ -26,7 +26,13 @@ use protox::file::{
     ChainFileResolver, File, FileResolver, GoogleFileResolver, IncludeFileResolver,
 };
 
+#[path = "build/newer.rs"]
+mod newer;
+
 type Result<T> = std::result::Result<T, String>;
+
+/// The table that also has what the descriptors of `envoy-types` lack.
+const TABLE: &str = "src/clients/table.txt";
 
 const OVERRIDE: &str = "CHANCERY_DESCRIPTOR_SET";
 
@@ -48,6 +54,8 @@ const WANTED: [(&str, &str); 4] =
 fn main() -> ExitCode {
     // The packages are pinned in Cargo.toml, so nothing else can change what they hold.
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=build/newer.rs");
+    println!("cargo:rerun-if-changed={TABLE}");
     println!("cargo:rerun-if-changed=Cargo.toml");
     println!("cargo:rerun-if-env-changed={OVERRIDE}");
     match descriptors().and_then(|bytes| write(&bytes)) {
@@ -141,7 +149,7 @@ fn run_metadata(options: &[&str]) -> Result<Vec<u8>> {
 
 // --- v3 ---
 
-/// The v3 files, as protoc compiled them.
+/// The v3 files, as protoc compiled them, with what is newer.
 fn modern_files(package: &Path) -> Result<FileSet> {
     let path = package.join("src/generated/types.bin");
     let fault = |why| format!("`{}` is no descriptor set: {why}", path.display());
@@ -149,6 +157,8 @@ fn modern_files(package: &Path) -> Result<FileSet> {
     for file in &mut set.files {
         *file = without_source_info(file).map_err(fault)?;
     }
+    let table = fs::read_to_string(TABLE).map_err(|why| format!("cannot read `{TABLE}`: {why}"))?;
+    newer::add(&mut set.files, &table).map_err(|why| format!("`{TABLE}`: {why}"))?;
     Ok(set)
 }
 

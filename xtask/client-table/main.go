@@ -6,6 +6,11 @@
 // element. Elements that all versions have or that none has are left out, and so are those that came with
 // the message around them.
 //
+// The elements of the newest version that the set lacks count as its own. The lines that begin with `define`
+// say what they are: a file, a message or an enum, and the bytes in hex that make its descriptor, appended to
+// those of the set, one that has them (see rest.go). A file after `undefine` is in no version: it was called
+// otherwise when it was published.
+//
 // The descriptors stand in the generated files as bytes, so nothing of a module has to be compiled.
 package main
 
@@ -34,6 +39,18 @@ func main() {
 	check(err)
 	var set descriptorpb.FileDescriptorSet
 	check(proto.Unmarshal(bytes, &set))
+	var modules [][]*descriptorpb.FileDescriptorProto
+	for _, dir := range os.Args[2:] {
+		modules = append(modules, files(dir))
+	}
+	out := bufio.NewWriter(os.Stdout)
+	defer out.Flush()
+	for _, name := range neverPublished(&set, modules) {
+		fmt.Fprintln(out, "undefine", name, "-")
+	}
+	for _, it := range rest(&set, modules[len(modules)-1]) {
+		fmt.Fprintf(out, "define %s %x\n", it.name, it.bytes)
+	}
 	var known []element
 	for _, file := range set.File {
 		visit(file, func(it element) { known = append(known, it) })
@@ -42,11 +59,9 @@ func main() {
 		return strings.Compare(a.name+" "+a.kind, b.name+" "+b.kind)
 	})
 	var versions []map[element]bool
-	for _, dir := range os.Args[2:] {
-		versions = append(versions, elements(dir))
+	for _, module := range modules {
+		versions = append(versions, elements(module))
 	}
-	out := bufio.NewWriter(os.Stdout)
-	defer out.Flush()
 	around := map[string]string{}
 	for _, it := range known {
 		digits := ""
@@ -72,9 +87,18 @@ func cut(name string) string {
 	return name[:strings.LastIndex(name, ".")]
 }
 
-// elements returns everything in the generated files below a directory.
-func elements(dir string) map[element]bool {
+// elements returns everything that files declare.
+func elements(files []*descriptorpb.FileDescriptorProto) map[element]bool {
 	found := map[element]bool{}
+	for _, file := range files {
+		visit(file, func(it element) { found[it] = true })
+	}
+	return found
+}
+
+// files returns the descriptors in the generated files below a directory.
+func files(dir string) []*descriptorpb.FileDescriptorProto {
+	var found []*descriptorpb.FileDescriptorProto
 	check(filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		check(err)
 		// Other generators write files beside, which have no descriptor.
@@ -84,7 +108,7 @@ func elements(dir string) map[element]bool {
 		if bytes := descriptor(path); bytes != nil {
 			var file descriptorpb.FileDescriptorProto
 			check(proto.Unmarshal(bytes, &file))
-			visit(&file, func(it element) { found[it] = true })
+			found = append(found, &file)
 		}
 		return nil
 	}))

@@ -134,7 +134,7 @@ impl LayerContent {
     }
 
     /// The keys under which two contents have different entries, in O(changed).
-    pub(crate) fn differing<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a Key> {
+    pub fn differing<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a Key> {
         self.entries.diff(&other.entries).map(|item| match item {
             DiffItem::Add(key, _) | DiffItem::Remove(key, _) => key,
             DiffItem::Update { new: (key, _), .. } => key,

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use chancery_proto::complete::{Clash, Complete, Dangling};
+use chancery_proto::complete::{Clash, Complete, Cycle, Dangling};
 use chancery_proto::patch::NotPatched;
 
 use crate::entry::{Key, Origin};
@@ -18,6 +18,8 @@ pub(crate) struct Flaws {
     pub(crate) dangling: Arc<[Dangling]>,
     /// The resources that a client does not take beside another one.
     pub(crate) clashes: Arc<[Clash]>,
+    /// The circles of clusters that aggregate each other.
+    pub(crate) cycles: Arc<[Cycle]>,
     /// The edits of its layers that are not applied, by key, and those of weaker layers first.
     pub(crate) unapplied: Arc<[Unapplied]>,
 }
@@ -54,14 +56,14 @@ pub enum WhyUnapplied {
 /// The flaws of a state, with the numbers that it has until they may be others.
 pub(crate) struct FlawsAt<'a> {
     flaws: &'a Flaws,
-    revisions: [u64; 2],
+    revisions: [u64; 3],
 }
 
 impl Flaws {
     /// The flaws of a state: the lists of `known`, from which the state was made, or of `before`, as far as
     /// they say the same. A cluster that comes with its endpoints lacks them between two edits.
     pub(crate) fn of(
-        whole: &Complete,
+        whole: &mut Complete,
         known: Option<FlawsAt<'_>>,
         before: Option<&Self>,
         unapplied: Vec<Unapplied>,
@@ -81,11 +83,21 @@ impl Flaws {
             Some(known) => Arc::clone(&known.clashes),
             None => whole.clashes().collect(),
         };
+        let cycles = match unchanged(2) {
+            Some(known) => Arc::clone(&known.cycles),
+            None => {
+                let cycles: Vec<_> = whole.cycles().cloned().collect();
+                match others().find(|it| *it.cycles == *cycles) {
+                    Some(known) => Arc::clone(&known.cycles),
+                    None => cycles.into(),
+                }
+            }
+        };
         let unapplied = match others().find(|it| *it.unapplied == *unapplied) {
             Some(known) => Arc::clone(&known.unapplied),
             None => unapplied.into(),
         };
-        Self { dangling, clashes, unapplied }
+        Self { dangling, clashes, cycles, unapplied }
     }
 
     /// These flaws as those of a state that was not edited yet.
@@ -95,13 +107,17 @@ impl Flaws {
 
     /// Returns true if there are none.
     pub(crate) fn are_none(&self) -> bool {
-        self.dangling.is_empty() && self.clashes.is_empty() && self.unapplied.is_empty()
+        self.dangling.is_empty()
+            && self.clashes.is_empty()
+            && self.cycles.is_empty()
+            && self.unapplied.is_empty()
     }
 
     /// Returns true if both are the same lists.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.dangling, &other.dangling)
             && Arc::ptr_eq(&self.clashes, &other.clashes)
+            && Arc::ptr_eq(&self.cycles, &other.cycles)
             && Arc::ptr_eq(&self.unapplied, &other.unapplied)
     }
 }
@@ -124,6 +140,6 @@ impl fmt::Display for Unapplied {
     }
 }
 
-fn revisions(whole: &Complete) -> [u64; 2] {
-    [whole.dangling_revision(), whole.clash_revision()]
+fn revisions(whole: &Complete) -> [u64; 3] {
+    [whole.dangling_revision(), whole.clash_revision(), whole.cycle_revision()]
 }

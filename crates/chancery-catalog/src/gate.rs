@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chancery_core::{ResourceName, Snapshot, TypeUrl};
-use chancery_proto::complete::{Clash, Dangling};
+use chancery_proto::complete::{Clash, Cycle, Dangling};
 
 use crate::audience::Audience;
 use crate::content::LayerContent;
@@ -86,6 +86,11 @@ impl Seen {
     /// The resources in the snapshot that a client does not take beside another one.
     pub fn clashes(&self) -> &Arc<[Clash]> {
         &self.view.flaws.clashes
+    }
+
+    /// The circles of clusters that aggregate each other.
+    pub fn cycles(&self) -> &Arc<[Cycle]> {
+        &self.view.flaws.cycles
     }
 
     /// The edits of its layers that are not applied.

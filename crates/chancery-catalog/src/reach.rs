@@ -3,7 +3,8 @@
 //!
 //! A resource touches its own key, those of its aliases, and those it refers to: a load assignment
 //! is generated for a cluster, and a reference leads nowhere, because of what is under these keys
-//! and nothing else; of a federated name the authority counts too, and of a listener its addresses. So where the reach of a small overlay and a step of the view under it have no
+//! and nothing else; of a federated name the authority counts too, and of a listener its addresses. Clusters that
+//! are made of others have one key together. So where the reach of a small overlay and a step of the view under it have no
 //! key in common, the overlay changes the same as before.
 //!
 //! Keys are compared by their hashes. If two keys have the same hash, a view is made anew in vain.
@@ -81,6 +82,7 @@ fn add(keys: &mut Vec<u64>, key: &Key, resources: [Option<&Arc<Resource>>; 2]) -
         keys.extend(resource.aliases().iter().map(|alias| hash(&key.type_url, alias)));
         let addresses = resource.facts().addresses.iter();
         keys.extend(addresses.map(|address| xxh3_64_with_seed(address.as_bytes(), ADDRESS)));
+        keys.extend(resource.facts().is_aggregate.then_some(AGGREGATES));
         let links = resource.facts().links.iter();
         keys.extend(links.map(|link| hash(&link.type_url, &link.name)));
     }
@@ -113,6 +115,9 @@ const MOST_KEYS: usize = 1024;
 
 /// Tells the hashes of authorities from those of keys.
 const AUTHORITY: u64 = 1;
+
+/// The key that all clusters touch that are made of others: a circle of them leads through any number of them.
+const AGGREGATES: u64 = 3;
 
 /// Tells the hashes of addresses from those of keys.
 const ADDRESS: u64 = 2;

@@ -198,7 +198,7 @@ impl View {
             (Some(parent), _) if !changed => Arc::clone(&parent.snapshot),
             (parent, before) => snapshot_over(&whole, parent.as_deref(), before),
         };
-        let flaws = Flaws::of(&whole, known, before.map(|it| &it.flaws), unapplied);
+        let flaws = Flaws::of(&mut whole, known, before.map(|it| &it.flaws), unapplied);
         Self::with_whole(whole, snapshot, flaws, own, parent)
     }
 
@@ -213,7 +213,7 @@ impl View {
             true => Arc::new(whole.snapshot().clone()),
             false => Arc::clone(&self.snapshot),
         };
-        let flaws = Flaws::of(&whole, known, None, unapplied);
+        let flaws = Flaws::of(&mut whole, known, None, unapplied);
         Self::with_whole(whole, snapshot, flaws, own, parent)
     }
 

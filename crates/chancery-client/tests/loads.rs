@@ -51,6 +51,7 @@ fn all(interval: Duration) -> Vec<u8> {
     encode_load_response(&LoadResponse {
         clusters: ClusterSelection::All,
         interval: Some(interval),
+        by_endpoint: false,
     })
     .to_vec()
 }
@@ -131,7 +132,11 @@ async fn a_server_may_change_what_it_wants() {
     let began = tokio::time::Instant::now();
     let named = ClusterSelection::Named(BTreeSet::from(["a".into()]));
     let interval = Some(Duration::from_secs(10));
-    call.say(&encode_load_response(&LoadResponse { clusters: named, interval }));
+    call.say(&encode_load_response(&LoadResponse {
+        clusters: named,
+        interval,
+        by_endpoint: false,
+    }));
     a.dropped(None);
     b.dropped(None);
     assert_eq!(&*told(&mut call).await.key.cluster, "a");
@@ -380,7 +385,8 @@ async fn a_server_that_says_something_else_is_asked_again_later() {
     let client = client(dial);
     let load = load(&client, "a");
     load.dropped(None);
-    let no_interval = LoadResponse { clusters: ClusterSelection::All, interval: None };
+    let no_interval =
+        LoadResponse { clusters: ClusterSelection::All, interval: None, by_endpoint: false };
     for bad in [b"garbage".to_vec(), encode_load_response(&no_interval).to_vec()] {
         let mut peer = door.peer().await;
         let mut call = stream(&mut peer).await;

@@ -62,6 +62,24 @@ pub struct LocalityStats {
     pub application: MetricStats,
     /// Their other reports, by the name each is reported under.
     pub named: BTreeMap<Arc<str>, MetricStats>,
+    /// The calls to single endpoints, by address, as far as the client tells them apart. They are counted
+    /// above too.
+    pub endpoints: BTreeMap<Arc<str>, EndpointStats>,
+}
+
+/// The calls to one endpoint.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EndpointStats {
+    /// Calls that began.
+    pub issued: u64,
+    /// Calls that ended well.
+    pub succeeded: u64,
+    /// Calls that ended otherwise.
+    pub errored: u64,
+    /// Calls that have begun and not ended, now.
+    pub in_progress: u64,
+    /// The reports of the endpoint, by the name each is reported under.
+    pub named: BTreeMap<Arc<str>, MetricStats>,
 }
 
 /// The sum of a metric.
@@ -80,6 +98,8 @@ pub struct LoadResponse {
     pub clusters: ClusterSelection,
     /// The time between reports; `None` if it is not said, or is no time.
     pub interval: Option<Duration>,
+    /// True if it wants the calls to single endpoints too.
+    pub by_endpoint: bool,
 }
 
 /// The clusters that a server wants reports of.
@@ -123,8 +143,9 @@ impl LocalityStats {
         self.cpu.add(other.cpu);
         self.mem.add(other.mem);
         self.application.add(other.application);
-        for (name, stats) in &other.named {
-            self.named.entry(Arc::clone(name)).or_default().add(*stats);
+        add_named(&mut self.named, &other.named);
+        for (address, stats) in &other.endpoints {
+            self.endpoints.entry(Arc::clone(address)).or_default().add(stats);
         }
     }
 
@@ -137,6 +158,23 @@ impl LocalityStats {
     pub(crate) fn take(&mut self) -> Self {
         let rest = Self { in_progress: self.in_progress, ..Self::default() };
         std::mem::replace(self, rest)
+    }
+}
+
+impl EndpointStats {
+    /// Adds the calls of another time, or of another priority.
+    pub fn add(&mut self, other: &Self) {
+        self.issued = self.issued.saturating_add(other.issued);
+        self.succeeded = self.succeeded.saturating_add(other.succeeded);
+        self.errored = self.errored.saturating_add(other.errored);
+        self.in_progress = self.in_progress.saturating_add(other.in_progress);
+        add_named(&mut self.named, &other.named);
+    }
+}
+
+fn add_named(to: &mut BTreeMap<Arc<str>, MetricStats>, other: &BTreeMap<Arc<str>, MetricStats>) {
+    for (name, stats) in other {
+        to.entry(Arc::clone(name)).or_default().add(*stats);
     }
 }
 

@@ -53,6 +53,8 @@ pub struct Facts {
     pub vhds: Option<u128>,
     /// True for a cluster whose loads are reported to the server that gave it (C-082).
     pub reports_to_server: bool,
+    /// True for a cluster that is made of others, those of its links that lead to clusters.
+    pub is_aggregate: bool,
     /// True if a field holds a secret, whatever the type (S-137): strangers are not sent the
     /// resource.
     pub sensitive: bool,

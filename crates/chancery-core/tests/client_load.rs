@@ -31,13 +31,17 @@ fn reporter() -> LoadReporter {
 }
 
 fn all(seconds: u64) -> LoadResponse {
-    LoadResponse { clusters: ClusterSelection::All, interval: Some(Duration::from_secs(seconds)) }
+    LoadResponse {
+        clusters: ClusterSelection::All,
+        interval: Some(Duration::from_secs(seconds)),
+        by_endpoint: false,
+    }
 }
 
 fn only(clusters: &[&str], seconds: u64) -> LoadResponse {
     let clusters = clusters.iter().map(|&cluster| cluster.into()).collect();
     let interval = Some(Duration::from_secs(seconds));
-    LoadResponse { clusters: ClusterSelection::Named(clusters), interval }
+    LoadResponse { clusters: ClusterSelection::Named(clusters), interval, by_endpoint: false }
 }
 
 fn broken() -> ErrorDetail {
@@ -157,7 +161,10 @@ fn an_interval_has_to_be_one() {
         let mut reporter = reporter();
         let _tally = reporter.add_cluster(at(0), key("a", ""));
         open(&mut reporter, at(0));
-        reporter.answered(at(0), LoadResponse { clusters: ClusterSelection::All, interval });
+        reporter.answered(
+            at(0),
+            LoadResponse { clusters: ClusterSelection::All, interval, by_endpoint: false },
+        );
         assert!(matches!(reporter.take_events()[..], [.., LoadEvent::Unusable { .. }]));
         assert_eq!(reporter.next_message(at(1)), Some(LoadMessage::End));
         reporter.ended(at(1), ErrorDetail::default());
@@ -168,7 +175,10 @@ fn an_interval_has_to_be_one() {
         let _tally = reporter.add_cluster(at(0), key("a", ""));
         open(&mut reporter, at(0));
         let interval = Some(Duration::from_millis(asked));
-        reporter.answered(at(0), LoadResponse { clusters: ClusterSelection::All, interval });
+        reporter.answered(
+            at(0),
+            LoadResponse { clusters: ClusterSelection::All, interval, by_endpoint: false },
+        );
         assert_eq!(reporter.deadline(), Some(Time(Duration::from_millis(had))));
     }
 }

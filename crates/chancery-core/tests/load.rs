@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_core::server::load::{
-    ClusterSelection, ClusterStats, InvalidInterval, LeftOut, LoadBook, LoadBounds, LoadCounts,
-    LoadInterval, LoadKey, LoadStream, LocalityStats, MetricStats, SeriesView, Slot,
+    ClusterSelection, ClusterStats, EndpointStats, InvalidInterval, LeftOut, LoadBook, LoadBounds,
+    LoadCounts, LoadInterval, LoadKey, LoadReporting, LoadStream, LocalityStats, MetricStats,
+    SeriesView, Slot,
 };
 use chancery_core::{Locality, Node, Time};
 use proptest::prelude::*;
@@ -19,8 +20,12 @@ fn node(features: &[&str]) -> Option<Arc<Node>> {
     Some(Arc::new(Node { id: "n".to_owned(), client_features, ..Node::default() }))
 }
 
-fn every(seconds: u64) -> Option<LoadInterval> {
-    Some(LoadInterval::new(Duration::from_secs(seconds)).unwrap())
+fn interval(seconds: u64) -> LoadInterval {
+    LoadInterval::new(Duration::from_secs(seconds)).unwrap()
+}
+
+fn every(seconds: u64) -> Option<LoadReporting> {
+    Some(LoadReporting { interval: interval(seconds), by_endpoint: false })
 }
 
 fn names(names: &[&str]) -> std::collections::BTreeSet<Arc<str>> {
@@ -234,6 +239,50 @@ fn a_reporter_has_so_many_rows_and_no_more() {
 }
 
 #[test]
+fn calls_to_an_endpoint_are_counted_once_and_shown_apart() {
+    // S-133
+    let mut book = book_of(2);
+    let to = |issued| EndpointStats { issued, succeeded: issued, ..EndpointStats::default() };
+    let metric = MetricStats { requests: 1, total: 0.5 };
+    let one = EndpointStats { named: [("queue".into(), metric)].into(), ..to(2) };
+    let endpoints = [("192.0.2.1:80".into(), one), ("192.0.2.2:80".into(), to(3))].into();
+    let stats = cluster("a", &[("x", LocalityStats { endpoints, ..calls(5, 0, 0) })]);
+    assert!(add(&mut book, 1, 1, &stats).is_nothing());
+    assert!(add(&mut book, 1, 2, &stats).is_nothing());
+    assert_eq!(book.reporter_after(None).unwrap().totals.issued, 5);
+    let found = all(&book, 1);
+    let shown = found.iter().map(|it| (it.key.endpoint.as_deref(), it.totals.issued));
+    let expected = [(None, 10), (Some("192.0.2.1:80"), 4), (Some("192.0.2.2:80"), 6)];
+    assert_eq!(shown.collect::<Vec<_>>(), expected);
+    assert_eq!(found[1].metrics["queue"].requests, 2);
+    let mut wrong = stats.clone();
+    let place = wrong.localities.get_mut(&zone("x")).unwrap();
+    place.endpoints.insert("192.0.2.1:80".into(), to(u64::MAX));
+    assert_eq!(add(&mut book, 2, 1, &wrong).numbers, 1);
+    assert_eq!(all(&book, 2)[0].totals.issued, 15);
+}
+
+#[test]
+fn a_client_that_keeps_to_its_first_interval_is_waited_for_so_long() {
+    // S-132, S-133
+    let mut book = book_of(1);
+    let covers = |seconds| ClusterStats {
+        interval: Duration::from_secs(seconds),
+        ..cluster("a", &[("x", calls(1, 0, 0))])
+    };
+    book.is_to_report(1, interval(60));
+    add(&mut book, 60, 1, &covers(60));
+    book.is_to_report(1, interval(10));
+    assert_eq!(book.longest_interval(), interval(60), "its last report covers a minute");
+    add(&mut book, 120, 1, &covers(60));
+    assert_eq!(book.longest_interval(), interval(60));
+    add(&mut book, 130, 1, &covers(10));
+    assert_eq!(book.longest_interval(), interval(10));
+    add(&mut book, 140, 1, &covers(3_000));
+    assert_eq!(book.longest_interval(), interval(60), "it was never told more");
+}
+
+#[test]
 fn whoever_may_hold_no_more_takes_nothing_from_others() {
     let mut book = book_of(2);
     add(&mut book, 1, 1, &cluster("a", &[("x", calls(1, 0, 0))]));
@@ -253,6 +302,44 @@ fn whoever_may_hold_no_more_takes_nothing_from_others() {
     assert!(book.held_bytes(2) <= 20_000 + 1_000);
     assert_eq!(all(&book, 2)[0].totals.issued, 1);
     assert!(add(&mut book, 3, 1, &cluster("b", &[("x", calls(1, 0, 0))])).is_nothing());
+}
+
+#[test]
+fn names_in_the_series_of_others_have_a_bound_together() {
+    let bounds = LoadBounds { max_lent_bytes: 2_000, ..LoadBounds::default() };
+    let mut book = LoadBook::new(bounds);
+    book.open(at(0), 1, None);
+    let names = ["a", "b", "c"];
+    for name in names {
+        add(&mut book, 1, 1, &cluster(name, &[("x", calls(1, 0, 0))]));
+    }
+    let mut kept = 0;
+    for reporter in 2..50 {
+        book.open(at(1), reporter, None);
+        for name in names {
+            let metric = MetricStats { requests: 1, total: 1.0 };
+            let named = [(reporter.to_string().into(), metric)].into();
+            let stats = cluster(name, &[("x", LocalityStats { named, ..calls(1, 0, 0) })]);
+            kept += u64::from(add(&mut book, 1, reporter, &stats).is_nothing());
+        }
+        book.close(reporter);
+    }
+    assert!((10..25).contains(&kept), "{kept}");
+    let found = all(&book, 1);
+    let metrics = found.iter().map(|series| series.metrics.len() as u64).sum::<u64>();
+    assert_eq!((metrics, found[0].totals.issued), (kept, 49), "calls are counted all the same");
+    let named = [("own".into(), MetricStats { requests: 1, total: 1.0 })].into();
+    let stats = cluster("a", &[("x", LocalityStats { named, ..calls(1, 0, 0) })]);
+    assert!(add(&mut book, 2, 1, &stats).is_nothing(), "its owner has a share of its own");
+    // Whoever takes over a series is charged for all of it, so that others may add names again.
+    book.close(1);
+    book.open(at(3), 60, None);
+    assert!(add(&mut book, 3, 60, &stats).is_nothing());
+    assert!(book.held_bytes(60) > 3_000);
+    book.open(at(3), 61, None);
+    let named = [("other".into(), MetricStats { requests: 1, total: 1.0 })].into();
+    let stats = cluster("a", &[("x", LocalityStats { named, ..calls(1, 0, 0) })]);
+    assert!(add(&mut book, 3, 61, &stats).is_nothing());
 }
 
 #[test]

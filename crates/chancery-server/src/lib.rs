@@ -92,14 +92,16 @@ pub use policy::{ByNode, Client, OneAudience, Peer, Policy, Refusal};
 pub use server::{ServeError, Server};
 pub use status::{
     Candidate, EventPage, EventStream, Fleet, GoneStream, Landing, LoadStatus, LookQuery, Looks,
-    NodeStatus, Outcome, RejectionNote, StatusBook, StatusBounds, StatusEvent, StatusEventKind,
-    StreamDetails, StreamState, StreamStatus, TypeDetails, WaitDetails,
+    NodeStatus, Outcome, PollVersions, RejectionNote, StatusBook, StatusBounds, StatusEvent,
+    StatusEventKind, StreamDetails, StreamState, StreamStatus, TypeDetails, WaitDetails,
 };
 pub use store::{AudienceName, Demand, Store, Supply, TypeDemand};
 pub use tls::{Tls, TlsError, TlsFiles};
 
 // The types of other crates that occur in the public interface.
-pub use chancery_core::server::load::{LoadBounds, LoadInterval, ReporterView, SeriesView};
+pub use chancery_core::server::load::{
+    LoadBounds, LoadInterval, LoadReporting, ReporterView, SeriesView,
+};
 pub use chancery_core::server::{
     ResourcePage, ResourceQuery, ResourceSelection, ResourceState, ResourceStatus, Settings,
     UnsettledCounts, WaitReason,

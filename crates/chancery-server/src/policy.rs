@@ -7,7 +7,7 @@
 
 use std::net::SocketAddr;
 
-use chancery_core::server::load::LoadInterval;
+use chancery_core::server::load::LoadReporting;
 use chancery_core::{Node, TypeUrl};
 
 use crate::store::AudienceName;
@@ -27,11 +27,11 @@ pub trait Policy: Send + Sync + 'static {
         None
     }
 
-    /// The time between two load reports of a client that was given an audience; `None` if it is to report
-    /// nothing. Ten seconds by default. It is asked again while a stream of reports is open.
-    fn load_interval(&self, client: &Client<'_>) -> Option<LoadInterval> {
+    /// The load reports of a client that was given an audience; `None` if it is to report nothing. One every
+    /// ten seconds by default. It is asked again while a stream of reports is open.
+    fn load_reporting(&self, client: &Client<'_>) -> Option<LoadReporting> {
         _ = client;
-        Some(LoadInterval::default())
+        Some(LoadReporting::default())
     }
 
     /// Returns true if the audience of a client may depend on its dynamic parameters. If not, the policy

@@ -91,7 +91,7 @@ impl Server {
 
     /// Takes load reports (LRS) on the same listeners, into a book of which the program keeps a clone. The
     /// [`Policy`] says how often each client reports
-    /// ([`load_interval`](Policy::load_interval)).
+    /// ([`load_reporting`](Policy::load_reporting)).
     #[must_use]
     pub fn with_load_reports(mut self, reports: LoadReports) -> Self {
         self.parts.load_reports = Some(reports);

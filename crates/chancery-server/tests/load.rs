@@ -14,8 +14,8 @@ use chancery_core::server::load::{
 use chancery_core::{Locality, Node};
 use chancery_proto::wire;
 use chancery_server::{
-    AudienceName, Client, Config, Limits, LoadBounds, LoadInterval, LoadReports, Metrics,
-    OneAudience, Policy, Refusal, Server,
+    AudienceName, Client, Config, Limits, LoadBounds, LoadInterval, LoadReporting, LoadReports,
+    Metrics, OneAudience, Policy, Refusal, Server,
 };
 use common::client::{GrpcStream, Http2Client};
 use common::message::{SotwRequest, SotwResponse};
@@ -148,6 +148,29 @@ async fn reports_are_in_the_book_call_by_call() {
 }
 
 #[tokio::test]
+async fn a_client_that_always_reports_is_told_of_changes_too() {
+    // S-132
+    let seconds = Arc::new(AtomicU64::new(1));
+    let server = LoadServer::new(Config::default(), Every(Arc::clone(&seconds))).await;
+    server.running.publish(&[("a", "1")]);
+    let mut stream = server.open().await;
+    stream.send_bytes(&hello(&[]));
+    assert_eq!(told(&mut stream).await.clusters, named(&["a"]));
+    server.running.publish(&[("a", "1"), ("b", "1")]);
+    let next = report(None, vec![calls("a", 1)]);
+    let reporting = async {
+        loop {
+            stream.send_bytes(&next);
+            let answer = tokio::time::timeout(Duration::ZERO, told(&mut stream)).await;
+            if let Ok(response) = answer {
+                return response;
+            }
+        }
+    };
+    assert_eq!(within(reporting).await.clusters, named(&["a", "b"]));
+}
+
+#[tokio::test]
 async fn a_server_without_a_book_has_no_such_method() {
     let server = Running::start(Config::default()).await;
     let refused = Http2Client::connect(server.address).await.open(LRS).await.err();
@@ -164,8 +187,10 @@ impl Policy for Every {
             _ => Ok("all".into()),
         }
     }
-    fn load_interval(&self, _: &Client<'_>) -> Option<LoadInterval> {
-        LoadInterval::new(Duration::from_secs(self.0.load(Ordering::Relaxed))).ok()
+    fn load_reporting(&self, _: &Client<'_>) -> Option<LoadReporting> {
+        let time = Duration::from_secs(self.0.load(Ordering::Relaxed));
+        let interval = LoadInterval::new(time).ok()?;
+        Some(LoadReporting { interval, by_endpoint: false })
     }
 }
 

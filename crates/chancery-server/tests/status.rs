@@ -186,3 +186,166 @@ async fn a_client_that_is_gone_is_waited_for_no_longer_than_the_grace() {
     two.take().await;
     until(&book, "two is back", |fleet| fleet.gone.is_empty()).await;
 }
+
+#[tokio::test]
+async fn a_client_that_polls_has_what_it_was_given_when_it_states_the_version() {
+    // S-022
+    let mut config = Config::default();
+    config.times.rest_hold = Duration::from_millis(50);
+    let server = Running::start(config).await;
+    let book = server.store.status();
+    server.publish(&[("a", "1")]);
+    let client = Http2Client::connect(server.address).await;
+    let poll = |version: &str| {
+        let poll = format!(r#"{{"node": {{"id": "poller"}}, "versionInfo": "{version}"}}"#);
+        let client = &client;
+        async move {
+            let json = ("content-type", "application/json");
+            let path = "/v3/discovery:clusters";
+            let response = client.request(http::Method::POST, path, &[json], &poll).await;
+            let body: serde_json::Value =
+                serde_json::from_slice(response.body()).unwrap_or_default();
+            body["versionInfo"].as_str().unwrap_or_default().to_owned()
+        }
+    };
+    let outcome = || book.landing(book.load(), |_| true).outcome();
+    let first = poll("").await;
+    assert_eq!(outcome(), Outcome::Waiting, "it was given it, and has not said that it has it");
+    assert_eq!(poll(&first).await, "");
+    assert_eq!(outcome(), Outcome::Landed);
+    server.publish(&[("a", "2")]);
+    assert_eq!(outcome(), Outcome::Waiting);
+    let second = poll(&first).await;
+    assert_eq!(outcome(), Outcome::Waiting);
+    // It does not accept it.
+    for _ in 0..2 {
+        assert_eq!(poll(&first).await, second);
+    }
+    let landing = book.landing(book.load(), |_| true);
+    assert_eq!(landing.outcome(), Outcome::Never);
+    let stream = landing.never().next().unwrap();
+    let versions = stream.poll.as_ref().unwrap();
+    assert_eq!(stream.state, StreamState::Rejected);
+    assert_eq!((&*versions.stated, versions.given.as_deref()), (&*first, Some(&*second)));
+    let looks = within(book.look([stream.id], LookQuery::types(), common::PATIENCE)).await;
+    assert_eq!(looks.polls, [stream.id]);
+    poll(&second).await;
+    assert_eq!(outcome(), Outcome::Landed);
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_answer_is_silent_and_is_not_waited_for() {
+    let mut config = Config::default();
+    config.status.silent_after = Duration::from_millis(200);
+    let server = Running::start(config).await;
+    let book = server.store.status();
+    server.publish(&[("a", "1")]);
+    let mut hangs = Client::open(&server, "hangs", &[]).await;
+    let mut fine = Client::open(&server, "fine", &[]).await;
+    hangs.receive().await;
+    fine.take().await;
+    let landing = within(book.landed(book.load(), |_| true)).await;
+    assert_eq!((landing.outcome(), landing.landed()), (Outcome::Never, 1));
+    let stream = landing.never().next().unwrap();
+    assert_eq!(stream.state, StreamState::Silent);
+    assert!(stream.unanswered.unwrap() >= Duration::from_millis(200));
+    hangs.acknowledge();
+    let landing = within(async {
+        loop {
+            let landing = book.landed(book.load(), |_| true).await;
+            if landing.outcome() == Outcome::Landed {
+                return landing;
+            }
+            book.changed_since(landing.fleet().mark()).await;
+        }
+    })
+    .await;
+    assert_eq!(landing.landed(), 2);
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_answers_no_look_and_others_do() {
+    let server = Running::start(Config::default()).await;
+    let book = server.store.status();
+    let large = "x".repeat(300_000);
+    server.publish(&[("a", &large)]);
+    let connection =
+        Http2Client::with_window(tokio::net::TcpStream::connect(server.address).await.unwrap(), 1)
+            .await;
+    let mut stuck = connection.open(ADS_SOTW).await.unwrap();
+    stuck.send(&SotwRequest::first(CDS, &[]));
+    let mut fine = Client::open(&server, "fine", &[]).await;
+    fine.take().await;
+    let fleet = until(&book, "both are there", |fleet| {
+        fleet.streams.iter().filter(|stream| stream.seen > 0).count() == 2
+    })
+    .await;
+    let ids = fleet.streams.iter().map(|stream| stream.id);
+    let looks = within(book.look(ids, LookQuery::types(), Duration::from_millis(300))).await;
+    let of_fine = fleet.streams.iter().find(|it| it.node.as_ref().unwrap().id == "fine").unwrap();
+    let answers: Vec<_> = looks.answers.iter().map(|(id, _)| *id).collect();
+    assert_eq!(answers, [of_fine.id]);
+    assert_eq!(looks.unanswered.len(), 1);
+}
+
+#[tokio::test]
+async fn two_clients_with_one_id_are_told_and_both_have_to_acknowledge() {
+    let server = Running::start(Config::default()).await;
+    let book = server.store.status();
+    server.publish(&[("a", "1")]);
+    let mut one = Client::open(&server, "same", &[]).await;
+    let client = Http2Client::connect_from([127, 0, 0, 2], server.address).await;
+    let mut stream = client.open(ADS_SOTW).await.unwrap();
+    let mut first = SotwRequest::first(CDS, &[]);
+    let node = first.node.as_mut().unwrap();
+    (node.id, node.cluster) = ("same".to_owned(), "other".to_owned());
+    stream.send(&first);
+    let mut two = Client { stream, last: None };
+    one.take().await;
+    two.receive().await;
+    let fleet = until(&book, "one is in step", |fleet| {
+        fleet.streams.iter().any(|stream| stream.state == StreamState::InStep)
+    })
+    .await;
+    let nodes = fleet.nodes();
+    assert_eq!((nodes.len(), nodes[0].streams.len()), (1, 2));
+    assert!(nodes[0].claims_differ && nodes[0].several_peers);
+    assert_eq!(nodes[0].state, Some(StreamState::Pending));
+    let landing = book.landing(book.load(), |it| it.node == Some("same"));
+    assert_eq!((landing.outcome(), landing.counted()), (Outcome::Waiting, 2));
+    two.acknowledge();
+    let landing = within(book.landed(book.load(), |_| true)).await;
+    assert_eq!((landing.outcome(), landing.landed()), (Outcome::Landed, 2));
+}
+
+#[tokio::test]
+async fn a_reader_of_events_goes_on_where_it_was_and_is_told_what_it_missed() {
+    let mut config = Config::default();
+    config.status.events = 3;
+    let server = Running::start(config).await;
+    let book = server.store.status();
+    let mut client = Client::open(&server, "n", &[]).await;
+    server.publish(&[("a", "1")]);
+    client.take().await;
+    within(book.landed(book.load(), |_| true)).await;
+    let seen = book.last_event();
+    let waiting = tokio::spawn({
+        let book = book.clone();
+        async move { book.event_after(seen).await }
+    });
+    server.publish(&[("a", "2")]);
+    within(waiting).await.unwrap();
+    let page = book.events_after(seen, 10);
+    assert_eq!(page.missed, 0);
+    let is_load =
+        |load| matches!(page.events[0].kind, StatusEventKind::Loaded { load: of } if of == load);
+    assert!(is_load(book.load()), "{page:?}");
+    for body in ["3", "4", "5", "6", "7"] {
+        server.publish(&[("a", body)]);
+    }
+    let page = book.events_after(seen, 2);
+    assert!(page.missed >= 3, "{page:?}");
+    assert_eq!(page.events.len(), 2);
+    assert_eq!(page.events[0].id, seen + page.missed + 1);
+    assert_eq!(page.next, page.events[1].id);
+}

@@ -13,6 +13,7 @@ use chancery_catalog::{Catalog, Entry, Form, Key, Layer, LayerContent, Origin};
 use chancery_core::printable::{MAX_NAME_BYTES, cut};
 use chancery_proto::document::MAX_FAULTS;
 
+use crate::behind::{self, Beside};
 use crate::fault::{Fault, Scope, Wrong};
 use crate::fault_list::FaultList;
 use crate::read::document::{Document, LoadedResource};
@@ -32,6 +33,8 @@ pub(crate) struct LayerFiles {
     pub(crate) whole: Result<WholeLayer, FaultList>,
     /// The files that say nothing and had no resources: they are no fault.
     pub(crate) blank: Vec<Arc<Path>>,
+    /// The layer with those files as they were that have faults.
+    pub(crate) beside: Option<Beside>,
 }
 
 /// The changed entries of a layer, of which some files changed.
@@ -81,15 +84,21 @@ pub(crate) fn whole_layer<'a>(
             whole.derive(file, loaded);
         }
     }
-    let mut blank: Vec<_> =
-        files.filter(|(_, document)| document.is_blank).map(|(file, _)| Arc::clone(file)).collect();
+    let mut blank: Vec<_> = files
+        .clone()
+        .filter(|(_, document)| document.is_blank)
+        .map(|(file, _)| Arc::clone(file))
+        .collect();
     let had = emptied(blank.iter().map(|file| &**file).collect(), layer, catalog);
     for (file, had) in &had {
         faults.push(Wrong::SaysNothing(*had).at(Scope::Layer(layer.clone()), file, None));
     }
     let had: BTreeSet<PathBuf> = had.into_keys().map(Path::to_owned).collect();
     blank.retain(|file| !had.contains(&**file));
-    LayerFiles { whole: if faults.is_empty() { Ok(whole) } else { Err(faults) }, blank }
+    if faults.is_empty() {
+        return LayerFiles { whole: Ok(whole), blank, beside: None };
+    }
+    LayerFiles { whole: Err(faults), blank, beside: behind::beside(layer, files, &had, catalog) }
 }
 
 /// The entries that change with these files, in a layer that is not contested. Returns `None` if
@@ -121,7 +130,11 @@ pub(crate) fn edited(content: &LayerContent, files: &[FileEdit]) -> Option<Edits
 
 impl WholeLayer {
     /// Adds a resource as it is written. Fails with the place of the first one of its name.
-    fn define(&mut self, file: &Arc<Path>, loaded: &LoadedResource) -> Result<(), Origin> {
+    pub(crate) fn define(
+        &mut self,
+        file: &Arc<Path>,
+        loaded: &LoadedResource,
+    ) -> Result<(), Origin> {
         let Some((key, entry)) = loaded.entries(file).next() else { return Ok(()) };
         match self.entries.entry(key) {
             btree_map::Entry::Vacant(place) => drop(place.insert(entry)),
@@ -131,7 +144,7 @@ impl WholeLayer {
     }
 
     /// Adds the v2 form of a resource, unless a file holds one.
-    fn derive(&mut self, file: &Arc<Path>, loaded: &LoadedResource) {
+    pub(crate) fn derive(&mut self, file: &Arc<Path>, loaded: &LoadedResource) {
         for (key, entry) in loaded.entries(file).filter(|(_, entry)| entry.form == Form::Derived) {
             match self.entries.entry(key) {
                 btree_map::Entry::Vacant(place) => drop(place.insert(entry)),

@@ -29,11 +29,13 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::allowance::Allowance;
+use crate::behind::BehindFaults;
 use crate::change_log::ChangeLog;
 use crate::directory::{Directory, PATIENCE};
 use crate::fault::{Fault, Warning};
 use crate::options::{LayerChecks, Watch};
 use crate::pace::{Pace, pause};
+use crate::passer::{Orders, Passer};
 use crate::read::cache::UnsureFiles;
 use crate::report::LoadReport;
 use crate::watch::{Wakeup, Watcher};
@@ -45,6 +47,7 @@ pub struct Following {
     changes: ChangeLog,
     requested: Arc<AtomicBool>,
     checks: WantedChecks,
+    orders: Orders,
     stopped: Arc<AtomicBool>,
     /// Is told when the thread ends, or closed.
     end: Receiver<()>,
@@ -85,7 +88,7 @@ impl Directory {
             }
         }
         let (requested, stopped) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
-        let checks = WantedChecks::default();
+        let (checks, orders) = (WantedChecks::default(), Orders::default());
         let pace = Pace::new(self.options.sweep, Instant::now());
         let faults = None;
         let mut follower = Follower {
@@ -93,11 +96,13 @@ impl Directory {
             wakeups,
             requested: Arc::clone(&requested),
             checks: Arc::clone(&checks),
+            orders: orders.clone(),
             stopped: Arc::clone(&stopped),
             report,
             faults,
             warnings: Arc::default(),
             allowances: Arc::default(),
+            behind: Arc::default(),
             pace,
             rest: Rest::Quiet,
             woken: Woken::Notified,
@@ -114,7 +119,7 @@ impl Directory {
             let _ = ended.send(());
         };
         let thread = Some(thread.spawn(run)?);
-        Ok(Following { wakeup, changes, requested, checks, stopped, end, thread })
+        Ok(Following { wakeup, changes, requested, checks, orders, stopped, end, thread })
     }
 }
 
@@ -132,6 +137,11 @@ impl Following {
         *self.checks.lock().unwrap_or_else(PoisonError::into_inner) = Some(checks);
         self.changes.record_anywhere();
         self.wakeup.notify();
+    }
+
+    /// Something that lets edits pass which wait behind faults.
+    pub fn passer(&self) -> Passer {
+        Passer::new(self.orders.clone(), self.wakeup.clone())
     }
 
     /// Stops, and waits until nothing is reported any more. That takes as long as a read that the
@@ -191,6 +201,7 @@ struct Follower<F> {
     /// True if a load was asked for that has not begun.
     requested: Arc<AtomicBool>,
     checks: WantedChecks,
+    orders: Orders,
     stopped: Arc<AtomicBool>,
     report: F,
     /// The faults of the last report.
@@ -199,6 +210,8 @@ struct Follower<F> {
     warnings: Arc<Vec<Warning>>,
     /// The comments of the last report that let findings pass.
     allowances: Arc<Vec<(Arc<Path>, Allowance)>>,
+    /// The edits behind faults of the last report.
+    behind: Arc<Vec<BehindFaults>>,
     /// The times of the next looks that no event leads to.
     pace: Pace,
     /// The state in which the directory is loaded next.
@@ -247,6 +260,7 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
         let is_requested = self.requested.swap(false, Ordering::AcqRel);
         let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner).take();
         checks.into_iter().for_each(|checks| self.directory.set_checks(checks));
+        self.carry_out_orders();
         let report = LoadReport { is_requested, ..self.load()? };
         if !self.report_news(&report) {
             match self.woken {
@@ -264,6 +278,17 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
         };
         self.rest = self.settle(self.woken)?;
         Ok(())
+    }
+
+    fn carry_out_orders(&mut self) {
+        for order in self.orders.take() {
+            for (layer, digest) in &order.layers {
+                if let Some(report) = self.directory.pass_faults(layer, *digest) {
+                    self.report_news(&report);
+                }
+            }
+            order.carried_out();
+        }
     }
 
     fn load(&mut self) -> Result<LoadReport, Stopped> {
@@ -334,7 +359,8 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
         let faults = (&report.faults, &report.more_faults);
         let same = self.faults.as_ref().is_some_and(|(some, more)| (some, more) == faults)
             && self.warnings == report.present_warnings
-            && self.allowances == report.allowances;
+            && self.allowances == report.allowances
+            && self.behind == report.behind_faults;
         let news = report.is_requested
             || !same
             || !report.layers().is_empty()
@@ -344,6 +370,7 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
             self.faults = Some((report.faults.clone(), report.more_faults.clone()));
             self.warnings = Arc::clone(&report.present_warnings);
             self.allowances = Arc::clone(&report.allowances);
+            self.behind = Arc::clone(&report.behind_faults);
         }
         news
     }
@@ -453,11 +480,13 @@ mod tests {
             wakeups,
             requested: Arc::default(),
             checks: WantedChecks::default(),
+            orders: Orders::default(),
             stopped: Arc::default(),
             report,
             faults: None,
             warnings: Arc::default(),
             allowances: Arc::default(),
+            behind: Arc::default(),
             rest: Rest::Quiet,
             woken: Woken::Notified,
             partial_loads: 0,

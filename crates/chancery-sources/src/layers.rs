@@ -10,6 +10,7 @@ use std::sync::Arc;
 use chancery_catalog::{Catalog, ChangeSet, Hold, Layer};
 
 use crate::assemble::{self, Edits, LayerFiles, WholeLayer};
+use crate::behind::{BehindFaults, Beside};
 use crate::fault::{Scope, Warning};
 use crate::fault_list::{FaultList, MAX_FAULTS_OF_LOAD};
 use crate::read::{FileEdit, Reading};
@@ -28,6 +29,10 @@ pub(crate) struct DirectoryLayers {
     kept_faults: usize,
     /// The files of each layer that say nothing and had no resources.
     blank: BTreeMap<Layer, BTreeSet<Arc<Path>>>,
+    /// The files that stay as they were in spite of their faults, because somebody let the others pass.
+    passed: BTreeMap<Layer, BTreeSet<Arc<Path>>>,
+    /// The edits that wait behind faults, or were let pass.
+    behind: BTreeMap<Layer, BehindFaults>,
     /// True until the groups were listed once.
     groups_unlisted: bool,
     /// True until the nodes with overlays were listed once.
@@ -56,6 +61,8 @@ impl DirectoryLayers {
             faults: BTreeMap::new(),
             kept_faults: 0,
             blank: BTreeMap::new(),
+            passed: BTreeMap::new(),
+            behind: BTreeMap::new(),
             groups_unlisted: true,
             nodes_unlisted: true,
         }
@@ -71,9 +78,10 @@ impl DirectoryLayers {
         self.faults.clear();
         self.kept_faults = 0;
         self.blank.clear();
+        self.behind.clear();
         let all = assemble::whole_layers(reading, catalog).into_iter();
         all.map(|(layer, files)| {
-            let reading = self.take_files(&layer, files);
+            let reading = self.take_files(&layer, files, catalog);
             (layer, reading)
         })
         .collect()
@@ -88,7 +96,8 @@ impl DirectoryLayers {
     ) -> LayerReadings {
         let mut readings = LayerReadings::new();
         for (layer, files) in edits {
-            let content = catalog.layer(layer).filter(|_| !self.contested.contains(layer));
+            let is_plain = !self.contested.contains(layer) && !self.passed.contains_key(layer);
+            let content = catalog.layer(layer).filter(|_| is_plain);
             let edited = content.and_then(|content| assemble::edited(&content, files));
             let read = match edited {
                 Some(edits) => {
@@ -103,7 +112,7 @@ impl DirectoryLayers {
                 }
                 None => {
                     let whole = assemble::whole_layer(layer, reading.of_layer(layer), catalog);
-                    self.take_files(layer, whole)
+                    self.take_files(layer, whole, catalog)
                 }
             };
             readings.insert(layer.clone(), read);
@@ -126,14 +135,14 @@ impl DirectoryLayers {
         &self.known
     }
 
-    /// The change set of a whole load, which had these faults.
+    /// The change set of a whole load.
     pub(crate) fn changes_of_all(
         &mut self,
         listing: &Listing,
         mut readings: LayerReadings,
-        faults: &FaultList,
     ) -> ChangeSet {
-        let mut changes = ChangeSet::new(AUTHOR);
+        // Those in documents are in the readings.
+        let (mut changes, faults) = (ChangeSet::new(AUTHOR), &listing.faults);
         let gone = std::mem::replace(&mut self.known, layers_of(listing));
         for layer in self.known.clone() {
             let nothing = || LayerReading::Whole(WholeLayer::default());
@@ -167,6 +176,7 @@ impl DirectoryLayers {
         self.nodes_unlisted &= listing.nodes_unlisted;
         set_hold(&mut changes, Hold::UnlistedGroups, self.groups_unlisted);
         set_hold(&mut changes, Hold::UnlistedNodes, self.nodes_unlisted);
+        self.passed.retain(|layer, _| self.known.contains(layer));
         changes
     }
 
@@ -179,7 +189,31 @@ impl DirectoryLayers {
         changes
     }
 
-    fn take_files(&mut self, layer: &Layer, files: LayerFiles) -> LayerReading {
+    /// The edits that wait behind faults, and the layers in which they were let pass, the first of them.
+    pub(crate) fn behind(&self) -> Vec<BehindFaults> {
+        self.behind.values().take(MOST_BEHIND).cloned().collect()
+    }
+
+    /// The change set that lets pass what waits in a layer, if it has this digest.
+    pub(crate) fn pass(
+        &mut self,
+        layer: &Layer,
+        digest: u128,
+        reading: &Reading,
+        catalog: &Catalog,
+    ) -> Option<ChangeSet> {
+        let waits = self.behind.get(layer).is_some_and(|it| it.digest == digest && !it.is_passed);
+        if !waits || reading.listing.faults.holds(&Scope::Layer(layer.clone())) {
+            return None;
+        }
+        let files = assemble::whole_layer(layer, reading.of_layer(layer), catalog);
+        let faulty = files.beside.as_ref().map(|beside| beside.faulty.clone())?;
+        self.passed.insert(layer.clone(), faulty);
+        let read = self.take_files(layer, files, catalog);
+        Some(self.changes_of_edits(LayerReadings::from([(layer.clone(), read)])))
+    }
+
+    fn take_files(&mut self, layer: &Layer, files: LayerFiles, catalog: &Catalog) -> LayerReading {
         match files.blank.is_empty() {
             true => drop(self.blank.remove(layer)),
             false => drop(self.blank.insert(layer.clone(), files.blank.into_iter().collect())),
@@ -187,13 +221,36 @@ impl DirectoryLayers {
         match files.whole {
             Ok(whole) => {
                 self.set_faults(layer, None);
+                self.passed.remove(layer);
+                self.behind.remove(layer);
                 LayerReading::Whole(whole)
             }
             Err(faults) => {
                 self.set_faults(layer, Some(faults));
-                LayerReading::Faulty
+                self.take_beside(layer, files.beside, catalog)
             }
         }
+    }
+
+    /// Takes a layer with faults, as far as somebody let it pass.
+    fn take_beside(
+        &mut self,
+        layer: &Layer,
+        beside: Option<Beside>,
+        catalog: &Catalog,
+    ) -> LayerReading {
+        self.behind.remove(layer);
+        let Some(beside) = beside else { return LayerReading::Faulty };
+        let passed = self.passed.get_mut(layer);
+        let is_passed = passed.is_some_and(|passed| {
+            // One that was repaired counts again.
+            passed.retain(|file| beside.faulty.contains(file));
+            beside.faulty.is_subset(passed)
+        });
+        let content = catalog.content(layer).unwrap_or_default();
+        let waiting = beside.waiting(layer, &content, is_passed);
+        self.behind.extend(waiting.map(|waiting| (layer.clone(), waiting)));
+        if is_passed { LayerReading::Whole(beside.whole) } else { LayerReading::Faulty }
     }
 
     fn set_faults(&mut self, layer: &Layer, faults: Option<FaultList>) {
@@ -239,6 +296,9 @@ fn layers_of(listing: &Listing) -> BTreeSet<Layer> {
 /// The warning about a file that says nothing and has no resources in force.
 const SAYS_NOTHING: &str =
     "says nothing: it is empty, or holds comments alone; `[]` says that it has no resources";
+
+/// The number of layers of which it is told what waits behind faults.
+const MOST_BEHIND: usize = 1000;
 
 /// The author of what the directory commits.
 const AUTHOR: &str = "directory";

@@ -38,6 +38,7 @@
 
 mod allowance;
 mod assemble;
+mod behind;
 mod change_log;
 mod directory;
 mod fault;
@@ -47,6 +48,7 @@ mod layer_name;
 mod layers;
 mod options;
 mod pace;
+mod passer;
 mod past;
 mod read;
 mod report;
@@ -56,10 +58,12 @@ mod watch;
 
 // The public interface.
 pub use allowance::Allowance;
+pub use behind::{BehindFaults, WaitingEdit};
 pub use directory::Directory;
 pub use fault::{Fault, FaultyResource, Scope, Warning};
 pub use follow::Following;
 pub use layer_name::InvalidLayerName;
 pub use options::{LayerChecks, Options, Watch};
+pub use passer::Passer;
 pub use past::ReadEntries;
 pub use report::LoadReport;

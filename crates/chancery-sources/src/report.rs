@@ -7,6 +7,7 @@ use std::sync::Arc;
 use chancery_catalog::{Audience, Layer, Revision};
 
 use crate::allowance::Allowance;
+use crate::behind::BehindFaults;
 use crate::fault::{Fault, Warning};
 
 /// The report of a load.
@@ -34,6 +35,8 @@ pub struct LoadReport {
     pub is_requested: bool,
     /// The comments in files that let findings pass.
     pub allowances: Arc<Vec<(Arc<Path>, Allowance)>>,
+    /// The first thousand layers in which edits wait behind faults in other files, or were let pass.
+    pub behind_faults: Arc<Vec<BehindFaults>>,
     /// The number of files.
     pub files: usize,
     /// The number of resources in the files without a fault.

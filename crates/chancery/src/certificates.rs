@@ -48,6 +48,14 @@ pub(crate) fn states(schema: &Schema, type_url: &TypeUrl, resource: &Resource) -
     all.into_iter().map(State::of).collect()
 }
 
+/// Returns true if there may be certificates in these bytes.
+pub(crate) fn are_in(bytes: &[u8]) -> bool {
+    bytes.windows(BEGIN.len()).any(|part| part == BEGIN)
+}
+
+/// The beginning of certificates, and of keys, which come with them.
+const BEGIN: &[u8] = b"-----BEGIN ";
+
 impl State {
     fn of(certificates: Certificates) -> Self {
         match certificates {

@@ -193,6 +193,21 @@ fn a_group_that_no_node_is_in_and_that_is_nearly_a_cluster_is_told() {
 }
 
 #[test]
+fn a_slip_in_the_name_of_a_group_is_told_in_one_line() {
+    let dir = groups();
+    dir_write(&dir, "chancery.yaml", "groups: [{name: edge, match: {cluster: edge}}]\n");
+    let mut server = Server::start(&dir, &[]);
+    dir_write(&dir, "groups/egde/f.yaml", &cluster("of-egde", 1));
+    dir_write(&dir, "groups/other/f.yaml", &cluster("of-other", 1));
+    server.log_has("`groups/egde/`: no rule of chancery.yaml names group `egde`");
+    server.log_has("no rule names group `other`");
+    let lines: Vec<_> =
+        server.log().lines().filter(|it| it.contains("egde")).map(str::to_owned).collect();
+    let lines: Vec<_> = lines.iter().filter(|line| !line.contains("+cds")).collect();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+}
+
+#[test]
 fn the_client_of_a_node_is_stated_too() {
     let dir = directory(&[
         ("base.yaml", &cluster("base", 1)),

@@ -222,3 +222,56 @@ fn a_clash_is_an_error_of_check() {
     dir_write(&dir, "chancery.yaml", "gate: {messages: warn}\n");
     assert_eq!(finished(&mut chancery(&["check", path])).status.code(), Some(0));
 }
+
+/// A cluster that aggregates others.
+fn aggregate(name: &str, members: &str) -> String {
+    format!(
+        "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n  name: {name}\n  \
+         lb_policy: CLUSTER_PROVIDED\n  cluster_type:\n    name: envoy.clusters.aggregate\n    typed_config: \
+         {{\"@type\": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, \
+         clusters: [{members}]}}\n"
+    )
+}
+
+#[test]
+fn a_circle_of_clusters_is_held_where_it_is_new_and_told_where_it_was() {
+    let dir = directory(&[
+        ("clusters.yaml", &cluster("web", 1)),
+        ("a.yaml", &aggregate("a", "b, web")),
+        ("groups/edge/b.yaml", &aggregate("b", "web")),
+        ("groups/old/b.yaml", &aggregate("b", "a")),
+        ("groups/other/b.yaml", &cluster("b", 2)),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    server.log_has("for group `old`: cds `a` aggregates itself through `b`");
+    let told = warnings(&server, &dir);
+    let told: Vec<_> = told.iter().filter(|line| line.contains("aggregates")).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("a.yaml:1: for group `old`: cds `a` aggregates"), "{told:?}");
+
+    dir_write(&dir, "groups/edge/b.yaml", &aggregate("b", "web, a"));
+    server.log_has("/a.yaml:1: cds `a` aggregates itself through `b`: Envoy finds no endpoint");
+    let config: Value = serde_json::from_str(&server.admin("/config").1).unwrap();
+    assert_eq!(config["held_count"], 1, "that of `old` was there before");
+    dir_write(&dir, "groups/edge/b.yaml", &aggregate("b", "web, web2"));
+    dir_write(&dir, "groups/edge/web2.yaml", &cluster("web2", 3));
+    eventually(|| server.admin("/config").1.contains("\"held_count\": 0"));
+}
+
+#[test]
+fn a_circle_of_clusters_is_a_warning_of_check() {
+    let dir = directory(&[(
+        "a.yaml",
+        &(aggregate("a", "b") + &aggregate("b", "c") + &aggregate("c", "a")),
+    )]);
+    let path = dir.path().to_str().unwrap();
+    let checked = finished(&mut chancery(&["check", path]));
+    let told = String::from_utf8(checked.stdout).unwrap();
+    assert_eq!(checked.status.code(), Some(0), "{told}");
+    assert!(told.contains("warning[aggregate-cycle]: "), "{told}");
+    assert!(told.contains("cds `a` aggregates itself through `b` and `c`: Envoy finds"), "{told}");
+    assert!(told.contains("1 warning"), "{told}");
+    dir_write(&dir, "a.yaml", &aggregate("a", "a"));
+    let told = String::from_utf8(finished(&mut chancery(&["check", path])).stdout).unwrap();
+    assert!(told.contains("cds `a` aggregates itself: Envoy"), "{told}");
+}

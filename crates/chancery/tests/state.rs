@@ -416,6 +416,46 @@ fn a_damaged_state_is_told_and_put_aside_and_serves_nothing_altered() {
 }
 
 #[test]
+fn a_state_that_cannot_be_read_now_is_not_lost() {
+    let (dir, state) = (fleet(), State::new());
+    stop(state.start(&dir));
+    let files = state.files();
+    let good: Vec<_> = files.iter().map(|path| fs::read(path).unwrap()).collect();
+    for (path, bytes) in files.iter().zip(&good) {
+        // No system call reads this, not even for an administrator.
+        fs::remove_file(path).unwrap();
+        std::os::unix::fs::symlink(path, path).unwrap();
+        let mut server = state.start(&dir);
+        server.log_has("cannot be read now, and is left as it is");
+        assert_eq!(clusters_of(&server, "edge"), 35);
+        dir_write(&dir, "clusters.yaml", &clusters("base", 21));
+        server.log_has("the one of before cannot be read, and is not overwritten");
+        stop(server);
+        fs::remove_file(path).unwrap();
+        fs::write(path, bytes).unwrap();
+        assert_eq!(state.files(), files);
+        dir_write(&dir, "clusters.yaml", &clusters("base", 20));
+    }
+    dir_write(&dir, "groups/edge/clusters.yaml", "nonsense\n");
+    let server = state.start(&dir);
+    assert_eq!(clusters_of(&server, "edge"), 35);
+}
+
+#[test]
+fn a_state_that_cannot_be_read_and_is_moved_away_makes_place_for_another_one() {
+    let (dir, state) = (fleet(), State::new());
+    stop(state.start(&dir));
+    let head = state.dir().join("v1/head");
+    fs::remove_file(&head).unwrap();
+    std::os::unix::fs::symlink(&head, &head).unwrap();
+    let mut server = state.start(&dir);
+    server.log_has("cannot be read now, and is left as it is");
+    fs::rename(state.dir().join("v1"), state.dir().join("old")).unwrap();
+    dir_write(&dir, "clusters.yaml", &clusters("base", 21));
+    eventually(|| state.head().is_some());
+}
+
+#[test]
 fn a_state_of_another_directory_is_put_aside() {
     let (dir, other, state) = (fleet(), fleet(), State::new());
     stop(state.start(&dir));

@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use chancery_core::{ResourceName, ResourceSet, Snapshot, TypeUrl};
-use chancery_proto::complete::{Clash, Dangling};
+use chancery_proto::complete::{Clash, Cycle, Dangling};
 
 pub use self::near::NearMiss;
 use self::near::NearNames;
@@ -46,6 +46,9 @@ pub struct References {
     /// The resources that a client does not take beside another one, the first few hundred, each with the
     /// audiences that see both.
     pub clashes: Vec<(Clash, Vec<Audience>)>,
+    /// The circles of clusters that aggregate each other, the first few hundred, each with the audiences that see
+    /// it.
+    pub cycles: Vec<(Cycle, Vec<Audience>)>,
     /// The edits that are not applied, the first few hundred.
     pub unapplied: Vec<UnappliedEdit>,
 }
@@ -134,7 +137,8 @@ impl ReferenceState {
             missing,
             unused,
             more_unused: all.count(),
-            clashes: clashes(found),
+            clashes: of_several(found, |flaws| &flaws.clashes),
+            cycles: of_several(found, |flaws| &flaws.cycles),
             unapplied: unapplied::unapplied(found, MOST_CLASHES),
         }
     }
@@ -155,17 +159,20 @@ fn sets_of_near(found: &[Lacking]) -> Vec<Arc<ResourceSet>> {
     sets.cloned().collect()
 }
 
-/// The clashes, each with those who see it.
-fn clashes(found: &[Lacking]) -> Vec<(Clash, Vec<Audience>)> {
-    let mut clashes: BTreeMap<&Clash, Vec<Audience>> = BTreeMap::new();
+/// The flaws of a kind, each with those who see it.
+fn of_several<T: Ord + Clone>(
+    found: &[Lacking],
+    of_kind: impl Fn(&Flaws) -> &[T],
+) -> Vec<(T, Vec<Audience>)> {
+    let mut all: BTreeMap<&T, Vec<Audience>> = BTreeMap::new();
     for Lacking { audience, flaws, .. } in found {
-        for clash in flaws.clashes.iter() {
-            if clashes.len() < MOST_CLASHES || clashes.contains_key(clash) {
-                clashes.entry(clash).or_default().push(audience.clone());
+        for flaw in of_kind(flaws) {
+            if all.len() < MOST_CLASHES || all.contains_key(flaw) {
+                all.entry(flaw).or_default().push(audience.clone());
             }
         }
     }
-    clashes.into_iter().map(|(clash, audiences)| (clash.clone(), audiences)).collect()
+    all.into_iter().map(|(flaw, audiences)| (flaw.clone(), audiences)).collect()
 }
 
 /// A missing target, by the short name of its type: the v2 form of a resource lacks what the resource
@@ -261,7 +268,7 @@ impl fmt::Display for MissingTarget {
 /// The number of references that lead nowhere up to which a change of names has all looked at again.
 const FEW_MISSING: usize = 100;
 
-/// The number of clashes, and of edits that are not applied, that are listed.
+/// The number of clashes, of circles, and of edits that are not applied, that are listed.
 const MOST_CLASHES: usize = 200;
 
 /// The number of resources that nothing refers to that are listed.

@@ -58,7 +58,7 @@ pub struct ResourceStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ResourceState {
-    /// What the client should see is not sent yet; `given` is from before.
+    /// The resource that the client should see is not sent yet; `given` is from before.
     NotSent,
     /// It was sent, and the client has not answered (S-042).
     Unanswered,

@@ -56,6 +56,8 @@ impl Table {
             match kind {
                 "versions" => table.names = rest.split(' ').collect(),
                 "extensions-of" => table.asked = table.all_of(rest),
+                // These are for `build.rs`.
+                "define" | "undefine" => {}
                 _ => {
                     let Some((name, range)) = rest.split_once(' ') else { continue };
                     let versions = table.range(range);

@@ -28,11 +28,16 @@ use std::sync::Arc;
 use chancery_core::{Api, Resource, ResourceName, Snapshot, TypeUrl};
 use imbl::{OrdMap, OrdSet};
 
+use crate::facts::type_of;
+
 mod clashes;
+mod cycles;
 mod references;
 
 use clashes::Claims;
 pub use clashes::Clash;
+pub use cycles::Cycle;
+use cycles::Cycles;
 pub use references::Dangling;
 use references::{Reference, ResourceKey};
 
@@ -55,6 +60,10 @@ pub struct Complete {
     claims: Claims,
     /// The number of edits that may have changed the clashes.
     clash_revision: u64,
+    /// The clusters that aggregate others.
+    cycles: Cycles,
+    /// The number of edits that may have changed the circles of them.
+    cycle_revision: u64,
 }
 
 impl Complete {
@@ -122,6 +131,20 @@ impl Complete {
         self.clash_revision
     }
 
+    /// The circles of clusters that aggregate each other. It looks along the clusters that changed since the last
+    /// call, and what these lead to.
+    pub fn cycles(&mut self) -> impl Iterator<Item = &Cycle> + '_ {
+        if let Some(cds) = type_of(Api::Cds, false) {
+            self.cycles.look(&cds);
+        }
+        self.cycles.all()
+    }
+
+    /// A number that changes with every edit that may have changed [`cycles`](Self::cycles).
+    pub fn cycle_revision(&self) -> u64 {
+        self.cycle_revision
+    }
+
     /// Returns true if a name is of an authority of which nothing was published.
     fn is_foreign(&self, name: &ResourceName) -> bool {
         authority(name).is_some_and(|authority| !self.authorities.contains_key(authority))
@@ -158,6 +181,8 @@ impl Complete {
         }
         let clash = self.claims.replace((&key.0, &key.1), old, new);
         self.clash_revision += u64::from(clash);
+        let aggregates = self.cycles.replace((&key.0, &key.1), old, new);
+        self.cycle_revision += u64::from(aggregates);
         let mut touched = Vec::new();
         if let Some(old) = old {
             for reference in Reference::all(&key, old) {
@@ -233,6 +258,7 @@ fn has_same_links(one: &Resource, other: &Resource) -> bool {
     one.aliases() == other.aliases()
         && one_facts.links == other_facts.links
         && one_facts.addresses == other_facts.addresses
+        && one_facts.is_aggregate == other_facts.is_aggregate
 }
 
 /// A name that references can use, and the name of its resource. `None` sorts before every name.

@@ -22,7 +22,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use self::references::{ReferenceField, Source, Target};
 use crate::walk::{message_in, text_in, texts_in, value_in, walk};
 use crate::wire::fields::Fields;
-use crate::{canonical, sensitive};
+use crate::{any, canonical, sensitive};
 
 mod addresses;
 mod references;
@@ -49,6 +49,7 @@ pub(crate) fn facts(type_url: &TypeUrl, message: &DynamicMessage) -> Facts {
         addresses: addresses::of_resource(type_url, message),
         vhds: if type_url.api() == Api::Rds { vhds(message) } else { None },
         reports_to_server: is_own_server(message_in(message, LOAD_SERVER)),
+        is_aggregate: is_aggregate(type_url, message),
         sensitive: is_sensitive,
         parts,
     }
@@ -198,6 +199,17 @@ fn load_assignment(cluster: &DynamicMessage, links: &mut Links<'_>) {
 pub(crate) fn is_eds(cluster: &DynamicMessage) -> bool {
     const EDS: i32 = 3;
     value_in(cluster, "type").and_then(Value::as_enum_number) == Some(EDS)
+}
+
+/// Returns true for a cluster that aggregates others.
+fn is_aggregate(type_url: &TypeUrl, cluster: &DynamicMessage) -> bool {
+    const AGGREGATE: &str = "envoy.extensions.clusters.aggregate.v3.ClusterConfig";
+    if type_url.api() != Api::Cds || is_v2(type_url) {
+        return false;
+    }
+    let kind = message_in(cluster, "cluster_type").and_then(|it| message_in(it, "typed_config"));
+    let url = kind.and_then(any::type_url).unwrap_or_default();
+    TypeUrl::message_name_in(&url) == AGGREGATE
 }
 
 /// The references found in one body, one by one.

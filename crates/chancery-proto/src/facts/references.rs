@@ -134,6 +134,10 @@ pub(super) static TABLE: &[ReferenceField] = &[
         "envoy.extensions.filters.network.redis_proxy.v3.RedisProxy.PrefixRoutes.Route",
         "cluster",
     ),
+    path(
+        "envoy.extensions.router.cluster_specifiers.priority_group.v3.ClusterWeight",
+        "cluster_name",
+    ),
     path("envoy.extensions.clusters.aggregate.v3.ClusterConfig", "clusters"),
     called(
         "envoy.extensions.filters.network.thrift_proxy.v3.RouteAction.RequestMirrorPolicy",

@@ -47,7 +47,6 @@ const ENDPOINT_PORT: &str = "endpoint-port";
 const SHADOWED_ROUTE: &str = "shadowed-route";
 const DUPLICATE_ENDPOINT: &str = "duplicate-endpoint";
 const DUPLICATE_HOST: &str = "duplicate-host";
-const AGGREGATE_CYCLE: &str = "aggregate-cycle";
 const SECRET: &str = "secret/outside-sds";
 
 /// The messages that are judged wherever they stand in a listener.
@@ -84,7 +83,6 @@ pub(crate) fn lint_traffic(type_url: &TypeUrl, body: &DynamicMessage) -> Vec<War
     }
     match type_url.api() {
         Api::Cds => {
-            repeated::lint_aggregate(body, &mut warnings);
             if let Some(assignment) = message_in(body, "load_assignment") {
                 ports::lint_ports("load_assignment.", assignment, &mut warnings);
                 let says = "it gets the requests of both";

@@ -1,20 +1,16 @@
-//! Things that are there twice, and that Envoy accepts: endpoints of a set, names of virtual hosts, and a
-//! cluster in the list of its own members.
+//! Things that are there twice, and that Envoy accepts: endpoints of a set, and names of virtual hosts.
 //!
 //! Envoy 1.40 was asked: of an endpoint that is there twice in a resource of EDS it uses the first alone,
-//! whatever locality, priority or weight the second has, and of one in a cluster both. A cluster that
-//! aggregates itself is taken. Not here: clusters that aggregate each other, which are several
-//! resources.
+//! whatever locality, priority or weight the second has, and of one in a cluster both.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use chancery_core::printable::Printable;
-use prost_reflect::{DynamicMessage, ReflectMessage, Value};
+use prost_reflect::{DynamicMessage, Value};
 
-use super::{AGGREGATE_CYCLE, DUPLICATE_ENDPOINT, DUPLICATE_HOST, Warning};
-use crate::any;
-use crate::walk::{message_in, messages_in, text_in, texts_in, value_in};
+use super::{DUPLICATE_ENDPOINT, DUPLICATE_HOST, Warning};
+use crate::walk::{message_in, messages_in, text_in, value_in};
 
 /// The number of endpoints and of hosts that are told.
 const MOST_TOLD: usize = 10;
@@ -71,20 +67,5 @@ pub(super) fn lint_hosts(routes: &DynamicMessage, warnings: &mut Vec<Warning>) {
             let path = format!("virtual_hosts[{at}].name");
             warnings.push(Warning::new(DUPLICATE_HOST, path, text));
         }
-    }
-}
-
-/// Warns of a cluster that aggregates itself.
-pub(super) fn lint_aggregate(cluster: &DynamicMessage, warnings: &mut Vec<Warning>) {
-    const AGGREGATE: &str = "envoy.extensions.clusters.aggregate.v3.ClusterConfig";
-    let kind = message_in(cluster, "cluster_type").and_then(|it| message_in(it, "typed_config"));
-    let Some(config) = kind.and_then(any::open) else { return };
-    let name = text_in(cluster, "name");
-    if config.descriptor().full_name() == AGGREGATE
-        && texts_in(&config, "clusters").any(|member| member == name)
-    {
-        let text = "has this cluster itself, and that member leads to no endpoint: take it out";
-        let path = "cluster_type.typed_config.clusters";
-        warnings.push(Warning::new(AGGREGATE_CYCLE, path, text));
     }
 }

@@ -43,6 +43,28 @@ fn annotations_survive_the_build() {
     assert!(timeout.options().has_extension(&rules));
 }
 
+/// The crate of the descriptors is older than Envoy 1.40.
+#[test]
+fn fields_that_the_newest_envoy_has_are_known_with_their_rules() {
+    let schema = Schema::bundled();
+    let field = |message: &str, field: &str| {
+        schema.message(message).unwrap().get_field_by_name(field).unwrap()
+    };
+    assert_eq!(field("envoy.config.core.v3.HealthCheck", "name").number(), 27);
+    let realm = field("envoy.extensions.filters.http.basic_auth.v3.BasicAuth", "realm");
+    let rules = schema.pool().get_extension_by_name("validate.rules").unwrap();
+    assert!(realm.options().has_extension(&rules));
+    let tag = field("envoy.type.tracing.v3.CustomTag", "value_type");
+    assert_eq!(tag.kind().as_enum().unwrap().values().len(), 5);
+    // Before 1.40 was published it was called `api_protocol`.
+    let manager = "envoy.extensions.filters.http.ai_protocol_manager.v3.RequestPerRoute";
+    let protocol = field(manager, "llm_protocol");
+    assert_eq!(protocol.kind().as_enum().unwrap().full_name(), "envoy.type.ai.v3.LLMProtocol");
+    assert!(schema.message(manager).unwrap().get_field_by_name("api_protocol").is_none());
+    let new = "envoy.extensions.router.cluster_specifiers.priority_group.v3.PriorityGroup";
+    assert!(schema.message(new).is_some());
+}
+
 #[test]
 fn the_services_are_those_of_appendix_a() {
     // S-001, S-004: the names are those of the descriptors; VHDS and LEDS are delta only.

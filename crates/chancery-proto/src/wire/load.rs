@@ -1,8 +1,8 @@
 //! Load reports on the wire: `LoadStatsRequest` of the client and `LoadStatsResponse` of the server
 //! ([`lrs.proto`](https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/load_stats/v3/lrs.proto)).
 //!
-//! Both messages are written and read. A server reads reports in parts (`load_parts`). Statistics of single endpoints and of TCP connections are
-//! ignored, because no gRPC client reports them. Field numbers are those of `lrs.proto` and
+//! Both messages are written and read. A server reads reports in parts (`load_parts`). Statistics of TCP connections are ignored.
+//! Envoy tells the calls to single endpoints, if it is asked to, and no gRPC client does. Field numbers are those of `lrs.proto` and
 //! `load_report.proto`; a test compares them with the descriptors.
 //!
 //! The derived messages repeat the values of [`chancery_core::client::load`], because the core
@@ -16,10 +16,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use chancery_core::Locality;
 use chancery_core::client::load::{
-    ClusterSelection, ClusterStats, LoadKey, LoadReport, LoadResponse, LocalityStats, MetricStats,
+    ClusterSelection, ClusterStats, EndpointStats, LoadKey, LoadReport, LoadResponse,
+    LocalityStats, MetricStats,
 };
 use prost::Message;
 
+use super::address::WireAddress;
 use super::node::{WireLocality, WireNode};
 use super::{DecodeError, WireDuration};
 
@@ -37,6 +39,8 @@ struct LoadStatsResponse {
     clusters: Vec<String>,
     #[prost(message, optional, tag = "2")]
     load_reporting_interval: Option<WireDuration>,
+    #[prost(bool, tag = "3")]
+    report_endpoint_granularity: bool,
     #[prost(bool, tag = "4")]
     send_all_clusters: bool,
 }
@@ -77,6 +81,8 @@ struct UpstreamLocalityStats {
     total_error_requests: u64,
     #[prost(message, repeated, tag = "5")]
     load_metric_stats: Vec<NamedStats>,
+    #[prost(message, repeated, tag = "7")]
+    upstream_endpoint_stats: Vec<UpstreamEndpointStats>,
     #[prost(uint64, tag = "8")]
     total_issued_requests: u64,
     #[prost(message, optional, tag = "12")]
@@ -85,6 +91,22 @@ struct UpstreamLocalityStats {
     mem_utilization: Option<UnnamedStats>,
     #[prost(message, optional, tag = "14")]
     application_utilization: Option<UnnamedStats>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct UpstreamEndpointStats {
+    #[prost(message, optional, tag = "1")]
+    address: Option<WireAddress>,
+    #[prost(uint64, tag = "2")]
+    total_successful_requests: u64,
+    #[prost(uint64, tag = "3")]
+    total_requests_in_progress: u64,
+    #[prost(uint64, tag = "4")]
+    total_error_requests: u64,
+    #[prost(message, repeated, tag = "5")]
+    load_metric_stats: Vec<NamedStats>,
+    #[prost(uint64, tag = "7")]
+    total_issued_requests: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -136,6 +158,7 @@ pub fn encode_load_response(answer: &LoadResponse) -> Bytes {
     let message = LoadStatsResponse {
         clusters,
         load_reporting_interval: answer.interval.map(WireDuration::from),
+        report_endpoint_granularity: answer.by_endpoint,
         send_all_clusters: answer.clusters == ClusterSelection::All,
     };
     message.encode_to_vec().into()
@@ -156,6 +179,7 @@ pub fn decode_load_response(bytes: &[u8]) -> Result<LoadResponse, DecodeError> {
             ClusterSelection::Named(names.collect())
         },
         interval: message.load_reporting_interval.and_then(|it| it.try_into().ok()),
+        by_endpoint: message.report_endpoint_granularity,
     })
 }
 
@@ -204,18 +228,14 @@ impl From<WireClusterStats> for ClusterStats {
 
 impl From<(&Locality, &LocalityStats)> for UpstreamLocalityStats {
     fn from((locality, stats): (&Locality, &LocalityStats)) -> Self {
-        let named = stats.named.iter().map(|(name, stats)| NamedStats {
-            metric_name: name.to_string(),
-            num_requests_finished_with_metric: stats.requests,
-            total_metric_value: stats.total,
-        });
         Self {
             locality: Some(locality.into()),
             total_successful_requests: stats.succeeded,
             total_requests_in_progress: stats.in_progress,
             total_error_requests: stats.errored,
             total_issued_requests: stats.issued,
-            load_metric_stats: named.collect(),
+            load_metric_stats: named_stats(&stats.named),
+            upstream_endpoint_stats: stats.endpoints.iter().map(Into::into).collect(),
             cpu_utilization: unnamed(stats.cpu),
             mem_utilization: unnamed(stats.mem),
             application_utilization: unnamed(stats.application),
@@ -225,13 +245,12 @@ impl From<(&Locality, &LocalityStats)> for UpstreamLocalityStats {
 
 impl From<UpstreamLocalityStats> for LocalityStats {
     fn from(message: UpstreamLocalityStats) -> Self {
-        let mut named = BTreeMap::<_, MetricStats>::new();
-        for stats in message.load_metric_stats {
-            let sum = named.entry(stats.metric_name.into()).or_default();
-            sum.add(MetricStats {
-                requests: stats.num_requests_finished_with_metric,
-                total: stats.total_metric_value,
-            });
+        let mut endpoints = BTreeMap::<_, EndpointStats>::new();
+        for stats in message.upstream_endpoint_stats {
+            let Some(address) = stats.address.as_ref().and_then(WireAddress::text) else {
+                continue;
+            };
+            endpoints.entry(address.into()).or_default().add(&stats.into());
         }
         Self {
             issued: message.total_issued_requests,
@@ -241,9 +260,56 @@ impl From<UpstreamLocalityStats> for LocalityStats {
             cpu: metric(message.cpu_utilization),
             mem: metric(message.mem_utilization),
             application: metric(message.application_utilization),
-            named,
+            named: named_sums(message.load_metric_stats),
+            endpoints,
         }
     }
+}
+
+impl From<(&Arc<str>, &EndpointStats)> for UpstreamEndpointStats {
+    fn from((address, stats): (&Arc<str>, &EndpointStats)) -> Self {
+        Self {
+            address: Some(WireAddress::of(address)),
+            total_successful_requests: stats.succeeded,
+            total_requests_in_progress: stats.in_progress,
+            total_error_requests: stats.errored,
+            load_metric_stats: named_stats(&stats.named),
+            total_issued_requests: stats.issued,
+        }
+    }
+}
+
+impl From<UpstreamEndpointStats> for EndpointStats {
+    fn from(message: UpstreamEndpointStats) -> Self {
+        Self {
+            issued: message.total_issued_requests,
+            succeeded: message.total_successful_requests,
+            errored: message.total_error_requests,
+            in_progress: message.total_requests_in_progress,
+            named: named_sums(message.load_metric_stats),
+        }
+    }
+}
+
+fn named_stats(named: &BTreeMap<Arc<str>, MetricStats>) -> Vec<NamedStats> {
+    let message = |(name, stats): (&Arc<str>, &MetricStats)| NamedStats {
+        metric_name: name.to_string(),
+        num_requests_finished_with_metric: stats.requests,
+        total_metric_value: stats.total,
+    };
+    named.iter().map(message).collect()
+}
+
+fn named_sums(messages: Vec<NamedStats>) -> BTreeMap<Arc<str>, MetricStats> {
+    let mut named = BTreeMap::<_, MetricStats>::new();
+    for stats in messages {
+        let sum = named.entry(stats.metric_name.into()).or_default();
+        sum.add(MetricStats {
+            requests: stats.num_requests_finished_with_metric,
+            total: stats.total_metric_value,
+        });
+    }
+    named
 }
 
 /// Encodes a metric. One that was never reported is left out.
@@ -289,11 +355,33 @@ mod tests {
             (errored, in_progress) in (any::<u32>(), any::<u32>()),
             (cpu, mem, application) in (metric(), metric(), metric()),
             named in btree_map(name(), metric(), 0..3),
+            endpoints in btree_map(address(), endpoint_stats(), 0..3),
         ) -> LocalityStats {
             let [issued, succeeded] = [issued, succeeded].map(u64::from);
             let [errored, in_progress] = [errored, in_progress].map(u64::from);
-            LocalityStats { issued, succeeded, errored, in_progress, cpu, mem, application, named }
+            LocalityStats {
+                issued, succeeded, errored, in_progress, cpu, mem, application, named, endpoints,
+            }
         }
+    }
+
+    prop_compose! {
+        fn endpoint_stats()(
+            (issued, succeeded) in (any::<u32>(), any::<u32>()),
+            (errored, in_progress) in (any::<u32>(), any::<u32>()),
+            named in btree_map(name(), metric(), 0..3),
+        ) -> EndpointStats {
+            let [issued, succeeded] = [issued, succeeded].map(u64::from);
+            let [errored, in_progress] = [errored, in_progress].map(u64::from);
+            EndpointStats { issued, succeeded, errored, in_progress, named }
+        }
+    }
+
+    fn address() -> impl Strategy<Value = Arc<str>> {
+        let socket = (any::<std::net::IpAddr>(), any::<u16>());
+        let socket = socket.prop_map(|(ip, port)| std::net::SocketAddr::new(ip, port).to_string());
+        let pipe = text().prop_map(|path| format!("unix:{path}"));
+        prop_oneof![socket, pipe].prop_map(Arc::from)
     }
 
     fn locality() -> impl Strategy<Value = Locality> {
@@ -342,9 +430,10 @@ mod tests {
         fn a_client_reads_what_a_server_wants(
             names in proptest::option::of(btree_set(name(), 0..3)),
             interval in proptest::option::of(0..u64::from(u32::MAX)),
+            by_endpoint in any::<bool>(),
         ) {
             let clusters = names.map_or(ClusterSelection::All, ClusterSelection::Named);
-            let answer = LoadResponse { clusters, interval: interval.map(Duration::from_micros) };
+            let answer = LoadResponse { clusters, interval: interval.map(Duration::from_micros), by_endpoint };
             prop_assert_eq!(decode_load_response(&encode_load_response(&answer)).unwrap(), answer);
         }
 
@@ -368,6 +457,13 @@ mod tests {
     fn report() -> LoadReport {
         let of = |requests, total| MetricStats { requests, total };
         let here = Locality { region: "r".into(), zone: "z".into(), sub_zone: "s".into() };
+        let endpoint = EndpointStats {
+            issued: 11,
+            succeeded: 12,
+            errored: 13,
+            in_progress: 14,
+            named: [("queue".into(), of(15, 1.5))].into(),
+        };
         let stats = LocalityStats {
             issued: 1,
             succeeded: 2,
@@ -377,6 +473,7 @@ mod tests {
             mem: of(6, 0.25),
             application: of(7, 0.125),
             named: [("named_metrics.queue".into(), of(8, 80.0))].into(),
+            endpoints: [("192.0.2.1:80".into(), endpoint)].into(),
         };
         let cluster = ClusterStats {
             key: LoadKey { cluster: "a".into(), service: "a.eds".into() },
@@ -412,6 +509,18 @@ mod tests {
                         "numRequestsFinishedWithMetric": "8",
                         "totalMetricValue": 80.0,
                     }],
+                    "upstreamEndpointStats": [{
+                        "address": {"socketAddress": {"address": "192.0.2.1", "portValue": 80}},
+                        "totalIssuedRequests": "11",
+                        "totalSuccessfulRequests": "12",
+                        "totalErrorRequests": "13",
+                        "totalRequestsInProgress": "14",
+                        "loadMetricStats": [{
+                            "metricName": "queue",
+                            "numRequestsFinishedWithMetric": "15",
+                            "totalMetricValue": 1.5,
+                        }],
+                    }],
                 }],
                 "droppedRequests": [{"category": "lb", "droppedCount": "9"}],
                 "totalDroppedRequests": "10",
@@ -428,11 +537,19 @@ mod tests {
         let named = ClusterSelection::Named(["a".into(), "b".into()].into());
         let interval = Some(Duration::from_secs(10));
         let message = "envoy.service.load_stats.v3.LoadStatsResponse";
-        let bytes = encode_load_response(&LoadResponse { clusters: named, interval });
-        let expected = json!({"clusters": ["a", "b"], "loadReportingInterval": "10s"});
-        assert_eq!(meant(message, bytes), expected);
         let bytes =
-            encode_load_response(&LoadResponse { clusters: ClusterSelection::All, interval: None });
+            encode_load_response(&LoadResponse { clusters: named, interval, by_endpoint: true });
+        let expected = json!({
+            "clusters": ["a", "b"],
+            "loadReportingInterval": "10s",
+            "reportEndpointGranularity": true,
+        });
+        assert_eq!(meant(message, bytes), expected);
+        let bytes = encode_load_response(&LoadResponse {
+            clusters: ClusterSelection::All,
+            interval: None,
+            by_endpoint: false,
+        });
         assert_eq!(meant(message, bytes), json!({"sendAllClusters": true}));
     }
 

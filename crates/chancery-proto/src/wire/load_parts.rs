@@ -31,12 +31,12 @@ pub struct LoadReportParts {
 pub enum LoadPart {
     /// The calls to a cluster.
     Cluster(ClusterStats),
-    /// A cluster with more than [`LoadReportParts::MOST`] localities, metrics and categories.
+    /// A cluster with more than [`LoadReportParts::MOST`] localities, endpoints, metrics and categories.
     TooLarge,
 }
 
 impl LoadReportParts {
-    /// The most localities, metrics and categories of drops of one cluster, together. Whoever reads a report lets
+    /// The most localities, endpoints, metrics and categories of drops of one cluster, together. Whoever reads a report lets
     /// nobody else run meanwhile.
     pub const MOST: usize = 4_000;
 
@@ -103,6 +103,19 @@ fn parts(cluster: &[u8]) -> Outcome<usize> {
     while let Some((number, value)) = fields.next()? {
         count += usize::from([LOCALITY_STATS, DROPPED_REQUESTS].contains(&number));
         if number == LOCALITY_STATS {
+            count += parts_of_locality(value)?;
+        }
+    }
+    Ok(count)
+}
+
+/// The number of messages in an `UpstreamLocalityStats`.
+fn parts_of_locality(locality: &[u8]) -> Outcome<usize> {
+    let mut count = 0;
+    let mut fields = Fields(locality);
+    while let Some((number, value)) = fields.next()? {
+        count += usize::from([LOAD_METRIC_STATS, ENDPOINT_STATS].contains(&number));
+        if number == ENDPOINT_STATS {
             let mut inner = Fields(value);
             while let Some((number, _)) = inner.next()? {
                 count += usize::from(number == LOAD_METRIC_STATS);
@@ -122,6 +135,7 @@ const CLUSTER_STATS: u32 = 2;
 const LOCALITY_STATS: u32 = 2;
 const DROPPED_REQUESTS: u32 = 5;
 const LOAD_METRIC_STATS: u32 = 5;
+const ENDPOINT_STATS: u32 = 7;
 
 #[cfg(test)]
 mod tests {
@@ -146,18 +160,20 @@ mod tests {
         let localities = |count: usize| [name.clone(), field(2, b"").repeat(count)].concat();
         let metrics = field(2, &field(5, b"").repeat(LoadReportParts::MOST));
         let drops = field(5, b"").repeat(LoadReportParts::MOST + 1);
+        let endpoints = field(2, &field(7, &field(5, b"").repeat(LoadReportParts::MOST)));
         let clusters = [
             localities(LoadReportParts::MOST),
             localities(LoadReportParts::MOST + 1),
             metrics,
             drops,
+            endpoints,
         ];
         let mut message: Vec<u8> = clusters.iter().flat_map(|it| field(2, it)).collect();
         message.extend(field(2, &name));
         let found = read(message);
         assert!(matches!(&found[0], LoadPart::Cluster(stats) if &*stats.key.cluster == "a"));
-        assert_eq!(found[1..4], [LoadPart::TooLarge, LoadPart::TooLarge, LoadPart::TooLarge]);
-        assert!(matches!(&found[4], LoadPart::Cluster(stats) if &*stats.key.cluster == "a"));
+        assert!(found[1..5].iter().all(|part| *part == LoadPart::TooLarge));
+        assert!(matches!(&found[5], LoadPart::Cluster(stats) if &*stats.key.cluster == "a"));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use prost::Message;
 use crate::node_matcher::MatcherFault;
 use crate::request_size::RequestTooLarge;
 
+mod address;
 mod decode_request;
 mod duration;
 mod encode_request;

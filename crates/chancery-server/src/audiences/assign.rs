@@ -2,7 +2,7 @@
 
 use chancery_catalog::OverlayNames;
 
-use crate::{Client, LoadInterval, Refusal};
+use crate::{Client, LoadReporting, Refusal};
 
 /// Decides which group a client belongs to.
 ///
@@ -15,11 +15,11 @@ pub trait Assign: Send + Sync + 'static {
     /// To close the stream, with the reason for the client.
     fn group(&self, client: &Client<'_>, groups: &OverlayNames) -> Result<Option<String>, Refusal>;
 
-    /// The time between two load reports of the clients of a group, or of those in none
-    /// ([`Policy::load_interval`](crate::Policy::load_interval)).
-    fn load_interval(&self, group: Option<&str>) -> Option<LoadInterval> {
+    /// The load reports of the clients of a group, or of those in none
+    /// ([`Policy::load_reporting`](crate::Policy::load_reporting)).
+    fn load_reporting(&self, group: Option<&str>) -> Option<LoadReporting> {
         _ = group;
-        Some(LoadInterval::default())
+        Some(LoadReporting::default())
     }
 
     /// Returns true if the group of a client may depend on its dynamic parameters

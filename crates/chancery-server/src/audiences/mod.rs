@@ -27,10 +27,11 @@ use chancery_core::{Node, TypeUrl};
 use tokio::time::Instant;
 
 pub use self::assign::Assign;
-use self::name::{audience_of, name_of, text_of};
+pub(crate) use self::name::audience_of;
+use self::name::{name_of, text_of};
 pub use self::open_stream::OpenStream;
 use crate::store::Supply;
-use crate::{AudienceName, Client, LoadInterval, Policy, Refusal, Store};
+use crate::{AudienceName, Client, LoadReporting, Policy, Refusal, Store};
 
 /// The audiences of a catalog: a store of what is watched, and a policy that says who belongs where.
 /// Clones are the same.
@@ -247,11 +248,11 @@ impl<A: Assign> Policy for Audiences<A> {
         found.next()
     }
 
-    /// A group without a layer is none of an audience, and may have an interval.
-    fn load_interval(&self, client: &Client<'_>) -> Option<LoadInterval> {
+    /// A group without a layer is none of an audience, and may have load reports of its own.
+    fn load_reporting(&self, client: &Client<'_>) -> Option<LoadReporting> {
         let assign = self.0.assign.load();
         let group = assign.group(client, &self.0.catalog.groups()).ok()?;
-        assign.load_interval(group.as_deref())
+        assign.load_reporting(group.as_deref())
     }
 
     fn reads_dynamic_parameters(&self) -> bool {

@@ -28,7 +28,7 @@ pub(super) fn text_of(audience: &Audience) -> String {
 }
 
 /// The audience of a name, if it is one of these names.
-pub(super) fn audience_of(name: &AudienceName) -> Option<Audience> {
+pub(crate) fn audience_of(name: &AudienceName) -> Option<Audience> {
     let name = name.as_str();
     if name == BASE {
         return Some(Audience::default());

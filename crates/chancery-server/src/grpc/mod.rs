@@ -14,6 +14,8 @@ mod account;
 mod away;
 mod body;
 mod framing;
+#[cfg(test)]
+mod landing_tests;
 mod load;
 mod parts;
 mod rejection;

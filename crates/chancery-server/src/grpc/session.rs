@@ -31,6 +31,8 @@ pub(crate) struct StreamSession {
     answered: bool,
     /// True if the stream was given a snapshot.
     shown: bool,
+    /// True if the machine has the snapshot of its audience that the stream looked at last.
+    is_current: bool,
     /// The number of resources in the snapshot.
     resources: usize,
     /// True if there was no response since the last input.
@@ -73,6 +75,7 @@ impl StreamSession {
             watch: None,
             answered: false,
             shown: false,
+            is_current: false,
             resources: 0,
             is_quiet: false,
         }
@@ -145,6 +148,7 @@ impl StreamSession {
     pub(crate) fn poll_audience(&mut self, cx: &Context<'_>, now: Instant) -> Result<(), Status> {
         while let Some(watch) = &mut self.watch {
             let Poll::Ready(state) = watch.poll_state(cx, now) else { break };
+            self.is_current = false;
             self.see(state, now)?;
             self.note(now);
         }
@@ -155,7 +159,7 @@ impl StreamSession {
     fn note(&self, now: Instant) {
         let started = self.account.started();
         let state = MachineState {
-            has_landed: self.machine.has_landed(),
+            has_landed: self.is_current && self.machine.has_landed(),
             unanswered_since: self.machine.unanswered_since().map(|time| started + time.0),
             rejected_types: self.machine.rejected_types(),
         };
@@ -335,6 +339,7 @@ impl StreamSession {
                 watch.want_as(before);
             }
             self.watch = Some(watch);
+            self.is_current = false;
         }
         Ok(())
     }
@@ -354,6 +359,7 @@ impl StreamSession {
         self.shown = true;
         self.resources = snapshot.len();
         self.account.published(state.published);
+        self.is_current = true;
         self.handle(Input::Snapshot(snapshot), now)?;
         Ok(())
     }

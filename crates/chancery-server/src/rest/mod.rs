@@ -24,6 +24,7 @@ use crate::policy::{Client, Refusal};
 use crate::request_body::RequestBody;
 use crate::server_state::{ServerState, StreamPermit};
 use crate::slice::WorkSize;
+use crate::status::DecidedPoll;
 use crate::store::{Caller, Watch};
 use crate::turns::Line;
 
@@ -95,16 +96,30 @@ impl RestPoll<'_> {
         let node = known.map(|node| &**node);
         let client = Client { node, peer: &self.context.peer };
         let mut watch = self.watch(&client, known)?;
+        let audience = watch.audience().clone();
         let mut may_wait = true;
+        let book = self.shared.book();
+        let mut load = book.load();
+        let decided = |load, given: Option<&str>| {
+            let (Some(node), stated) = (known, &*request.version) else { return };
+            let (peer, type_url) = (&self.context.peer, self.type_url);
+            let audience = &audience;
+            book.polled(&DecidedPoll { node, peer, type_url, audience, load, stated, given });
+        };
         let mut next = self.next_snapshot(&mut watch, until).await;
         while let Some(snapshot) = next {
             next = match self.decide(&snapshot, &request, long).await {
                 Answer::Withheld(why) => return Err(self.withheld(&request, &why)),
-                Answer::Unchanged => self.next_snapshot(&mut watch, until).await,
+                Answer::Unchanged => {
+                    decided(load, None);
+                    load = book.load();
+                    self.next_snapshot(&mut watch, until).await
+                }
                 Answer::Pending(then) => {
                     let newer = self.next_snapshot(&mut watch, until).await;
                     match (&newer, *then) {
                         (None, Answer::Data { version, resources }) => {
+                            decided(load, Some(&version));
                             return self.data(node, &version, resources, charge).await;
                         }
                         (_, Answer::Withheld(why)) => return Err(self.withheld(&request, &why)),
@@ -116,6 +131,7 @@ impl RestPoll<'_> {
                     let newer =
                         if wait { self.next_snapshot(&mut watch, until).await } else { None };
                     if newer.is_none() {
+                        decided(load, Some(&version));
                         return self.data(node, &version, resources, charge).await;
                     }
                     newer

@@ -21,6 +21,7 @@ use super::events::{EventStream, Events, StatusEventKind};
 use super::fleet::Fleet;
 use super::gone::{GoneKey, GoneStream, GoneStreams};
 use super::loads::Loads;
+use super::polls::{DecidedPoll, Polls};
 use super::stream_status::StreamStatus;
 use crate::policy::Peer;
 use crate::store::Place;
@@ -32,6 +33,7 @@ pub(crate) struct Book {
     last_stream: AtomicU64,
     cards: Mutex<BTreeMap<u64, Arc<StreamCard>>>,
     gone: Mutex<GoneStreams>,
+    polls: Mutex<Polls>,
     /// The number of the last load that was shown to all whom it concerns.
     load: AtomicU64,
     pub(super) loads: Mutex<Loads>,
@@ -56,6 +58,7 @@ impl Default for Book {
             last_stream: AtomicU64::new(0),
             cards: Mutex::default(),
             gone: Mutex::default(),
+            polls: Mutex::default(),
             load: AtomicU64::new(0),
             loads: Mutex::default(),
             events: Events::new(),
@@ -147,6 +150,12 @@ impl Book {
             self.event(StatusEventKind::Repaired { stream, type_url });
             self.touch();
         }
+    }
+
+    /// A client that polls over REST is given an answer.
+    pub(crate) fn polled(&self, poll: &DecidedPoll<'_>) {
+        lock(&self.polls).decided(poll, || self.next_stream(), &self.bounds());
+        self.touch();
     }
 
     /// A stream ended.
@@ -252,12 +261,21 @@ impl Book {
         lock(&self.cards).get(&stream).cloned()
     }
 
-    /// All streams, as of a moment that is not before this one; of shortly before now, if there is none.
+    /// Takes those out of these numbers that are of clients which poll.
+    pub(super) fn polls_of(&self, numbers: &mut Vec<u64>) -> Vec<u64> {
+        if numbers.is_empty() {
+            return Vec::new();
+        }
+        let known = lock(&self.polls).ids();
+        numbers.extract_if(.., |id| known.contains(id)).collect()
+    }
+
+    /// All streams, as of a moment after this one; as of shortly before now, if there is none.
     pub(super) fn fleet_since(&self, moment: Option<Instant>) -> (Arc<Fleet>, Instant) {
         let mut fleet = lock(&self.fleet);
         if let Some((known, began)) = &*fleet {
             let is_recent = match moment {
-                Some(moment) => *began >= moment,
+                Some(moment) => *began > moment,
                 None => known.load == self.load() && began.elapsed() < RECENT,
             };
             if is_recent {
@@ -274,15 +292,21 @@ impl Book {
         // First what may change, and then what is looked at.
         let (mark, load) = (self.changes(), self.load());
         let bounds = self.bounds();
+        let (mut streams, gone_polls) = {
+            let mut polls = lock(&self.polls);
+            let gone = polls.take_gone(&bounds, now);
+            (polls.statuses(&bounds, now).collect::<Vec<_>>(), gone)
+        };
         let mut gone = {
             let mut gone = lock(&self.gone);
+            gone_polls.into_iter().for_each(|poll| gone.add(poll, &bounds));
             gone.limit(&bounds);
             gone.list(now)
         };
         let cards: Vec<_> = lock(&self.cards).values().cloned().collect();
         let silent_after = bounds.silent_after;
-        let streams = cards.iter().map(|card| card.status(load, silent_after, self.clock));
-        let streams: Vec<_> = streams.collect();
+        streams.extend(cards.iter().map(|card| card.status(load, silent_after, self.clock)));
+        streams.sort_unstable_by_key(|stream| stream.id);
         forget_those_back(&mut gone, &streams);
         Fleet { load, streams, gone, grace: bounds.grace, mark }
     }
@@ -318,7 +342,7 @@ fn event_stream(card: &StreamCard) -> EventStream {
 }
 
 impl GoneKey {
-    fn of(node: &Node, only: Option<&TypeUrl>) -> Self {
+    pub(super) fn of(node: &Node, only: Option<&TypeUrl>) -> Self {
         let (id, cluster) = (node.id.as_str().into(), node.cluster.as_str().into());
         Self { node: id, cluster, type_url: only.cloned() }
     }

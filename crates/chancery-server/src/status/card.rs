@@ -354,6 +354,7 @@ impl StreamCard {
             audience: place.map(|place| place.audience().clone()),
             variant: self.variant,
             type_url: self.only.clone(),
+            poll: None,
             age: now.saturating_duration_since(self.opened),
             state,
             since,

@@ -98,6 +98,8 @@ pub struct Looks {
     pub unanswered: Vec<u64>,
     /// The streams that are gone.
     pub gone: Vec<u64>,
+    /// Those that are polls over REST. They have no stream that could be asked.
+    pub polls: Vec<u64>,
 }
 
 /// A question that waits on a card.

@@ -20,6 +20,7 @@ mod gone;
 mod landing;
 mod loads;
 mod look;
+mod polls;
 mod stream_status;
 
 use std::sync::Arc;
@@ -40,7 +41,8 @@ pub use self::landing::{Landing, Outcome};
 pub use self::loads::LoadStatus;
 pub(crate) use self::look::Look;
 pub use self::look::{LookQuery, Looks, StreamDetails, TypeDetails, WaitDetails};
-pub use self::stream_status::{StreamState, StreamStatus};
+pub(crate) use self::polls::DecidedPoll;
+pub use self::stream_status::{PollVersions, StreamState, StreamStatus};
 
 /// The book of what the clients of a store want and hold. Clones are the same.
 ///
@@ -164,6 +166,7 @@ impl StatusBook {
             }
         }
         drop(permit);
+        looks.polls = self.0.polls_of(&mut looks.gone);
         looks
     }
 

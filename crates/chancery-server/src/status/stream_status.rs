@@ -8,7 +8,8 @@ use chancery_core::{Node, TypeUrl, Variant};
 use crate::policy::Peer;
 use crate::store::AudienceName;
 
-/// The status of an open stream. `docs/status.md` says exactly what each state means.
+/// The status of an open stream, or of a client that polls one type over REST. `docs/status.md` says exactly what
+/// each state means.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StreamStatus {
@@ -25,6 +26,9 @@ pub struct StreamStatus {
     pub variant: Variant,
     /// The only type of the stream; `None` if it is aggregated.
     pub type_url: Option<TypeUrl>,
+    /// The versions of a client that polls over REST; `None` for a stream. What it holds is known from its next
+    /// poll (S-022).
+    pub poll: Option<PollVersions>,
     /// The time since it was opened.
     pub age: Duration,
     /// The state.
@@ -72,4 +76,14 @@ impl StreamState {
             Self::Rejected => "rejected",
         }
     }
+}
+
+/// The versions of a client that polls over REST.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PollVersions {
+    /// The version that it stated last.
+    pub stated: Arc<str>,
+    /// The version that it was given then; `None` if it was current.
+    pub given: Option<Arc<str>>,
 }

@@ -4,11 +4,20 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
+use chancery_catalog::Audience;
+
+use crate::audiences::audience_of;
+
 /// The name of an audience: the nodes that see the same snapshot.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AudienceName(Arc<str>);
 
 impl AudienceName {
+    /// The audience of a catalog that it means, if it is a name that [`Audiences`](crate::Audiences) give.
+    pub fn audience(&self) -> Option<Audience> {
+        audience_of(self)
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -443,7 +443,7 @@ impl Directory {
         let faults = self.faults(&reading.listing);
         let mut report = LoadReport { files: reading.listing.files.len(), ..LoadReport::default() };
         if self.committed {
-            let changes = self.layers.changes_of_all(&reading.listing, layers, &faults);
+            let changes = self.layers.changes_of_all(&reading.listing, layers);
             self.commit(changes, &mut report);
         }
         (report.faults, report.more_faults) = faults.into_sorted();
@@ -493,6 +493,29 @@ impl Directory {
         report
     }
 
+    /// Lets pass what waits behind faults in a layer, if it has this digest: files with faults stay as they were.
+    pub(crate) fn pass_faults(&mut self, layer: &Layer, digest: u128) -> Option<LoadReport> {
+        let reading = self.last.take()?;
+        let changes = match self.committed {
+            true => self.layers.pass(layer, digest, &reading, &self.catalog),
+            false => None,
+        };
+        let report = changes.map(|changes| {
+            let files = reading.listing.files.len();
+            let mut report = LoadReport { files, ..LoadReport::default() };
+            let faults = self.faults(&reading.listing);
+            self.commit(changes, &mut report);
+            (report.faults, report.more_faults) = faults.into_sorted();
+            if !self.options.hold_violations {
+                (report.violations, report.more_violations) = violations(&reading);
+            }
+            self.warn_of_rest(&mut report);
+            report
+        });
+        self.last = Some(reading);
+        report
+    }
+
     /// The present faults. With a fault of the whole directory, nothing is committed.
     fn faults(&mut self, listing: &Listing) -> FaultList {
         let mut faults = listing.faults.clone();
@@ -533,6 +556,7 @@ impl Directory {
         report.warnings.extend(self.warnings.rest(now));
         (report.present_warnings, report.warning_count) = self.warnings.present();
         report.allowances = Arc::clone(&self.allowances);
+        report.behind_faults = Arc::new(self.layers.behind());
     }
 }
 

@@ -15,6 +15,7 @@ use super::lane::Lane;
 use super::profile::{Profile, SubscriptionStyle};
 use super::referee::{Referee, ResponseContent};
 use super::rng::Rng;
+use super::status_check;
 use super::world::type_url;
 use crate::client::{Client, Fault, Interest};
 use crate::compared_machine::ComparedMachine;
@@ -115,6 +116,7 @@ impl ClientConnection {
 
     /// Runs both machines until nothing more can happen at this time.
     pub(super) fn run(&mut self, now: Time, rng: &mut Rng) -> Result<(), Fault> {
+        let mut is_new = false;
         loop {
             let mut moved = self.client_sends(now, rng);
             moved |= self.server_receives(now)?;
@@ -122,8 +124,12 @@ impl ClientConnection {
             moved |= self.client_receives(now)?;
             moved |= self.subscribe_to_references();
             if !moved {
+                if is_new {
+                    self.check_status()?;
+                }
                 return self.check_waits(now);
             }
+            is_new = true;
         }
     }
 
@@ -277,6 +283,21 @@ impl ClientConnection {
             }),
             None => Ok(()),
         }
+    }
+
+    /// Checks that the status of the stream is what the client holds, but for what is under way to the server.
+    fn check_status(&mut self) -> Result<(), Fault> {
+        let forgets = self.profile.dangers.ttl;
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        stream.server.landed();
+        if !stream.up.is_empty() || !stream.identified {
+            return Ok(());
+        }
+        let Some(stream) = &self.stream else { return Ok(()) };
+        let machine = stream.server.machine();
+        status_check::check(machine, &self.client, forgets)?;
+        let holds_all = |url: &TypeUrl| if forgets { Ok(()) } else { self.holds_all(url) };
+        status_check::check_has_landed(machine, holds_all)
     }
 
     fn lacks_nothing(&self) -> Result<(), Fault> {

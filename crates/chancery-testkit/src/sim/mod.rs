@@ -37,6 +37,7 @@ mod lane;
 mod profile;
 mod referee;
 mod rng;
+mod status_check;
 mod subscription_view;
 mod world;
 

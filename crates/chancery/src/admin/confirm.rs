@@ -186,7 +186,9 @@ impl Refused {
             Self::Malformed(_) => StatusCode::BAD_REQUEST,
             Self::TooEarly => StatusCode::SERVICE_UNAVAILABLE,
             Self::NotConfirmed(NotConfirmed::Nothing) => StatusCode::NOT_FOUND,
-            Self::NotConfirmed(NotConfirmed::Changed(_)) => StatusCode::CONFLICT,
+            Self::NotConfirmed(NotConfirmed::Changed(_) | NotConfirmed::Partly { .. }) => {
+                StatusCode::CONFLICT
+            }
             Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let mut response = text(status, format!("{self}\n"));

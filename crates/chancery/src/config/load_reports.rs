@@ -1,4 +1,4 @@
-//! The `load-reports` table: how often clients report their calls.
+//! The `load-reports` table: how often clients report their calls, and in which detail.
 //!
 //! Not here: what is kept of reports (`chancery_core::server::load`), and who may look (`admin`).
 
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use chancery_catalog::Lineage;
-use chancery_server::LoadInterval;
+use chancery_server::{LoadInterval, LoadReporting};
 use serde::{Deserialize, Serialize};
 
 use super::groups::GroupName;
@@ -19,6 +19,8 @@ use super::units::{InvalidSpan, Span};
 pub(crate) struct LoadReportsTable {
     /// The time between two reports of a client, or `off`. Default: 10s.
     pub(crate) interval: Reporting,
+    /// True if Envoys are to report the calls to single endpoints too. Default: false.
+    pub(crate) endpoints: bool,
     /// The same for the clients of a group and of those that extend it, by the name of the group. Default: none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) groups: BTreeMap<GroupName, Reporting>,
@@ -39,9 +41,13 @@ pub(crate) enum InvalidReporting {
 }
 
 impl LoadReportsTable {
-    /// The time between two reports of the clients of a group, or of those in none. What is said of the nearest
-    /// group that it extends holds for it too.
-    pub(crate) fn interval(&self, group: Option<&str>, lineage: &Lineage) -> Option<LoadInterval> {
+    /// The reports of the clients of a group, or of those in none. The interval that is said of the nearest group
+    /// that it extends holds for it too.
+    pub(crate) fn reporting(
+        &self,
+        group: Option<&str>,
+        lineage: &Lineage,
+    ) -> Option<LoadReporting> {
         let said = |name: &str| {
             let mut all = self.groups.iter();
             all.find(|(group, _)| group.as_str() == name).map(|(_, reporting)| reporting.0)
@@ -49,7 +55,8 @@ impl LoadReportsTable {
         let of_group = group.and_then(|group| {
             said(group).or_else(|| lineage.ancestors(group).find_map(|below| said(below)))
         });
-        of_group.unwrap_or(self.interval.0)
+        let interval = of_group.unwrap_or(self.interval.0)?;
+        Some(LoadReporting { interval, by_endpoint: self.endpoints })
     }
 }
 
@@ -98,13 +105,18 @@ mod tests {
     fn the_nearest_group_says_how_often() {
         let lineage = Lineage::new([("canary", "edge"), ("edge", "all")]).unwrap();
         let table = read("interval: 20s\ngroups: {edge: 1m, back: off}\n").unwrap();
-        let interval = |group| table.interval(group, &lineage);
+        let reporting = |group| table.reporting(group, &lineage);
+        let interval = |group| reporting(group).map(|it| it.interval);
         assert_eq!(interval(None), seconds(20));
         assert_eq!(interval(Some("all")), seconds(20));
         assert_eq!((interval(Some("edge")), interval(Some("canary"))), (seconds(60), seconds(60)));
         assert_eq!(interval(Some("back")), None);
-        assert_eq!(LoadReportsTable::default().interval(None, &lineage), seconds(10));
-        assert_eq!(read("interval: off\n").unwrap().interval(None, &lineage), None);
+        let usual = LoadReportsTable::default().reporting(None, &lineage);
+        assert_eq!(usual, Some(LoadReporting::default()));
+        assert_eq!(usual.map(|it| it.interval), seconds(10));
+        assert_eq!(read("interval: off\n").unwrap().reporting(None, &lineage), None);
+        let table = read("endpoints: true\n").unwrap();
+        assert!(table.reporting(Some("edge"), &lineage).unwrap().by_endpoint);
     }
 
     #[test]

@@ -54,7 +54,8 @@ Examples:
 
 Exit codes:
   0   what was held back is live; with --list: it was shown, also if it is nothing
-  1   nothing is held back there, or it has changed: another token, or while it was confirmed
+  1   nothing is held back there, or it has changed: another token, or while it was confirmed, or
+      while a part of it went live; the message says which
   2   the server could not be asked, or refused to answer
   64  the command line is wrong";
 

@@ -1,5 +1,5 @@
-//! Resources that Envoy does not take together, and edits that are not applied, as reasons to hold a change
-//! back.
+//! Resources that Envoy does not take together, circles of clusters, and edits that are not applied, as reasons to
+//! hold a change back.
 //!
 //! Those that were there before hold nothing back. Not here: which these are (`chancery_proto::complete`,
 //! `chancery_catalog`).
@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chancery_catalog::{Seen, Unapplied};
-use chancery_proto::complete::Clash;
+use chancery_proto::complete::{Clash, Cycle};
 
 use super::loss::{Listed, Reason};
 use super::place::{Places, text};
 
-/// The reasons of a change that makes resources clash, or leaves edits without effect.
+/// The reasons of a change that makes resources clash, closes a circle, or leaves edits without effect.
 pub(super) fn reasons(before: &Seen, after: &Seen) -> impl Iterator<Item = Reason> {
     let places = Places::new(before, after);
     let clash = |clash: &Clash| {
@@ -22,6 +22,8 @@ pub(super) fn reasons(before: &Seen, after: &Seen) -> impl Iterator<Item = Reaso
         format!("{at}{clash}{of}")
     };
     let clashes = news([before.clashes(), after.clashes()], |_| true, clash);
+    let cycle = |cycle: &Cycle| format!("{}{cycle}", places.leading(&cycle.type_url, &cycle.name));
+    let cycles = news([before.cycles(), after.cycles()], |_| true, cycle);
     let edit = |edit: &Unapplied| {
         let place = text(&edit.origin);
         match after.question(edit) {
@@ -32,7 +34,8 @@ pub(super) fn reasons(before: &Seen, after: &Seen) -> impl Iterator<Item = Reaso
     // A removal that is done below too has done its work.
     let matters = |edit: &Unapplied| !edit.is_harmless();
     let unapplied = news([before.unapplied(), after.unapplied()], matters, edit);
-    clashes.map(Reason::Clash).into_iter().chain(unapplied.map(Reason::Unapplied))
+    let of_all = clashes.map(Reason::Clash).into_iter().chain(cycles.map(Reason::Cycle));
+    of_all.chain(unapplied.map(Reason::Unapplied))
 }
 
 /// Those of a list that matter and were not in it before, by their sentences.

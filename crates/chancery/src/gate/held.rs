@@ -1,14 +1,15 @@
 //! Changes that are held back, and their forms: for people, for `/config`, and for those who confirm.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use chancery_catalog::{Audience, Unapplied};
 use chancery_core::Snapshot;
+use chancery_sources::BehindFaults;
 use serde::{Deserialize, Serialize};
 
 use super::loss::{Counts, Listed, Reason};
+use super::moves::Move;
 
 /// A state that is held back from an audience.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,16 +84,23 @@ impl Token {
         Self(hash.finish())
     }
 
-    /// The token of nodes that would move: from where, and to what.
-    pub(super) fn of_moves<'a>(
-        moves: impl Iterator<Item = (&'a Audience, Option<&'a (Audience, Arc<Snapshot>)>)>,
-    ) -> Self {
+    /// The token of nodes that would move: which and how many, from where, to what, and all that is told of it.
+    pub(super) fn of_moves(moves: &[Move], reasons: &[Reason]) -> Self {
         let mut hash = DefaultHasher::new();
-        for (from, to) in moves {
-            from.hash(&mut hash);
-            let to = to.map(|(audience, state)| Self::of(audience, state, true).0);
-            to.hash(&mut hash);
+        for Move { from, to, nodes, .. } in moves {
+            let to = to.as_ref().map(|(audience, state)| Self::of(audience, state, true).0);
+            (from, to, nodes.count, &nodes.first).hash(&mut hash);
         }
+        reasons.iter().for_each(|reason| reason.to_string().hash(&mut hash));
+        Self(hash.finish())
+    }
+
+    /// The token of edits that wait behind faults.
+    pub(super) fn of_faults(behind: &BehindFaults) -> Self {
+        let mut hash = DefaultHasher::new();
+        let edits = behind.first.iter().map(|edit| (&edit.key, edit.after.is_some()));
+        (&behind.layer, behind.digest, &behind.files, behind.count).hash(&mut hash);
+        edits.for_each(|edit| edit.hash(&mut hash));
         Self(hash.finish())
     }
 

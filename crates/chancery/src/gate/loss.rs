@@ -159,12 +159,16 @@ pub(crate) enum Reason {
     Dangling(Listed),
     /// Resources come that a client does not take beside others, each in a sentence.
     Clash(Listed),
+    /// Clusters aggregate each other in a circle that did not before, each in a sentence.
+    Cycle(Listed),
     /// Patches and removals are not applied that were before, or are new, each in a sentence.
     Unapplied(Listed),
     /// Domains or addresses are served no more, each in a sentence. It holds nothing back.
     Narrowed(Listed),
     /// Certificates are replaced by ones that cannot be used, each in a sentence.
     Expired(Listed),
+    /// Files of a layer have faults, and edits of its other files wait for them, each file in words.
+    Faults(Listed),
     /// Nodes would move to another audience, and lose something.
     Moved {
         /// The ids of the nodes.
@@ -192,15 +196,17 @@ impl Reason {
             Self::GroupGone { .. } => "group-gone",
             Self::Dangling(_) => "dangling",
             Self::Clash(_) => "clash",
+            Self::Cycle(_) => "cycle",
             Self::Unapplied(_) => "unapplied",
             Self::Narrowed(_) => "narrowed",
             Self::Expired(_) => "expired",
+            Self::Faults(_) => "faults",
             Self::Moved { .. } => "moved",
         }
     }
 
     /// The names of all kinds.
-    pub(crate) const KINDS: [&str; 11] = [
+    pub(crate) const KINDS: [&str; 13] = [
         "type-gone",
         "loss",
         "emptied",
@@ -208,9 +214,11 @@ impl Reason {
         "group-gone",
         "dangling",
         "clash",
+        "cycle",
         "unanswered",
         "unapplied",
         "expired",
+        "faults",
         "moved",
     ];
 }
@@ -240,6 +248,14 @@ impl Display for Reason {
             Self::FileGone(listed) | Self::Unanswered(listed) | Self::Narrowed(listed) => {
                 write_sentences(f, listed)
             }
+            Self::Faults(files) => {
+                f.write_str("faults in ")?;
+                write_names(f, files)?;
+                f.write_str(match files.count {
+                    1 => ", which stays as it was when the rest passes",
+                    _ => ", which stay as they were when the rest passes",
+                })
+            }
             Self::GroupGone { group } => {
                 let group = Printable(group);
                 write!(f, "the directory of group `{group}` is gone, and nodes use it")
@@ -262,6 +278,10 @@ impl Display for Reason {
             Self::Clash(listed) => {
                 write_sentences(f, listed)?;
                 f.write_str(": Envoy refuses the second one")
+            }
+            Self::Cycle(listed) => {
+                write_sentences(f, listed)?;
+                f.write_str(": Envoy finds no endpoint behind such a member, and gRPC Java and Node fail all calls")
             }
             Self::Expired(listed) => {
                 write_sentences(f, listed)?;

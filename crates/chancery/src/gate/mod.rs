@@ -11,8 +11,10 @@
 //! It remembers numbers and digests, and no states: those that somebody still sees are the catalog's.
 //! Not here: where a held audience is served from (`chancery-catalog`), and who may confirm (`admin`).
 
+mod behind;
 mod change;
 mod clash;
+mod confirmation;
 mod dangling;
 mod expired;
 mod held;
@@ -36,7 +38,10 @@ use chancery_proto::document::RuleCheck;
 use chancery_proto::schema::Schema;
 use chancery_sources::LayerChecks;
 
+use self::behind::WaitingLayer;
+pub(crate) use self::behind::audience_of;
 use self::change::Between;
+pub(crate) use self::confirmation::{NotConfirmed, Selection};
 pub(crate) use self::held::{Held, HeldRow, Token};
 use self::loss::{Counts, Measure};
 pub(crate) use self::loss::{Listed, Reason};
@@ -92,6 +97,8 @@ struct State {
     used_before: BTreeSet<Audience>,
     /// The moves of nodes that are held back: of all of them, or none.
     moves: Option<Held>,
+    /// The edits that wait behind faults in other files.
+    behind: BTreeMap<Audience, WaitingLayer>,
     confirmed: BTreeSet<(Audience, Token)>,
     news: News,
 }
@@ -124,26 +131,6 @@ pub(crate) enum Outcome {
     Noticed,
 }
 
-/// The audiences that somebody confirms.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Selection {
-    /// All.
-    All,
-    /// Those of these groups, with the nodes in them.
-    Groups(Vec<String>),
-}
-
-/// The error for a confirmation that lets nothing pass.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NotConfirmed {
-    /// Nothing is held back from these audiences.
-    #[error("nothing is held back there")]
-    Nothing,
-    /// The content is another one than the token is of.
-    #[error("what is held back has changed: its token is {0}")]
-    Changed(Token),
-}
-
 impl LoadGate {
     /// A gate that has judged nothing.
     pub(crate) fn new(config: &Config, schema: Schema) -> Self {
@@ -169,6 +156,7 @@ impl LoadGate {
             moves_before: None,
             used_before: BTreeSet::new(),
             moves: None,
+            behind: BTreeMap::new(),
             confirmed: BTreeSet::new(),
             news: News::default(),
         };
@@ -213,6 +201,11 @@ impl LoadGate {
         checks
     }
 
+    /// Returns true if its own settings are those of this configuration.
+    pub(crate) fn has_settings(&self, config: &Config) -> bool {
+        self.lock().config == config.gate
+    }
+
     /// Puts other settings in force. Returns true if they differ: what is held has to be judged again.
     pub(crate) fn configure(&self, config: &Config) -> bool {
         let names = ExternalNames::new(config);
@@ -224,66 +217,10 @@ impl LoadGate {
         differs
     }
 
-    /// The changes that are held back, by audience.
-    pub(crate) fn held(&self) -> Vec<Held> {
-        self.held_from(&Selection::All)
-    }
-
-    /// The changes that are held back from these, by audience.
-    pub(crate) fn held_from(&self, whom: &Selection) -> Vec<Held> {
-        let state = self.lock();
-        let held = state.held.values().chain(&state.moves);
-        let mut held: Vec<_> = held.filter(|held| whom.has(&held.audience)).cloned().collect();
-        held.sort_by(|one, other| one.audience.cmp(&other.audience));
-        held
-    }
-
     /// Returns true if something was held back for long enough.
     pub(crate) fn is_due(&self) -> bool {
         let (now, state) = ((self.0.clock)(), self.lock());
         state.held.values().chain(&state.moves).any(|held| state.is_over(held, now))
-    }
-
-    /// The audiences from which this token is what is held back: all, those of a group, or none.
-    pub(crate) fn with_token(&self, token: &str) -> Option<Selection> {
-        let held = self.held();
-        let groups: BTreeSet<_> =
-            held.iter().filter_map(|held| held.audience.group.as_deref()).collect();
-        let of_groups = groups.into_iter().map(|group| Selection::Groups(vec![group.to_owned()]));
-        let mut all = std::iter::once(Selection::All).chain(of_groups);
-        all.find(|whom| {
-            let selected = held.iter().filter(|held| whom.has(&held.audience));
-            !held.is_empty() && Token::of_all(selected).to_string() == token
-        })
-    }
-
-    /// Notes that these may pass, if what is held back from them has this token. Returns them. They
-    /// pass when the catalog has them judged again, and until [`end_confirmation`](Self::end_confirmation).
-    ///
-    /// # Errors
-    /// If there are none, or what is held back is another content.
-    pub(crate) fn confirm(&self, whom: &Selection, token: &str) -> Result<Vec<Held>, NotConfirmed> {
-        let selected = self.held_from(whom);
-        if selected.is_empty() {
-            return Err(NotConfirmed::Nothing);
-        }
-        let present = Token::of_all(&selected);
-        if present.to_string() != token {
-            return Err(NotConfirmed::Changed(present));
-        }
-        let mut state = self.lock();
-        let marks = selected.iter().map(|held| (held.audience.clone(), held.token));
-        state.confirmed.extend(marks);
-        Ok(selected)
-    }
-
-    /// Forgets what was confirmed. Returns those of them that are still held back, because their content
-    /// changed meanwhile.
-    pub(crate) fn end_confirmation(&self, confirmed: &[Held]) -> Vec<Held> {
-        let mut state = self.lock();
-        state.confirmed.clear();
-        let is_of = |held: &&Held| confirmed.iter().any(|one| one.audience == held.audience);
-        state.held.values().chain(&state.moves).filter(is_of).cloned().collect()
     }
 
     /// The outcomes of judgements since this was asked last.
@@ -506,7 +443,7 @@ impl State {
     /// Returns true if this reason holds something back, and is not only warned of.
     fn enforces(&self, reason: &Reason, now: Duration) -> bool {
         let mode = match reason {
-            Reason::Dangling(_) => self.config.dangling,
+            Reason::Dangling(_) | Reason::Cycle(_) => self.config.dangling,
             // Broken rules of the messages, which only several of them together have.
             Reason::Clash(_) | Reason::Unapplied(_) | Reason::Unanswered(_) => self.config.messages,
             _ => self.config.loss,
@@ -596,17 +533,6 @@ impl Held {
     fn has_reasons_like(&self, other: &Self) -> bool {
         let kinds = |held: &Self| held.reasons.iter().map(Reason::kind).collect::<Vec<_>>();
         kinds(self) == kinds(other)
-    }
-}
-
-impl Selection {
-    fn has(&self, audience: &Audience) -> bool {
-        match self {
-            Self::All => true,
-            Self::Groups(groups) => {
-                audience.group.as_deref().is_some_and(|group| groups.iter().any(|it| it == group))
-            }
-        }
     }
 }
 

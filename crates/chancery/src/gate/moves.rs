@@ -109,7 +109,7 @@ impl LoadGate {
         let first = moves.first().map(|it| it.from.clone()).unwrap_or_default();
         let is_one = moves.iter().all(|it| it.from == first);
         let audience = if is_one { first } else { Audience::default() };
-        let token = Token::of_moves(moves.iter().map(|it| (&it.from, it.to.as_ref())));
+        let token = Token::of_moves(moves, &reasons);
         let largest = Counts::default();
         let mut held = Held {
             audience,
@@ -187,6 +187,33 @@ mod tests {
         assert_eq!(told(&change([0, 0, 0, 0, 4], [0, 0, 0, 0, 1], &[])), ["1 of 4 endpoints left"]);
         let gone = change([3, 1, 1, 9, 4], [3, 0, 1, 9, 4], &[("lds", 1)]);
         assert_eq!(told(&gone), ["0 of 1 resource of type `lds` left"]);
+    }
+
+    #[test]
+    fn the_token_of_moves_is_that_of_all_that_is_told() {
+        let audience = |group: &str| Audience { group: Some(group.into()), node: None };
+        let moved = |count: usize, first: &str| Move {
+            from: audience("a"),
+            to: Some((audience("b"), Arc::default())),
+            before: Arc::default(),
+            nodes: Listed { count, first: vec![first.to_owned()] },
+        };
+        let token = |count, first, lost: &str| {
+            let moved = moved(count, first);
+            let (from, to) = (moved.from.to_string(), Some("group `b`".to_owned()));
+            let (nodes, lost) = (moved.nodes.clone(), lost.to_owned());
+            let reason = Reason::Moved { nodes, from, to, lost, more: 0 };
+            Token::of_moves(&[moved], &[reason])
+        };
+        let read = token(2, "n1", "1 of 2 clusters left");
+        assert_eq!(read, token(2, "n1", "1 of 2 clusters left"));
+        for other in [
+            token(500, "n1", "1 of 2 clusters left"),
+            token(2, "n2", "1 of 2 clusters left"),
+            token(2, "n1", "1 of 9 clusters left"),
+        ] {
+            assert_ne!(read, other);
+        }
     }
 
     #[test]

@@ -64,6 +64,8 @@ enum By {
     Cluster,
     /// One row for each locality of these
     Locality,
+    /// One row for each endpoint, for Envoys with `load-reports: {endpoints: true}`
+    Endpoint,
     /// One row for each node that reports now
     Node,
 }
@@ -126,6 +128,7 @@ impl AdminClient {
         let by = match args.by {
             By::Cluster => "cluster",
             By::Locality => "locality",
+            By::Endpoint => "endpoint",
             By::Node => "node",
         };
         let mut path = format!("{LOAD}?by={by}&limit={ON_A_PAGE}");

@@ -49,6 +49,7 @@ fn head(by: By) -> Vec<String> {
     let names: &[&str] = match by {
         By::Cluster => &["CLUSTER"],
         By::Locality => &["CLUSTER", "LOCALITY"],
+        By::Endpoint => &["CLUSTER", "LOCALITY", "ENDPOINT"],
         By::Node => &["NODE"],
     };
     names.iter().chain(&NUMBERS).map(ToString::to_string).collect()
@@ -65,6 +66,10 @@ fn cells(row: &LoadRow, by: By) -> Vec<String> {
     let mut cells = match by {
         By::Cluster => vec![cluster()],
         By::Locality => vec![cluster(), locality(row)],
+        By::Endpoint => {
+            let endpoint = Printable(row.endpoint.as_deref().unwrap_or_default()).to_string();
+            vec![cluster(), locality(row), endpoint]
+        }
         By::Node => vec![Printable(row.node.as_deref().unwrap_or_default()).to_string()],
     };
     cells[0] = if cells[0].is_empty() { "-".to_owned() } else { std::mem::take(&mut cells[0]) };

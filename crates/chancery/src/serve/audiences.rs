@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chancery_catalog::OverlayNames;
 use chancery_core::printable::Printable;
 use chancery_proto::syntax::closest;
-use chancery_server::{Assign, Audiences, Client, LoadInterval, Refusal};
+use chancery_server::{Assign, Audiences, Client, LoadReporting, Refusal};
 
 use super::grouping::Grouping;
 
@@ -17,8 +17,8 @@ impl Assign for Grouping {
         }
     }
 
-    fn load_interval(&self, group: Option<&str>) -> Option<LoadInterval> {
-        self.load_interval_of(group)
+    fn load_reporting(&self, group: Option<&str>) -> Option<LoadReporting> {
+        self.load_reporting_of(group)
     }
 
     /// No condition of a rule is about them.

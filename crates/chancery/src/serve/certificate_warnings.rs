@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use chancery_catalog::{Catalog, Entry, EntryContent, Form, Key, Layer, LayerContent};
-use chancery_core::{Api, Version};
+use chancery_core::{Api, Resource, Version};
 use chancery_proto::Schema;
 use chancery_sources::Warning;
 
 use super::reference_warnings::warning;
 use crate::certificates::{self, State};
+use crate::gate::audience_of;
 
 /// The warnings about certificates, as of the last look.
 pub(crate) struct CertificateWarnings {
@@ -26,10 +27,13 @@ pub(crate) struct CertificateWarnings {
 }
 
 /// The certificates of one layer. A layer that is the same as before is not looked at again, and of another
-/// one the resources that changed.
+/// one the resources that changed: most have no certificates, and an edit costs what it changes.
 #[derive(Default)]
 struct KnownLayer {
     content: Arc<LayerContent>,
+    /// The resources of which it has patches with certificates.
+    patched: BTreeSet<Key>,
+    /// The resources with certificates.
     resources: BTreeMap<Key, (Version, Vec<State>)>,
 }
 
@@ -52,6 +56,7 @@ impl CertificateWarnings {
             if !Arc::ptr_eq(&known.content, &content) {
                 known.update(&self.schema, content);
             }
+            known.look_at_patched(&self.schema, &self.catalog, &layer);
             self.layers.insert(layer, known);
         }
         self.tell(SystemTime::now(), wants)
@@ -92,23 +97,65 @@ impl CertificateWarnings {
 
 impl KnownLayer {
     fn update(&mut self, schema: &Schema, content: Arc<LayerContent>) {
-        for (key, entry) in content.iter().filter(|(key, _)| may_have_certificates(key)) {
-            let EntryContent::Whole(resource) = &entry.content else { continue };
-            let version = resource.version();
-            if entry.form != Form::Written
-                || self.resources.get(key).is_some_and(|(known, _)| known == version)
-            {
-                continue;
+        let before = std::mem::replace(&mut self.content, Arc::clone(&content));
+        for key in before.differing(&content).filter(|key| may_have_certificates(key)) {
+            let entry = content.get(key);
+            match entry.is_some_and(has_patched_certificates) {
+                true => _ = self.patched.insert(key.clone()),
+                false => {
+                    self.patched.remove(key);
+                    self.take(schema, key, entry.and_then(own_resource));
+                }
             }
-            let states = certificates::states(schema, &key.type_url, resource);
+        }
+    }
+
+    /// Looks at what comes of patches. Of one without certificates that is what the layers below have, and is told
+    /// of there.
+    fn look_at_patched(&mut self, schema: &Schema, catalog: &Catalog, layer: &Layer) {
+        if self.patched.is_empty() {
+            return;
+        }
+        let seen = catalog.seen_by(&audience_of(layer));
+        let patched = std::mem::take(&mut self.patched);
+        for key in &patched {
+            let set = seen.as_ref().map(|seen| seen.snapshot.set(&key.type_url));
+            self.take(schema, key, set.and_then(|set| set.get(key.name.as_str())));
+        }
+        self.patched = patched;
+    }
+
+    /// Takes the certificates of a resource, unless they are known.
+    fn take(&mut self, schema: &Schema, key: &Key, resource: Option<&Arc<Resource>>) {
+        let Some(resource) = resource else {
+            self.resources.remove(key);
+            return;
+        };
+        let version = resource.version();
+        if self.resources.get(key).is_some_and(|(known, _)| known == version) {
+            return;
+        }
+        let states = certificates::states(schema, &key.type_url, resource);
+        if states.is_empty() {
+            self.resources.remove(key);
+        } else {
             self.resources.insert(key.clone(), (version.clone(), states));
         }
-        let is_own = |entry: &Entry| entry.resource().is_some() && entry.form == Form::Written;
-        self.resources.retain(|key, _| content.get(key).is_some_and(is_own));
-        self.content = content;
     }
+}
+
+/// The resource of an entry that a file has, and not one that was made of it for clients of another version.
+fn own_resource(entry: &Entry) -> Option<&Arc<Resource>> {
+    entry.resource().filter(|_| entry.form == Form::Written)
 }
 
 fn may_have_certificates(key: &Key) -> bool {
     matches!(key.type_url.api(), Api::Sds | Api::Lds | Api::Cds)
+}
+
+fn has_patched_certificates(entry: &Entry) -> bool {
+    match &entry.content {
+        EntryContent::Patch(patch) => certificates::are_in(&patch.to_bytes()),
+        EntryContent::Whole(_) | EntryContent::Removal(_) => false,
+    }
 }

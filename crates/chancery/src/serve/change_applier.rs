@@ -2,17 +2,19 @@
 //! lines, and the faults that the admin interface shows.
 //!
 //! All of it happens under one lock, so that changes take effect one after the other, and each
-//! fault is logged once. Not here: the loading of the directory (`chancery_sources`), and the check
+//! fault is logged once. Not here: confirmations (`confirming`), the loading of the directory (`chancery_sources`), and the check
 //! whether `chancery.yaml` changed (`config::file`).
 
-use std::collections::BTreeSet;
+mod confirming;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use chancery_catalog::{Author, OverlayNames};
 use chancery_server::Audiences;
-use chancery_sources::{Allowance, LayerChecks, LoadReport, Scope, Warning};
+use chancery_sources::{Allowance, LayerChecks, LoadReport, Passer, Scope, Warning};
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
@@ -35,8 +37,8 @@ use crate::config::{
 };
 use crate::counts_by_file::{CountsByFile, MOST_TOLD};
 use crate::finding::Finding;
-use crate::gate::{Held, LoadGate, NotConfirmed, Selection, Token};
-use crate::state::{ConfirmFile, StateKeeper};
+use crate::gate::LoadGate;
+use crate::state::StateKeeper;
 
 /// Applies changes of the directory and of `chancery.yaml`, and logs them.
 pub(crate) struct ChangeApplier {
@@ -46,6 +48,8 @@ pub(crate) struct ChangeApplier {
     /// The checks of the directory, for whoever follows it.
     checks: watch::Sender<LayerChecks>,
     gate: LoadGate,
+    /// Lets edits pass that wait behind faults, once the directory is followed.
+    passer: OnceLock<Passer>,
     state: Mutex<ApplierState>,
 }
 
@@ -72,6 +76,8 @@ struct ApplierState {
     /// True if other groups have files or rules since they were looked at.
     is_unruled_stale: bool,
     nearly_clusters: BTreeSet<(String, String)>,
+    /// The groups of which the present load has told that they may be meant for others.
+    strays: BTreeMap<String, String>,
     /// The groups with files at the last load.
     groups: OverlayNames,
     /// The fault of the whole directory at the last load, if it was not there, or had no files any more.
@@ -124,6 +130,7 @@ impl ChangeApplier {
             unruled: BTreeSet::new(),
             is_unruled_stale: true,
             nearly_clusters: BTreeSet::new(),
+            strays: BTreeMap::new(),
             groups: audiences.catalog().groups(),
             directory_fault: None,
             is_gate_changed: false,
@@ -131,7 +138,8 @@ impl ChangeApplier {
             faulty: FaultyLayers::default(),
             keeping: Keeping::new(None),
         };
-        Self { audiences, admin, metrics, checks, gate, state: Mutex::new(state) }
+        let (passer, state) = (OnceLock::new(), Mutex::new(state));
+        Self { audiences, admin, metrics, checks, gate, passer, state }
     }
 
     /// The same applier, which has the present state kept after each change.
@@ -210,6 +218,7 @@ impl ChangeApplier {
         }
         let since = state.keeping.since(is_first);
         state.faulty.update(report, self.audiences.catalog(), since);
+        self.gate.set_behind(&report.behind_faults);
         let mut wanted = None;
         if !state.allowed.is_empty() {
             state.allowed.leave_out(wanted.insert(report.clone()));
@@ -217,7 +226,8 @@ impl ChangeApplier {
         let report = wanted.as_ref().unwrap_or(report);
         self.log_report(&mut state, report, &of_references, is_first, moved.as_deref());
         for stray in report.revision.iter().flat_map(|it| strays(&self.audiences, it)) {
-            warn!("{stray}");
+            warn!("{}", stray.words);
+            state.strays.extend(stray.group);
         }
         state.warnings = (Arc::clone(&report.present_warnings), report.warning_count);
         self.judge_if_changed(&mut state);
@@ -293,58 +303,6 @@ impl ChangeApplier {
         }
     }
 
-    /// Lets what is held back from these audiences pass, if it has this token. Returns what passed.
-    ///
-    /// # Errors
-    /// If nothing is held back there, or another content.
-    pub(crate) fn confirm(&self, whom: &Selection, token: &str) -> Result<Vec<Held>, NotConfirmed> {
-        let mut state = self.lock();
-        let confirmed = self.gate.confirm(whom, token)?;
-        self.judge_again("chancery confirm");
-        self.apply_rules(&mut state);
-        let still_held = self.gate.end_confirmation(&confirmed);
-        self.record(&mut state);
-        drop(state);
-        // Whoever is told that it is live finds it so after a restart.
-        self.settle(CONFIRM_WAIT);
-        match still_held.is_empty() {
-            true => Ok(confirmed),
-            false => Err(NotConfirmed::Changed(Token::of_all(&still_held))),
-        }
-    }
-
-    /// Takes the file by which somebody confirms what is held back, if there is one.
-    pub(crate) fn check_confirm_file(&self) {
-        let keeper = self.lock().keeping.keeper();
-        let file = keeper.map_or(ConfirmFile::None, |keeper| keeper.confirm_file());
-        let why = match file {
-            ConfirmFile::None => None,
-            ConfirmFile::Unusable(why) => Some(why),
-            ConfirmFile::Token(token) => match self.gate.with_token(&token) {
-                None => Some("has no token of what is held back, and is removed".to_owned()),
-                Some(whom) => match self.confirm(&whom, &token) {
-                    Ok(passed) => {
-                        info!(
-                            audiences = passed.len(),
-                            "the file `confirm` was taken, and is removed"
-                        );
-                        None
-                    }
-                    Err(error) => Some(format!("confirms nothing, and is removed: {error}")),
-                },
-            },
-        };
-        let mut state = self.lock();
-        if let Some(why) =
-            why.as_ref().filter(|why| state.keeping.told_of_file.as_ref() != Some(*why))
-        {
-            warn!(
-                "the file `confirm` in the state directory {why}; `chancery confirm --list` shows the tokens"
-            );
-        }
-        state.keeping.told_of_file = why;
-    }
-
     fn judge_if_changed(&self, state: &mut ApplierState) {
         if std::mem::take(&mut state.is_gate_changed) {
             self.judge_again(GATE);
@@ -371,10 +329,13 @@ impl ChangeApplier {
                 state.references.set_external(ExternalNames::new(&config));
                 state.references.set_allowed(&config.allow);
                 state.allowed.clone_from(&config.allow);
+                let are_settings_same = self.gate.has_settings(&config);
                 if self.gate.configure(&config) {
+                    state.is_gate_changed = true;
+                }
+                if !are_settings_same {
                     gate::say_mode(&config.gate, self.gate.warns_for());
                     state.only_warns = self.gate.warns_for().is_some();
-                    state.is_gate_changed = true;
                 }
                 let are_in_force = self.regroup(state, &config);
                 match (is_missing, are_in_force) {
@@ -508,9 +469,13 @@ impl ChangeApplier {
         state.without_files = without_files;
         if std::mem::take(&mut state.is_unruled_stale) {
             let unruled = unruled::unruled(&self.audiences);
-            if let Some(line) = unruled::say(unruled.difference(&state.unruled)) {
+            // One slip is told in one line.
+            let strays = std::mem::take(&mut state.strays);
+            let new = unruled.difference(&state.unruled);
+            if let Some(line) = unruled::say(new.filter(|it| !strays.contains_key(*it))) {
                 info!("{line}");
             }
+            state.nearly_clusters.extend(strays);
             state.unruled = unruled;
         }
         let faults = state.config_fault.iter().chain(&state.faults).cloned().collect();
@@ -545,8 +510,6 @@ impl ChangeApplier {
 
 /// The number of warnings that `/config` lists.
 const MOST_PRESENT: usize = 1000;
-/// The time that a confirmation waits until it is kept.
-const CONFIRM_WAIT: Duration = Duration::from_secs(2);
 /// The author of what passes because of the settings.
 const GATE: &str = "gate";
 

@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::SystemTime;
 
-use chancery_catalog::{Audience, Catalog, Layer};
+use chancery_catalog::{Catalog, Layer};
 use chancery_core::printable::Printable;
 use chancery_sources::{LoadReport, Scope};
 use serde::Serialize;
 use tracing::warn;
 
 use crate::counts_by_file::MOST_TOLD;
+use crate::gate::audience_of;
 use crate::state::{KeptLayer, seconds, utc};
 
 /// The layers with faults.
@@ -23,6 +24,8 @@ struct FaultyLayer {
     since: SystemTime,
     files: BTreeSet<String>,
     is_served: bool,
+    /// True if these files alone stay as they were, because somebody let the others pass.
+    is_partial: bool,
 }
 
 /// A layer with faults, as `/config` and `/ready` show it.
@@ -33,6 +36,9 @@ pub(crate) struct FaultyRow {
     since: u64,
     /// True if there is such a state. Otherwise its nodes are refused.
     served: bool,
+    /// True if only its files with faults stay as they were.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    partial: bool,
     /// The first of its files that have faults.
     files: Vec<String>,
 }
@@ -42,7 +48,8 @@ impl FaultyLayers {
     pub(super) fn before(known: &[KeptLayer]) -> Self {
         let layers = known.iter().map(|known| {
             let since = known.since();
-            (known.layer(), FaultyLayer { since, files: BTreeSet::new(), is_served: false })
+            let (files, is_served, is_partial) = (BTreeSet::new(), false, false);
+            (known.layer(), FaultyLayer { since, files, is_served, is_partial })
         });
         Self(layers.collect())
     }
@@ -66,15 +73,23 @@ impl FaultyLayers {
         for layer in held {
             let since = before.remove(&layer).map_or(since, |known| known.since);
             let of_layer = files.get(&Some(&layer)).or_else(|| files.get(&None));
-            let is_served = catalog.is_served(&audience(&layer));
+            let is_served = catalog.is_served(&audience_of(&layer));
             let files = of_layer.cloned().unwrap_or_default();
-            self.0.insert(layer, FaultyLayer { since, files, is_served });
+            let is_partial = false;
+            self.0.insert(layer, FaultyLayer { since, files, is_served, is_partial });
+        }
+        for passed in report.behind_faults.iter().filter(|it| it.is_passed) {
+            let since = before.remove(&passed.layer).map_or(since, |known| known.since);
+            let files = passed.files.iter().map(|file| shown(file)).collect();
+            let (is_served, is_partial) = (true, true);
+            let layer = FaultyLayer { since, files, is_served, is_partial };
+            self.0.entry(passed.layer.clone()).or_insert(layer);
         }
     }
 
     /// Logs, at a start, what the nodes of these layers get.
     pub(super) fn say(&self) {
-        for (layer, FaultyLayer { since, files, is_served }) in self.0.iter().take(MOST_TOLD) {
+        for (layer, FaultyLayer { since, files, is_served, .. }) in self.0.iter().take(MOST_TOLD) {
             let (layer, files) = (layer.to_string(), in_one_line(files.iter()));
             let layer = Printable(&layer);
             match is_served {
@@ -99,6 +114,7 @@ impl FaultyLayers {
             layer: layer.to_string(),
             since: seconds(faulty.since),
             served: faulty.is_served,
+            partial: faulty.is_partial,
             files: faulty.files.iter().cloned().collect(),
         });
         rows.collect()
@@ -115,6 +131,10 @@ impl FaultyRow {
     pub(crate) fn line(&self) -> String {
         let (layer, files) = (Printable(&self.layer), in_one_line(self.files.iter()));
         match self.served {
+            true if self.partial => {
+                let since = utc(self.since);
+                format!("{layer} is served, but for {files}: with faults, and as it was at {since}")
+            }
             true => {
                 format!("{layer} is served as it was at {}: faults in {files}", utc(self.since))
             }
@@ -122,14 +142,6 @@ impl FaultyRow {
                 format!("nodes of {layer} are refused: faults in {files}, and no earlier state")
             }
         }
-    }
-}
-
-fn audience(layer: &Layer) -> Audience {
-    match layer {
-        Layer::Base => Audience::default(),
-        Layer::Group(name) => Audience { group: Some(name.clone()), node: None },
-        Layer::Node(id) => Audience { group: None, node: Some(id.clone()) },
     }
 }
 

@@ -2,7 +2,7 @@
 
 use chancery_catalog::Lineage;
 use chancery_core::Node;
-use chancery_server::{LoadInterval, Refusal};
+use chancery_server::{LoadReporting, Refusal};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, Decision, GroupRules, LoadReportsTable};
@@ -100,9 +100,9 @@ impl Grouping {
         self.rules.lineage()
     }
 
-    /// The time between two load reports of the clients of a group, or of those in none.
-    pub(crate) fn load_interval_of(&self, group: Option<&str>) -> Option<LoadInterval> {
-        self.load_reports.interval(group, self.lineage())
+    /// The load reports of the clients of a group, or of those in none.
+    pub(crate) fn load_reporting_of(&self, group: Option<&str>) -> Option<LoadReporting> {
+        self.load_reports.reporting(group, self.lineage())
     }
 
     fn is_about(&self, group: &str) -> bool {

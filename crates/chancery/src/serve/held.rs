@@ -44,6 +44,12 @@ fn tell_one(outcome: Outcome, why: &str, of: &[&Held]) {
     let (who, flags) = (names(&audiences), flags(&audiences));
     let token = Token::of_all(of.iter().copied());
     match outcome {
+        Outcome::HeldBack if of.iter().all(|held| held.is_of_faults()) => warn!(
+            %token,
+            "edits wait behind a fault in another file, held back from {who}: {}; {why}. Repair that, or let the \
+             edits pass without it with `chancery confirm {flags}`",
+            of.first().map(|held| held.waiting()).unwrap_or_default()
+        ),
         Outcome::HeldBack => warn!(
             %token,
             "held back from {who}: {why}; what they see stays. If it is meant, let it pass with \

@@ -225,6 +225,7 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
     let (notified, keeping) = (Arc::clone(&applier), Arc::clone(&applier));
     let following = directory.follow(move |report| notified.loaded(report));
     let following = following.context("cannot follow the directory")?;
+    applier.pass_by(following.passer());
     let stop = CancellationToken::new();
     tokio::spawn(watch_certificates(Arc::clone(&applier), stop.clone()));
     let looking = tokio::spawn(watch_config(applier, stop.clone()));

@@ -1,5 +1,5 @@
 //! The warnings about references that lead nowhere for somebody, about resources that nothing refers to,
-//! listeners with one address, and edits that are not applied, each with its place and what to do. Each is
+//! listeners with one address, circles of clusters, and edits that are not applied, each with its place and what to do. Each is
 //! told as new once.
 //!
 //! Not here: which references these are (`chancery_catalog`).
@@ -14,7 +14,7 @@ use chancery_catalog::{
 };
 use chancery_core::printable::Printable;
 use chancery_core::{Facts, ResourceName, TypeUrl};
-use chancery_proto::complete::Clash;
+use chancery_proto::complete::{Clash, Cycle};
 use chancery_sources::{Allowance, Warning};
 
 use crate::config::{AllowedCodes, ExternalNames};
@@ -25,6 +25,8 @@ pub(crate) const DANGLING_REFERENCE: &str = "dangling-reference";
 pub(crate) const UNUSED_RESOURCE: &str = "unused-resource";
 /// The code of a warning about a listener with an address of another one.
 pub(crate) const DUPLICATE_ADDRESS: &str = "envoy/duplicate-address";
+/// The code of a warning about clusters that aggregate each other.
+pub(crate) const AGGREGATE_CYCLE: &str = "aggregate-cycle";
 /// The code of a warning about a patch that is not applied.
 pub(crate) const UNAPPLIED: &str = "layer/unapplied";
 /// The code of a warning about a removal of what is not there.
@@ -92,6 +94,11 @@ impl ReferenceWarnings {
             let identity = (clash.type_url.clone(), clash.name.clone(), groups);
             (identity, self.of_clash(clash, audiences))
         });
+        let cycles = references.cycles.iter().map(|(cycle, audiences)| {
+            let groups = audiences.iter().map(|audience| audience.group.clone()).collect();
+            let identity = (cycle.type_url.clone(), cycle.name.clone(), groups);
+            (identity, self.of_cycle(cycle, audiences))
+        });
         // Of nodes that nobody has seen, only some edits are known to have no effect.
         let mut of_nodes = self.catalog.edits_of_nothing();
         let is_known = |it: &UnappliedEdit| {
@@ -109,14 +116,15 @@ impl ReferenceWarnings {
             let identity = (key.type_url.clone(), key.name.clone(), what.into());
             (identity, of_unapplied(unapplied))
         });
-        let all = unapplied.chain(clashes).chain(missing).chain(unused);
+        let all = unapplied.chain(clashes).chain(cycles).chain(missing).chain(unused);
         let (passed, now): (Vec<_>, Vec<_>) =
             all.partition(|(_, it)| self.allowed.allow(it.code) || is_let_pass(comments, it));
         let new = now.iter().filter(|(identity, _)| !self.told.contains(identity));
         let new = new.map(|(_, warning)| warning.clone()).collect();
         let (told, present): (BTreeSet<_>, Vec<_>) = now.into_iter().unzip();
         self.count = references.missing.len() + references.unused.len() + references.more_unused;
-        self.count += references.clashes.len() + references.unapplied.len() + of_nodes.len();
+        self.count += references.clashes.len() + references.cycles.len();
+        self.count += references.unapplied.len() + of_nodes.len();
         self.count -= passed.len();
         (self.told, self.present) = (told, present);
         new
@@ -161,6 +169,18 @@ impl ReferenceWarnings {
         );
         let resource = (clash.type_url.clone(), clash.name.clone());
         warning(DUPLICATE_ADDRESS, resource, origin(&clash.name), message)
+    }
+
+    fn of_cycle(&self, cycle: &Cycle, audiences: &[Audience]) -> Warning {
+        let message = format!(
+            "{}{cycle}: Envoy finds no endpoint behind such a member, and gRPC Java and Node fail all calls; \
+             take a member out",
+            who(audiences)
+        );
+        let is_aggregate = |facts: &Facts| facts.is_aggregate;
+        let origin = self.origin_for(audiences.first(), &cycle.type_url, &cycle.name, is_aggregate);
+        let resource = (cycle.type_url.clone(), cycle.name.clone());
+        warning(AGGREGATE_CYCLE, resource, origin, message)
     }
 
     fn of_unused(&self, type_url: &TypeUrl, name: &ResourceName) -> Warning {

@@ -90,8 +90,13 @@ impl WantedRules {
         audiences: &Audiences<Grouping>,
         belonging: Belonging,
     ) -> Vec<Move> {
-        let found = self.found(audiences, belonging);
-        self.moves.extend(found);
+        for (path, found) in self.found(audiences, belonging) {
+            let known = self.moves.get(&path);
+            // Nodes that leave and come back make no other moves of these, so that what was read can be confirmed.
+            if !known.is_some_and(|known| covers(known, &found)) {
+                self.moves.insert(path, found);
+            }
+        }
         let catalog = audiences.catalog();
         let seen = |audience: &Audience| catalog.seen_by(audience).map(|seen| seen.snapshot);
         let moves = self.moves.iter().filter_map(|((from, to), nodes)| {
@@ -125,6 +130,14 @@ impl WantedRules {
         }
         found
     }
+}
+
+/// Returns true if somebody who has read of the first of these nodes has read of the second too, as far as they
+/// are named.
+fn covers(known: &Listed, found: &Listed) -> bool {
+    let are_all_named = known.count <= known.first.len();
+    let is_known = |id: &String| !are_all_named || known.first.contains(id);
+    found.count <= known.count && found.first.iter().all(is_known)
 }
 
 /// The nodes with open streams that a load moved, in words, because groups have files now that had none, or have
@@ -201,3 +214,23 @@ const MOST_NAMED: usize = 5;
 const MOST_IN_A_LINE: usize = 5;
 /// The number of moves that are told one by one.
 const MOST_TOLD: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_that_leave_and_come_back_are_no_other_moves() {
+        let nodes = |count, first: &[&str]| {
+            let first = first.iter().map(|id| (*id).to_owned()).collect();
+            Listed { count, first }
+        };
+        let known = nodes(2, &["a", "b"]);
+        assert!(covers(&known, &nodes(2, &["a", "b"])) && covers(&known, &nodes(1, &["b"])));
+        assert!(!covers(&known, &nodes(2, &["b", "c"])), "one that nobody has read of");
+        assert!(!covers(&known, &nodes(3, &["a", "b", "c"])));
+        let many = nodes(9, &["a", "b", "c", "d", "e"]);
+        assert!(covers(&many, &nodes(9, &["b", "c", "d", "e", "f"])));
+        assert!(!covers(&many, &nodes(10, &["a", "b", "c", "d", "e"])));
+    }
+}

@@ -13,8 +13,15 @@ use chancery_server::Audiences;
 
 use super::grouping::Grouping;
 
-/// The words about directories that came with a revision and that may be meant for others.
-pub(super) fn strays(audiences: &Audiences<Grouping>, revision: &Revision) -> Vec<String> {
+/// A directory that came and that may be meant for another one.
+pub(super) struct Stray {
+    pub(super) words: String,
+    /// The group, if it is one, and the one that may be meant.
+    pub(super) group: Option<(String, String)>,
+}
+
+/// The directories that came with a revision and that may be meant for others.
+pub(super) fn strays(audiences: &Audiences<Grouping>, revision: &Revision) -> Vec<Stray> {
     let all;
     let came = match &revision.reassigned {
         Reassigned::Overlays(layers) => layers,
@@ -37,7 +44,7 @@ pub(super) fn strays(audiences: &Audiences<Grouping>, revision: &Revision) -> Ve
     said
 }
 
-fn of_group(audiences: &Audiences<Grouping>, name: &str) -> Option<String> {
+fn of_group(audiences: &Audiences<Grouping>, name: &str) -> Option<Stray> {
     let (grouping, watched) = (audiences.assignment(), audiences.watched());
     let lineage = grouping.lineage();
     let parents = lineage.groups().filter_map(|group| lineage.parent(group));
@@ -45,22 +52,25 @@ fn of_group(audiences: &Audiences<Grouping>, name: &str) -> Option<String> {
     used.extend(watched.iter().filter_map(|audience| audience.group.as_deref()));
     let is_used = used.contains(name);
     let near = closest(name, used.into_iter().take(MOST_COMPARED)).filter(|_| !is_used)?;
+    let group = Some((name.to_owned(), near.to_owned()));
     let (name, near) = (shown(name), shown(near));
-    Some(format!(
+    let words = format!(
         "`groups/{name}/`: no rule of chancery.yaml names group `{name}`, and no node of it is connected; did \
          you mean `groups/{near}/`?"
-    ))
+    );
+    Some(Stray { words, group })
 }
 
-fn of_node(audiences: &Audiences<Grouping>, id: &str) -> Option<String> {
+fn of_node(audiences: &Audiences<Grouping>, id: &str) -> Option<Stray> {
     let (nodes, own) = (audiences.nodes(), audiences.catalog().nodes());
     let is_connected = nodes.iter().any(|node| node.id == id);
     let others = nodes.iter().map(|node| node.id.as_str()).filter(|it| !own.contains(it));
     let near = closest(id, others.take(MOST_COMPARED)).filter(|_| !is_connected)?;
     let (id, near) = (shown(id), shown(near));
-    Some(format!(
+    let words = format!(
         "`nodes/{id}/`: no node `{id}` is connected; did you mean `nodes/{near}/`, which is and has no files?"
-    ))
+    );
+    Some(Stray { words, group: None })
 }
 
 fn shown(name: &str) -> String {

@@ -67,9 +67,19 @@ impl StateFiles {
         self.version().join(HEAD).is_file()
     }
 
-    /// The bytes of a piece, if they can be read.
-    pub(super) fn piece(&self, id: PieceId) -> Option<Vec<u8>> {
-        chancery_files::read(&self.pieces().join(id.to_string()), MAX_BYTES).ok()
+    /// Returns true if a head is certain to be gone.
+    pub(super) fn has_lost_head(&self) -> bool {
+        let found = fs::symlink_metadata(self.version().join(HEAD));
+        found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// The bytes of a piece; `None` if there is none.
+    pub(super) fn piece(&self, id: PieceId) -> io::Result<Option<Vec<u8>>> {
+        match chancery_files::read(&self.pieces().join(id.to_string()), MAX_BYTES) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(ReadError::Io(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Err(_) => Ok(None),
+        }
     }
 
     /// Writes pieces. After an error none of them may be there.

@@ -210,7 +210,11 @@ impl Writer {
 
     /// Writes what differs. Returns how much that was, `None` if it is nothing.
     fn write(&mut self, wanted: &Wanted) -> Result<Option<(usize, usize)>, String> {
-        let Opened { files, served, kept } = &mut self.opened;
+        let Opened { files, served, kept, is_unread } = &mut self.opened;
+        *is_unread &= !files.has_lost_head();
+        if *is_unread {
+            return Err("the one of before cannot be read, and is not overwritten".to_owned());
+        }
         let was_ours = files.is_locked();
         match files.lock() {
             Ok(true) => {}

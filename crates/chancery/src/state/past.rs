@@ -1,14 +1,18 @@
 //! The start of a server with a state directory: what was in force is put into the catalog and the gate.
 //!
-//! Whatever cannot be used is told once and put aside, and the server starts as if it had no past.
+//! Whatever cannot be used is told once and put aside, and the server starts as if it had no past. If the system
+//! cannot read it, which says nothing of what is there, it is left where it is.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use chancery_catalog::{Catalog, Kept, Layer, Lineage, Memory, Reader};
 use chancery_core::printable::Printable;
+use chancery_files::ReadError;
 use chancery_proto::schema::Schema;
 use chancery_sources::{Directory, ReadEntries};
 use tracing::{info, warn};
@@ -40,6 +44,16 @@ pub(super) struct Opened {
     pub(super) served: PathBuf,
     /// The state that is kept, if it was used.
     pub(super) kept: Option<(Head, Kept)>,
+    /// True if there is a state that the system could not read: it may be whole, and is not overwritten.
+    pub(super) is_unread: bool,
+}
+
+/// The reason why a state is not used.
+enum Unusable {
+    /// It is damaged, or none of this server.
+    Damaged(String),
+    /// The system did not give what is there.
+    Unread(String),
 }
 
 /// A place for what was opened, once it was.
@@ -88,17 +102,26 @@ impl Past {
                 false
             }
         };
-        let kept = match self.restore(&files, read) {
+        let found = self.read_patiently(&files, read, may_write);
+        let is_unread = may_write && matches!(found, Err(Unusable::Unread(_)));
+        let kept = match found {
             Ok(Some((head, kept))) => {
-                let since = utc(head.written);
-                info!("begins with what was in force at {since}, from `{shown}`");
+                self.restore(&head, &kept);
+                info!("begins with what was in force at {}, from `{shown}`", utc(head.written));
                 Some((head, kept))
             }
             Ok(None) => {
                 info!("nothing is kept in `{shown}` so far: the first load is not judged");
                 None
             }
-            Err(why) => {
+            Err(Unusable::Unread(why)) => {
+                warn!(
+                    "the state in `{shown}` cannot be read now, and is left as it is: {why}; {WITHOUT}, and \
+                     nothing is kept until the server is started again or that state is moved away"
+                );
+                None
+            }
+            Err(Unusable::Damaged(why)) => {
                 let where_to = if may_write { files.put_aside().ok() } else { None };
                 let fate = match where_to {
                     Some(aside) => {
@@ -106,31 +129,65 @@ impl Past {
                     }
                     None => "it is left alone".to_owned(),
                 };
-                warn!(
-                    "the state in `{shown}` cannot be used, {fate}: {why}; the first load is not judged, \
-                     and a layer with faults has nothing to fall back on"
-                );
+                warn!("the state in `{shown}` cannot be used, {fate}: {why}; {WITHOUT}");
                 None
             }
         };
         let layers = kept.as_ref().map(|(_, kept)| kept.memory().layers()).unwrap_or_default();
-        (Opened { files, served: self.served, kept }, layers)
+        (Opened { files, served: self.served, kept, is_unread }, layers)
+    }
+
+    /// Reads what is kept. A read that fails may succeed in a moment; and what another process writes meanwhile is
+    /// read again from its new head on, because that process removes what the new head does not need.
+    fn read_patiently(
+        &self,
+        files: &StateFiles,
+        entries: &ReadEntries<'_>,
+        may_write: bool,
+    ) -> Result<Option<(Head, Kept)>, Unusable> {
+        for _ in 1..TRIES {
+            match self.read(files, entries) {
+                Err(Unusable::Damaged(why)) if may_write => return Err(Unusable::Damaged(why)),
+                Err(_) => std::thread::sleep(PAUSE),
+                read => return read,
+            }
+        }
+        self.read(files, entries)
+    }
+
+    fn read(
+        &self,
+        files: &StateFiles,
+        entries: &ReadEntries<'_>,
+    ) -> Result<Option<(Head, Kept)>, Unusable> {
+        let bytes = files.head().map_err(|error| {
+            let why = format!("its head {error}");
+            match error {
+                ReadError::Io(_) => Unusable::Unread(why),
+                _ => Unusable::Damaged(why),
+            }
+        })?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        let damaged = |error: &dyn Display| Unusable::Damaged(error.to_string());
+        let head = Head::read(&bytes, &self.served).map_err(|error| damaged(&error))?;
+        let root = head.root.parse().map_err(|_| damaged(&"its root has no name"))?;
+        let failed = RefCell::new(None);
+        let piece = |id| {
+            files.piece(id).unwrap_or_else(|error| {
+                *failed.borrow_mut() = Some(Unusable::Unread(format!("its piece {id}: {error}")));
+                None
+            })
+        };
+        let known = |layer: &_, key: &_| entries.get(layer, key);
+        let reader =
+            Reader { schema: &self.schema, piece: &piece, known: &known, derived: self.v2 };
+        let kept = Memory::read(root, &reader);
+        let kept = kept.map_err(|error| failed.take().unwrap_or_else(|| damaged(&error)))?;
+        Ok(Some((head, kept)))
     }
 
     /// Puts what is kept into the catalog and the gate.
-    fn restore(
-        &self,
-        files: &StateFiles,
-        read: &ReadEntries<'_>,
-    ) -> Result<Option<(Head, Kept)>, String> {
-        let bytes = files.head().map_err(|error| format!("its head {error}"))?;
-        let Some(bytes) = bytes else { return Ok(None) };
-        let head = Head::read(&bytes, &self.served).map_err(|error| error.to_string())?;
-        let root = head.root.parse().map_err(|_| "its root has no name".to_owned())?;
-        let (piece, known) = (|id| files.piece(id), |layer: &_, key: &_| read.get(layer, key));
-        let reader =
-            Reader { schema: &self.schema, piece: &piece, known: &known, derived: self.v2 };
-        let kept = Memory::read(root, &reader).map_err(|error| error.to_string())?;
+    fn restore(&self, head: &Head, kept: &Kept) {
         self.gate.remember(&head.daemon.gate);
         if self.catalog.restore(&kept.memory()) {
             self.catalog.extend(self.lineage.clone(), crate::config::FILE);
@@ -139,9 +196,16 @@ impl Past {
                 self.catalog.seen_by(&node);
             }
         }
-        Ok(Some((head, kept)))
     }
 }
+
+/// The consequence of a start without a state.
+const WITHOUT: &str =
+    "the first load is not judged, and a layer with faults has nothing to fall back on";
+
+/// The number of times that a state is read, and the time between two of them.
+const TRIES: usize = 5;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The text of `chancery.yaml` that could be used last, and the time at which it was kept.
 pub(crate) fn config_before(state: &Path, served: &Path) -> Option<(String, u64)> {

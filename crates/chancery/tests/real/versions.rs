@@ -114,6 +114,12 @@ fn cases() -> Vec<Case> {
     vec![
         cluster("c-known", &nothing, None),
         cluster("c-field", &json!({"stats_matcher": {"reject_all": true}}), field),
+        cluster(
+            "c-health",
+            &json!({"health_checks": [{"timeout": "1s", "interval": "1s", "name": "a",
+            "healthy_threshold": 1, "unhealthy_threshold": 1, "tcp_health_check": {}}]}),
+            field,
+        ),
         cluster("c-known-value", &eyeballs("V4"), None),
         cluster("c-value", &eyeballs("PIPE"), field),
         cluster(

@@ -23,7 +23,8 @@ mod reporter;
 mod store;
 
 pub use crate::load::{
-    ClusterSelection, ClusterStats, LoadKey, LoadReport, LoadResponse, LocalityStats, MetricStats,
+    ClusterSelection, ClusterStats, EndpointStats, LoadKey, LoadReport, LoadResponse,
+    LocalityStats, MetricStats,
 };
 pub use counters::{ClusterCounters, LocalityCounters};
 pub use metrics::{OrcaReport, ReportedMetrics};

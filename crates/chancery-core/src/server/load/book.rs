@@ -3,29 +3,35 @@
 //! A client chooses how many clusters and localities it reports, so each row, and each series with its
 //! history, is charged to a reporter: the first one that reported it, and another one when that is gone.
 //! Whoever may hold no more has the rest left out, which is counted, and no part of it takes the place of
-//! another client's. Series that nobody is charged for are kept within a bound, the last that were left.
+//! another client's. Series that nobody is charged for are kept within a bound, the last that were left. A name of
+//! a metric or category is charged to whoever reported it first and stays when that one is gone; so the names in
+//! the series of others have a bound together.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::counts::{LeftOut, LoadCounts, MOST_CALLS};
 use super::interval::LoadInterval;
 use super::reporter::{Reporter, ReporterView, Row};
 use super::series::{Named, Part, Series, SeriesKey};
 use super::timeline::Slot;
-use crate::load::{ClusterStats, LoadKey, MetricStats};
-use crate::{Locality, Node, Time};
+use crate::load::{ClusterStats, EndpointStats, LocalityStats, MetricStats};
+use crate::{Node, Time};
 
 /// The limits of a book.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadBounds {
-    /// The most rows of one reporter: a cluster has one for each locality, and one for its drops; 10,000.
+    /// The most rows of one reporter: a cluster has one for each locality and endpoint, and one for its drops;
+    /// 10,000.
     pub max_rows: usize,
-    /// The most bytes of the name of a cluster or service, and of each text of a locality; 4 KiB.
+    /// The most bytes of the name of a cluster, service or endpoint, and of each text of a locality; 4 KiB.
     pub max_name_length: usize,
     /// The most bytes of series whose reporters are gone; 16 MiB, which is some 5,000 of them.
     pub max_left_bytes: usize,
+    /// The most bytes of names of metrics and categories in the series of others; 16 MiB.
+    pub max_lent_bytes: usize,
 }
 
 /// All that is reported.
@@ -37,6 +43,8 @@ pub struct LoadBook {
     /// The series that nobody is charged for, with their bytes, in the order in which they were left.
     left: BTreeMap<u64, (Arc<SeriesKey>, usize)>,
     left_bytes: usize,
+    /// The bytes of names in series that others are charged for.
+    lent_bytes: usize,
     /// The number of series that were made or left so far.
     counted: u64,
 }
@@ -60,7 +68,12 @@ pub struct SeriesView {
 
 impl Default for LoadBounds {
     fn default() -> Self {
-        Self { max_rows: 10_000, max_name_length: 4 * 1024, max_left_bytes: 16 * 1024 * 1024 }
+        Self {
+            max_rows: 10_000,
+            max_name_length: 4 * 1024,
+            max_left_bytes: MIB_16,
+            max_lent_bytes: MIB_16,
+        }
     }
 }
 
@@ -73,6 +86,7 @@ impl LoadBook {
             series: BTreeMap::new(),
             left: BTreeMap::new(),
             left_bytes: 0,
+            lent_bytes: 0,
             counted: 0,
         }
     }
@@ -86,7 +100,7 @@ impl LoadBook {
     /// A reporter was told to report this often.
     pub fn is_to_report(&mut self, reporter: u64, interval: LoadInterval) {
         if let Some(from) = self.reporters.get_mut(&reporter) {
-            from.interval = interval;
+            from.is_to_report(interval);
         }
     }
 
@@ -94,7 +108,7 @@ impl LoadBook {
     /// before that has come.
     pub fn longest_interval(&self) -> LoadInterval {
         let reporting = self.reporters.values().filter(|from| from.last.is_some());
-        reporting.map(|from| from.interval).max().unwrap_or_default()
+        reporting.map(Reporter::interval).max().unwrap_or_default()
     }
 
     /// Adds the calls to one cluster. `allows` is asked for more bytes, and says whether the reporter may be
@@ -108,16 +122,13 @@ impl LoadBook {
     ) -> LeftOut {
         // It is taken out, so that the series can be changed together with its rows.
         let Some(mut from) = self.reporters.remove(&reporter) else { return LeftOut::default() };
-        from.last = Some(now);
+        from.reported(now, stats.interval);
         let mut entry = Entry { now, by: reporter, left_out: LeftOut::default(), allows };
         for (locality, calls) in &stats.localities {
-            let Some(counts) = LoadCounts::of(calls) else {
-                entry.left_out.numbers += 1;
-                continue;
-            };
-            let (interval, in_progress) = (stats.interval, calls.in_progress);
-            let part = Part { interval, counts, in_progress, named: Named::Metrics(calls) };
-            self.add(&mut from, &mut entry, &stats.key, Some(locality), &part);
+            let cluster = stats.key.clone();
+            let locality = Some(Arc::new(locality.clone()));
+            let key = SeriesKey { cluster, locality, endpoint: None };
+            self.add_locality(&mut from, &mut entry, stats.interval, key, calls);
         }
         if stats.dropped > MOST_CALLS {
             entry.left_out.numbers += 1;
@@ -125,7 +136,8 @@ impl LoadBook {
             let counts = LoadCounts { dropped: stats.dropped, ..LoadCounts::default() };
             let named = Named::Drops(stats);
             let part = Part { interval: stats.interval, counts, in_progress: 0, named };
-            self.add(&mut from, &mut entry, &stats.key, None, &part);
+            let key = SeriesKey { cluster: stats.key.clone(), locality: None, endpoint: None };
+            self.add(&mut from, &mut entry, key, &part);
         }
         let left_out = entry.left_out;
         self.reporters.insert(reporter, from);
@@ -198,20 +210,40 @@ impl LoadBook {
         (self.reporters.len(), self.series.len())
     }
 
-    fn add(
+    fn add_locality(
         &mut self,
         from: &mut Reporter,
         entry: &mut Entry<'_>,
-        cluster: &LoadKey,
-        locality: Option<&Locality>,
-        part: &Part<'_>,
+        interval: Duration,
+        key: SeriesKey,
+        calls: &LocalityStats,
     ) {
-        let locality = locality.map(|locality| Arc::new(locality.clone()));
-        let key = SeriesKey { cluster: cluster.clone(), locality };
+        for (address, calls) in &calls.endpoints {
+            let EndpointStats { in_progress, .. } = *calls;
+            let Some(counts) = LoadCounts::of_endpoint(calls) else {
+                entry.left_out.numbers += 1;
+                continue;
+            };
+            let key = SeriesKey { endpoint: Some(Arc::clone(address)), ..key.clone() };
+            let named = Named::EndpointMetrics(calls);
+            self.add(from, entry, key, &Part { interval, counts, in_progress, named });
+        }
+        let Some(counts) = LoadCounts::of(calls) else {
+            entry.left_out.numbers += 1;
+            return;
+        };
+        let (in_progress, named) = (calls.in_progress, Named::Metrics(calls));
+        self.add(from, entry, key, &Part { interval, counts, in_progress, named });
+    }
+
+    fn add(&mut self, from: &mut Reporter, entry: &mut Entry<'_>, key: SeriesKey, part: &Part<'_>) {
         let Some(key) = self.row(from, entry, key) else { return };
+        let room = self.bounds.max_lent_bytes.saturating_sub(self.lent_bytes);
         let series = self.series(from, entry, &key);
         let Some(row) = from.rows.get_mut(&key) else { return };
-        from.totals.add(part.counts);
+        if key.endpoint.is_none() {
+            from.totals.add(part.counts);
+        }
         row.counts.add(part.counts);
         let before = std::mem::replace(&mut row.in_progress, part.in_progress);
         let Some(series) = series else { return };
@@ -219,8 +251,16 @@ impl LoadBook {
         row.made = Some(series.made);
         series.in_progress =
             series.in_progress.saturating_sub(counted).saturating_add(part.in_progress);
-        let mut allows = |bytes| pay(&mut from.held, bytes, entry.allows);
+        let is_own = series.owner == Some(entry.by);
+        let mut lent = 0;
+        let mut allows = |bytes: usize| {
+            let may = (is_own || lent + bytes <= room) && pay(&mut from.held, bytes, entry.allows);
+            lent += if may && !is_own { bytes } else { 0 };
+            may
+        };
         let left_out = series.add(entry.now, part, &mut allows);
+        series.lent += lent;
+        self.lent_bytes += lent;
         entry.left_out.add(left_out);
     }
 
@@ -292,6 +332,8 @@ impl LoadBook {
             self.counted += 1;
             series.owner = None;
             series.left = Some(self.counted);
+            // They are among the bytes of a series that nobody is charged for.
+            self.lent_bytes -= std::mem::take(&mut series.lent);
             let bytes = series.bytes(key);
             self.left.insert(self.counted, (Arc::clone(key), bytes));
             self.left_bytes += bytes;
@@ -306,6 +348,9 @@ struct Entry<'a> {
     left_out: LeftOut,
     allows: &'a mut dyn FnMut(usize) -> bool,
 }
+
+/// A bound of what stays when its reporter is gone.
+const MIB_16: usize = 16 * 1024 * 1024;
 
 /// The number of rows that are forgotten in one part.
 const AT_ONCE: usize = 256;

@@ -1,6 +1,6 @@
 //! Sums of calls, and of what was reported and not taken.
 
-use crate::load::LocalityStats;
+use crate::load::{EndpointStats, LocalityStats};
 
 /// Numbers of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,8 +36,17 @@ impl LoadCounts {
     /// negative one is.
     pub(super) fn of(stats: &LocalityStats) -> Option<Self> {
         let LocalityStats { issued, succeeded, errored, in_progress, .. } = *stats;
-        let numbers = [issued, succeeded, errored, in_progress];
-        let failed = errored;
+        Self::of_numbers([issued, succeeded, errored, in_progress])
+    }
+
+    /// The same of a report on one endpoint.
+    pub(super) fn of_endpoint(stats: &EndpointStats) -> Option<Self> {
+        let EndpointStats { issued, succeeded, errored, in_progress, .. } = *stats;
+        Self::of_numbers([issued, succeeded, errored, in_progress])
+    }
+
+    fn of_numbers(numbers: [u64; 4]) -> Option<Self> {
+        let [issued, succeeded, failed, _] = numbers;
         let counts = Self { issued, succeeded, failed, dropped: 0 };
         numbers.iter().all(|number| *number <= MOST_CALLS).then_some(counts)
     }

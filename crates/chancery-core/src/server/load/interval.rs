@@ -1,10 +1,19 @@
-//! The time between two reports, as a server may tell it.
+//! The reports that a client is to make: the time between two of them, as a server may tell it, and their parts.
 
 use std::time::Duration;
 
 /// The time between two reports: never zero, which makes clients stop or panic (S-131).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LoadInterval(Duration);
+
+/// The reports that a client is to make.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoadReporting {
+    /// The time between two reports.
+    pub interval: LoadInterval,
+    /// True if it is to tell the calls to single endpoints too. Envoy does; gRPC clients ignore it.
+    pub by_endpoint: bool,
+}
 
 /// A time that is no interval of reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

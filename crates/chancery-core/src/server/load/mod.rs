@@ -23,11 +23,12 @@ mod timeline;
 
 pub use self::book::{LoadBook, LoadBounds, SeriesView};
 pub use self::counts::{LeftOut, LoadCounts};
-pub use self::interval::{InvalidInterval, LoadInterval};
+pub use self::interval::{InvalidInterval, LoadInterval, LoadReporting};
 pub use self::reporter::{ReporterView, RowView};
 pub use self::series::SeriesKey;
 pub use self::stream::LoadStream;
 pub use self::timeline::Slot;
 pub use crate::load::{
-    ClusterSelection, ClusterStats, LoadKey, LoadResponse, LocalityStats, MetricStats,
+    ClusterSelection, ClusterStats, EndpointStats, LoadKey, LoadResponse, LocalityStats,
+    MetricStats,
 };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::counts::LoadCounts;
 use super::interval::LoadInterval;
@@ -14,7 +15,12 @@ pub(super) struct Reporter {
     pub(super) node: Option<Arc<Node>>,
     pub(super) since: Time,
     pub(super) last: Option<Time>,
-    pub(super) interval: LoadInterval,
+    /// The time between two reports that it was told last.
+    interval: LoadInterval,
+    /// The longest time between two reports that it was ever told.
+    longest: LoadInterval,
+    /// The longest time that a cluster of its last report covers.
+    covered: Duration,
     pub(super) totals: LoadCounts,
     pub(super) rows: BTreeMap<Arc<SeriesKey>, Row>,
     /// The bytes that it is charged for.
@@ -58,6 +64,9 @@ pub struct RowView {
     pub in_progress: u64,
 }
 
+/// The time within which parts are of one report.
+const SAME_REPORT: Duration = Duration::from_millis(500);
+
 impl Reporter {
     /// The bytes of a reporter without rows, and those of a row without its texts.
     pub(super) const BYTES: usize = 256;
@@ -67,7 +76,29 @@ impl Reporter {
         let (totals, rows) = (LoadCounts::default(), BTreeMap::new());
         let node_bytes = node.as_ref().map_or(0, |node| node.held_bytes());
         let (interval, held) = (LoadInterval::default(), Self::BYTES + node_bytes);
-        Self { node, since: now, last: None, interval, totals, rows, held }
+        let (longest, covered) = (LoadInterval::LEAST, Duration::ZERO);
+        Self { node, since: now, last: None, interval, longest, covered, totals, rows, held }
+    }
+
+    /// It is told to report this often.
+    pub(super) fn is_to_report(&mut self, interval: LoadInterval) {
+        self.longest = self.longest.max(interval);
+        self.interval = interval;
+    }
+
+    /// A part of a report came that covers this time.
+    pub(super) fn reported(&mut self, now: Time, covered: Duration) {
+        // The parts of one report come at nearly one time, and those of the next not before an interval.
+        let is_same = self.last.is_some_and(|last| now.0.saturating_sub(last.0) < SAME_REPORT);
+        self.covered = if is_same { self.covered.max(covered) } else { covered };
+        self.last = Some(now);
+    }
+
+    /// The time between two reports of it. Some clients keep to the first one that they are told, so what a
+    /// report covers counts, as far as the client was ever told so: it may say what it likes.
+    pub(super) fn interval(&self) -> LoadInterval {
+        let covered = LoadInterval::new(self.covered).unwrap_or(self.interval);
+        self.interval.max(covered.min(self.longest))
     }
 
     pub(super) fn view(&self, id: u64) -> ReporterView {

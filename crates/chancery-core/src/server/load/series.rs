@@ -1,4 +1,4 @@
-//! The calls to one locality of a cluster, or the drops of a cluster, of all reporters together.
+//! The calls to one locality or endpoint of a cluster, or the drops of a cluster, of all reporters together.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::counts::{LeftOut, LoadCounts, MOST_CALLS};
 use super::timeline::Timeline;
-use crate::load::{ClusterStats, LoadKey, LocalityStats, MetricStats};
+use crate::load::{ClusterStats, EndpointStats, LoadKey, LocalityStats, MetricStats};
 use crate::{Locality, Time};
 
 /// The calls that belong together.
@@ -16,6 +16,9 @@ pub struct SeriesKey {
     pub cluster: LoadKey,
     /// The locality that the calls went to; `None` for those that were dropped and went nowhere.
     pub locality: Option<Arc<Locality>>,
+    /// The address of the endpoint, if the series is about one alone. Its calls are counted in the series of
+    /// its locality too.
+    pub endpoint: Option<Arc<str>>,
 }
 
 /// The calls of all reporters.
@@ -33,6 +36,8 @@ pub(super) struct Series {
     pub(super) owner: Option<u64>,
     /// Its place among those that nobody is charged for.
     pub(super) left: Option<u64>,
+    /// The bytes of names in it that others than its owner reported first.
+    pub(super) lent: usize,
 }
 
 /// The numbers of one report that belong together.
@@ -48,6 +53,7 @@ pub(super) struct Part<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Named<'a> {
     Metrics(&'a LocalityStats),
+    EndpointMetrics(&'a EndpointStats),
     Drops(&'a ClusterStats),
 }
 
@@ -69,12 +75,13 @@ impl SeriesKey {
         self.texts().into_iter().sum()
     }
 
-    fn texts(&self) -> [usize; 5] {
+    fn texts(&self) -> [usize; 6] {
         let LoadKey { cluster, service } = &self.cluster;
         let place = self.locality.as_deref();
         let [region, zone, sub_zone] =
             place.map_or([0; 3], |it| [it.region.len(), it.zone.len(), it.sub_zone.len()]);
-        [cluster.len(), service.len(), region, zone, sub_zone]
+        let endpoint = self.endpoint.as_ref().map_or(0, |address| address.len());
+        [cluster.len(), service.len(), region, zone, sub_zone, endpoint]
     }
 }
 
@@ -100,7 +107,21 @@ impl Series {
         self.timeline.add(now, part.interval, part.counts);
         let mut left_out = LeftOut::default();
         match part.named {
-            Named::Metrics(stats) => self.add_metrics(stats, &mut left_out, allows),
+            Named::Metrics(stats) => {
+                let LocalityStats { cpu, mem, application, named, .. } = stats;
+                let own = [(CPU, cpu), (MEMORY, mem), (APPLICATION, application)];
+                for (name, metric) in own.into_iter().filter(|(_, metric)| metric.requests > 0) {
+                    self.add_metric(&Arc::from(name), *metric, &mut left_out, allows);
+                }
+                for (name, metric) in named {
+                    self.add_metric(name, *metric, &mut left_out, allows);
+                }
+            }
+            Named::EndpointMetrics(stats) => {
+                for (name, metric) in &stats.named {
+                    self.add_metric(name, *metric, &mut left_out, allows);
+                }
+            }
             Named::Drops(stats) => {
                 for (name, count) in &stats.drops {
                     if *count > MOST_CALLS {
@@ -114,28 +135,23 @@ impl Series {
         left_out
     }
 
-    fn add_metrics(
+    fn add_metric(
         &mut self,
-        stats: &LocalityStats,
+        name: &Arc<str>,
+        metric: MetricStats,
         left_out: &mut LeftOut,
         allows: &mut dyn FnMut(usize) -> bool,
     ) {
-        let LocalityStats { cpu, mem, application, named, .. } = stats;
-        let own = [(CPU, cpu), (MEMORY, mem), (APPLICATION, application)];
-        let own = own.into_iter().filter(|(_, metric)| metric.requests > 0);
-        let own = own.map(|(name, metric)| (Arc::from(name), *metric));
-        for (name, metric) in own.chain(named.iter().map(|(name, it)| (Arc::clone(name), *it))) {
-            if metric.requests > MOST_CALLS || !metric.total.is_finite() {
-                left_out.numbers += 1;
-                continue;
-            }
-            let Some(sum) = entry(&mut self.metrics, &name, left_out, allows) else { continue };
-            // Two numbers that are finite may have a sum that is none.
-            if (sum.total + metric.total).is_finite() {
-                sum.add(metric);
-            } else {
-                left_out.numbers += 1;
-            }
+        if metric.requests > MOST_CALLS || !metric.total.is_finite() {
+            left_out.numbers += 1;
+            return;
+        }
+        let Some(sum) = entry(&mut self.metrics, name, left_out, allows) else { return };
+        // Two numbers that are finite may have a sum that is none.
+        if (sum.total + metric.total).is_finite() {
+            sum.add(metric);
+        } else {
+            left_out.numbers += 1;
         }
     }
 }

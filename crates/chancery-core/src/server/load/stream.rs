@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::interval::LoadInterval;
+use super::interval::{LoadInterval, LoadReporting};
 use crate::Node;
 use crate::load::{ClusterSelection, LoadResponse};
 
@@ -30,6 +30,7 @@ struct Told {
     /// The digest of its names; none if all clusters are asked for.
     names: Option<u128>,
     interval: Option<Duration>,
+    by_endpoint: bool,
 }
 
 impl LoadStream {
@@ -48,15 +49,15 @@ impl LoadStream {
         self.client.as_ref()?.as_ref()
     }
 
-    /// The client is to report this often from now on, and never for `None`. `known` are the clusters that it
+    /// The client is to report so from now on, and never for `None`. `known` are the clusters that it
     /// has, or `None` if these are the ones that it was told last; they are asked for if it has to be given a
     /// list.
     pub fn want(
         &mut self,
-        interval: Option<LoadInterval>,
+        reporting: Option<LoadReporting>,
         known: impl FnOnce() -> Option<BTreeSet<Arc<str>>>,
     ) {
-        let clusters = match interval {
+        let clusters = match reporting {
             None => ClusterSelection::Named(BTreeSet::new()),
             Some(_) if self.takes_all() => ClusterSelection::All,
             Some(_) => match known() {
@@ -65,8 +66,9 @@ impl LoadStream {
             },
         };
         // A client that is to report nothing gets an interval too, because it has to be positive (S-131).
-        let interval = interval.unwrap_or(LoadInterval::MOST);
-        self.wanted = Some(LoadResponse { clusters, interval: Some(interval.time()) });
+        let interval = reporting.map_or(LoadInterval::MOST, |it| it.interval).time();
+        let by_endpoint = reporting.is_some_and(|it| it.by_endpoint);
+        self.wanted = Some(LoadResponse { clusters, interval: Some(interval), by_endpoint });
     }
 
     /// The time between two reports that the client was told.
@@ -107,7 +109,7 @@ impl Told {
                 Some(digest.digest128())
             }
         };
-        Self { names, interval: response.interval }
+        Self { names, interval: response.interval, by_endpoint: response.by_endpoint }
     }
 }
 

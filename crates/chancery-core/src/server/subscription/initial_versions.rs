@@ -52,6 +52,13 @@ impl InitialVersions {
         }
     }
 
+    /// The names that do not sort before `start`, in order.
+    pub(super) fn names_from(&self, start: &str) -> impl Iterator<Item = &str> {
+        let name = |at: &u32| self.versions.at(*at as usize).0;
+        let first = self.order.partition_point(|at| name(at) < start);
+        self.order.iter().skip(first).map(name)
+    }
+
     /// The bytes that are kept for the client, about.
     pub(super) fn held_bytes(&self) -> usize {
         self.versions.held_bytes()

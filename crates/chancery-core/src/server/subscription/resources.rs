@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Included, Unbounded};
 use std::sync::Arc;
 
-use super::Subscription;
 use super::flight::Mention;
 use super::interest::Spelling;
 use super::owed::ClientCopy;
+use super::{FirstRequest, Subscription};
 use crate::server::{
     ResourcePage, ResourceQuery, ResourceSelection, ResourceState, ResourceStatus, UnsettledCounts,
 };
@@ -66,11 +66,29 @@ impl Subscription {
         keys.add_all(self.interest.names().range::<str, _>((Included(keys.start), Unbounded)));
         if self.interest.has_members() {
             let named = |name: &ResourceName| self.interest.spelling_of(name.as_str()).is_some();
-            let members = self.ledger.target().iter_from(keys.start).map(|one| one.name());
-            let members = members.filter(|it| self.interest.includes_member(it) && !named(it));
-            keys.add_all(members.map(ResourceName::shared));
+            let (sent, target) = (self.ledger.sent(), self.ledger.target());
+            // The client may still have members that the target lacks.
+            let before = (!Arc::ptr_eq(sent, target)).then_some(sent);
+            for set in before.into_iter().chain([target]) {
+                let members = set.iter_from(keys.start).map(|one| one.name());
+                let members = members.filter(|it| self.interest.includes_member(it) && !named(it));
+                keys.add_all(members.map(ResourceName::shared));
+            }
+        }
+        if let Some(FirstRequest::Delta(held)) = self.first_request.as_deref() {
+            let held = held.names_from(keys.start).filter(|name| self.interest.covers(name));
+            keys.add_all(held.map(Spelling::from));
         }
         self.add_ledger_keys(keys);
+        self.add_keys_under_way(keys);
+    }
+
+    /// Adds the keys of responses that are not answered. One may tell of a removal.
+    fn add_keys_under_way(&self, keys: &mut KeysAfter<'_>) {
+        let under_way = self.flight.contents().flat_map(|contents| contents.iter());
+        let is_single =
+            |key: &Spelling| self.interest.covers(key) && !self.interest.globs().contains_key(key);
+        under_way.filter(|one| is_single(&one.key)).for_each(|one| keys.add(one.key));
     }
 
     /// Adds the keys that the ledger remembers although they may be of no resource any more. A glob that is
@@ -82,9 +100,7 @@ impl Subscription {
 
     fn add_unsettled_keys(&self, keys: &mut KeysAfter<'_>) {
         self.add_ledger_keys(keys);
-        let under_way = self.flight.contents().flat_map(|contents| contents.iter());
-        let under_way = under_way.filter(|mention| self.interest.covers(&mention.key));
-        under_way.for_each(|mention| keys.add(mention.key));
+        self.add_keys_under_way(keys);
         if !Arc::ptr_eq(self.ledger.sent(), self.ledger.target()) {
             self.ledger.keys_to_change(&self.interest).into_iter().for_each(|key| keys.add(key));
         }

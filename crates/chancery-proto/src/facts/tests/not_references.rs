@@ -80,6 +80,8 @@ pub(super) const NOT_REFERENCES: &[(&str, &[&str])] = &[
             "envoy.config.trace.v3.ZipkinConfig collector_endpoint",
             "envoy.extensions.common.aws.v3.InlineCredentialProvider secret_access_key",
             "envoy.extensions.filters.http.aws_lambda.v3.Credentials secret_access_key",
+            "envoy.extensions.filters.http.gcp_authn.v3.Audience.AccessToken scopes",
+            "envoy.extensions.filters.http.gcp_authn.v3.Audience.BoundAccessToken scopes",
             "envoy.extensions.filters.http.gcp_authn.v3.Audience.IAMAccessToken scopes",
             "envoy.extensions.filters.http.oauth2.v3.OAuth2Config auth_scopes",
             "envoy.extensions.filters.http.oauth2.v3.OAuth2Config authorization_endpoint",

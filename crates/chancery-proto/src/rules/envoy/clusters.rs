@@ -4,7 +4,7 @@ use prost_reflect::{DynamicMessage, ReflectMessage, Value};
 
 use super::Below::{Field, Index};
 use super::routes::number_of;
-use super::{Checks, Found, addresses};
+use super::{Checks, Found, addresses, policies};
 use crate::any;
 use crate::rules::check::duration;
 use crate::rules::name::RuleName;
@@ -17,7 +17,6 @@ pub(super) const CHECKS: Checks = &[
     ("envoy.config.core.v3.HealthCheck.Payload", payload),
     ("envoy.extensions.load_balancing_policies.maglev.v3.Maglev", maglev),
     ("envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash", ring_hash),
-    ("envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality", wrr_locality),
     ("envoy.extensions.clusters.dns.v3.DnsCluster", failure_refresh_rate),
 ];
 
@@ -260,7 +259,7 @@ fn balancing(cluster: &DynamicMessage, policy: i32, found: &mut Found<'_>) {
                 let sentence = "must be left out where there is a `load_balancing_policy`";
                 found.says(&[Field("lb_subset_config")], RuleName::LB_POLICY, sentence);
             }
-            policies(config, &[Field("load_balancing_policy")], "", found);
+            policies::of_cluster(cluster, config, found);
         }
         None => {
             let config = match policy {
@@ -274,40 +273,6 @@ fn balancing(cluster: &DynamicMessage, policy: i32, found: &mut Found<'_>) {
                 _ => table_size(message, &[Field(config)], found),
             }
         }
-    }
-}
-
-/// Returns true for a policy whose name goes on like this, and for one that Chancery does not know.
-pub(super) fn is_policy(policy: &DynamicMessage, begin: &str) -> bool {
-    let extension = message_in(policy, "typed_extension_config");
-    let Some(any) = extension.and_then(|it| message_in(it, "typed_config")) else { return false };
-    let kind = type_of(any);
-    let is_known = any.descriptor().parent_pool().get_message_by_name(&kind).is_some();
-    let rest = kind.strip_prefix("envoy.extensions.load_balancing_policies.");
-    !is_known || kind.ends_with(".TypedStruct") || rest.is_some_and(|rest| rest.starts_with(begin))
-}
-
-/// One of the policies must be one. Those that Chancery does not know may be.
-fn policies(config: &DynamicMessage, at: &[super::Below], begin: &str, found: &mut Found<'_>) {
-    if !messages_in(config, "policies").any(|policy| is_policy(policy, begin)) {
-        let below = [at, &[Field("policies")]].concat();
-        let sentence = match begin {
-            "" => "must have a load balancing policy, and has none that Envoy knows",
-            _ => {
-                "must have a `ClientSideWeightedRoundRobin`: a `WrrLocality` takes no other policy"
-            }
-        };
-        found.says(&below, RuleName::LB_POLICY, sentence);
-    }
-}
-
-fn wrr_locality(policy: &DynamicMessage, found: &mut Found<'_>) {
-    if message_in(policy, "endpoint_picking_policy").is_none() {
-        found.says(&[Field("endpoint_picking_policy")], RuleName::LB_POLICY, "is required");
-    }
-    if let Some(config) = message_in(policy, "endpoint_picking_policy") {
-        let below = [Field("endpoint_picking_policy")];
-        policies(config, &below, "client_side_weighted_round_robin.", found);
     }
 }
 
@@ -367,6 +332,20 @@ fn outlier_detection(outliers: &DynamicMessage, found: &mut Found<'_>) {
 
 /// A health check by gRPC is made over HTTP/2.
 fn health_checks(cluster: &DynamicMessage, found: &mut Found<'_>) {
+    for (at, check) in messages_in(cluster, "health_checks").enumerate() {
+        let chooses = message_in(check, "http_health_check")
+            .and_then(|it| value_in(it, "use_alpn_protocol"))
+            .and_then(Value::as_bool);
+        if chooses == Some(true) && is_plain(message_in(cluster, "transport_socket")) {
+            let below = [
+                Field("health_checks"),
+                Index(at),
+                Field("http_health_check"),
+                Field("use_alpn_protocol"),
+            ];
+            found.says(&below, RuleName::ALPN, "needs a `transport_socket` with TLS");
+        }
+    }
     let checks = messages_in(cluster, "health_checks").enumerate();
     for (at, _) in checks.filter(|(_, it)| message_in(it, "grpc_health_check").is_some()) {
         if !may_have_http2(cluster) {
@@ -398,6 +377,20 @@ fn protocol_options(cluster: &DynamicMessage) -> Option<DynamicMessage> {
     let options = options.get(&prost_reflect::MapKey::String(OPTIONS.to_owned()))?;
     let options = any::open(options.as_message()?)?;
     (options.descriptor().full_name() == OPTIONS).then_some(options)
+}
+
+/// Returns true for a transport socket that chooses no protocol: none, one without TLS, or one that begins so.
+fn is_plain(socket: Option<&DynamicMessage>) -> bool {
+    const PLAIN: [&str; 2] = ["raw_buffer.v3.RawBuffer", "starttls.v3.UpstreamStartTlsConfig"];
+    const AROUND: &str = "proxy_protocol.v3.ProxyProtocolUpstreamTransport";
+    let Some(any) = socket.and_then(|socket| message_in(socket, "typed_config")) else {
+        return socket.is_none();
+    };
+    let kind = type_of(any);
+    let Some(kind) = kind.strip_prefix("envoy.extensions.transport_sockets.") else { return false };
+    let inner = any::open(any).filter(|_| kind == AROUND);
+    PLAIN.contains(&kind)
+        || inner.is_some_and(|inner| is_plain(message_in(&inner, "transport_socket")))
 }
 
 /// Only options of HTTP can stand under the name of those.

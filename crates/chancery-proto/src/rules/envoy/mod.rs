@@ -12,6 +12,7 @@ mod extensions;
 mod filters;
 mod listeners;
 mod others;
+mod policies;
 mod regex;
 mod routes;
 mod subsets;
@@ -84,6 +85,7 @@ static CHECKS: LazyLock<HashMap<&str, Vec<EnvoyCheck>>> = LazyLock::new(|| {
         extensions::CHECKS,
         filters::CHECKS,
         others::CHECKS,
+        policies::CHECKS,
         subsets::CHECKS,
         tls::CHECKS,
     ];
@@ -123,7 +125,7 @@ pub(super) fn is_unread(message: &DynamicMessage) -> bool {
 
 /// Returns true for a load balancing policy that Envoy may know, and not for another extension.
 pub(super) fn is_policy(policy: &DynamicMessage) -> bool {
-    clusters::is_policy(policy, "")
+    policies::is_policy(policy)
 }
 
 /// The checks of one file: the name of a message, and its rules.

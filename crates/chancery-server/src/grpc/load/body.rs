@@ -107,6 +107,10 @@ impl LoadBody {
                 }
                 Poll::Pending => break,
             }
+            // A client whose next report is always there would not be looked at below.
+            if let Some(response) = self.tell()? {
+                return Ok(Worked::Chunk(response));
+            }
             if !slice.spend(cx) {
                 return Ok(Worked::More);
             }
@@ -116,14 +120,20 @@ impl LoadBody {
         self.respond(cx)
     }
 
-    /// Looks whether the client is to be told something, now or when the time has come.
-    fn respond(&mut self, cx: &mut Context<'_>) -> Result<Worked, Status> {
+    /// The next response, if the client is to be told something now.
+    fn tell(&mut self) -> Result<Option<Bytes>, Status> {
         if self.activity.is_draining() {
             return Err(draining());
         }
-        if let Some(response) = self.session.respond(Instant::now())? {
-            self.unsent = response.len();
-            self.check_memory()?;
+        let Some(response) = self.session.respond(Instant::now())? else { return Ok(None) };
+        self.unsent = response.len();
+        self.check_memory()?;
+        Ok(Some(response))
+    }
+
+    /// Looks whether the client is to be told something, now or when the time has come.
+    fn respond(&mut self, cx: &mut Context<'_>) -> Result<Worked, Status> {
+        if let Some(response) = self.tell()? {
             return Ok(Worked::Chunk(response));
         }
         let Some(at) = self.session.next_look() else { return Ok(Worked::Waits) };

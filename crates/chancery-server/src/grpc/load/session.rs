@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use chancery_core::server::check_node;
-use chancery_core::server::load::{LeftOut, LoadInterval, LoadStream};
+use chancery_core::server::load::{LeftOut, LoadReporting, LoadStream};
 use chancery_core::{Node, ResourceSet, TypeUrl};
 use chancery_proto::wire::{self, LoadPart, LoadReportParts};
 use tokio::time::Instant;
@@ -33,9 +33,9 @@ pub(in crate::grpc) struct LoadSession {
     id: u64,
     reports: LoadReports,
     stream: LoadStream,
-    /// The clusters that the client was told by name, with the interval. They may be gone by now: a client
+    /// The clusters that the client was told by name, and how it reports. They may be gone by now: a client
     /// that does not read keeps none of them.
-    named: Option<(Weak<ResourceSet>, LoadInterval)>,
+    named: Option<(Weak<ResourceSet>, LoadReporting)>,
     /// The bytes of the names that the client is yet to be told.
     untold: usize,
     /// The report that is being read, and the number of its clusters that were.
@@ -180,17 +180,17 @@ impl LoadSession {
         let node = self.stream.node().cloned();
         let client = Client { node: node.as_deref(), peer: &self.peer };
         let audience = shared.policy.audience(&client)?;
-        let interval = shared.policy.load_interval(&client);
-        self.is_wanted = interval.is_some();
-        if let Some(interval) = interval {
-            self.reports.book().is_to_report(self.id, interval);
+        let reporting = shared.policy.load_reporting(&client);
+        self.is_wanted = reporting.is_some();
+        if let Some(reporting) = reporting {
+            self.reports.book().is_to_report(self.id, reporting.interval);
         }
         let caller =
             Caller { node, peer: Arc::clone(&self.peer), since: self.opened, is_poll: true };
         let named = self.named.take();
-        self.stream.want(interval, || {
+        self.stream.want(reporting, || {
             let set = clusters(&shared, audience, caller);
-            let now = (set.as_ref().map_or_else(Weak::new, Arc::downgrade), interval?);
+            let now = (set.as_ref().map_or_else(Weak::new, Arc::downgrade), reporting?);
             // A set that is held on to has its place for itself, so no other one is taken for it.
             let is_told =
                 set.is_some() && named.is_some_and(|it| it.0.ptr_eq(&now.0) && it.1 == now.1);

@@ -18,7 +18,7 @@ pub(crate) struct LoadDocument {
     pub(crate) next: Option<String>,
 }
 
-/// The calls of one cluster, locality or node.
+/// The calls of one cluster, locality, endpoint or node.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct LoadRow {
     /// The cluster, and the name its endpoints are found under if that is another.
@@ -29,6 +29,9 @@ pub(crate) struct LoadRow {
     /// The locality; none for calls that were dropped, which go to none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) locality: Option<LocalityRow>,
+    /// The address of the endpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) endpoint: Option<String>,
     /// The id of the node; empty for clients that have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) node: Option<String>,

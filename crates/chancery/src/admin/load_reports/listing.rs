@@ -1,4 +1,4 @@
-//! The rows of load reports, by cluster, locality or node, page by page.
+//! The rows of load reports, by cluster, locality, endpoint or node, page by page.
 //!
 //! Rows of clusters and localities are sums over the series of all clients. If a node is named, and for rows
 //! of nodes, they are sums over what the clients with open streams have reported, which has no times.
@@ -36,6 +36,7 @@ pub(super) enum By {
     #[default]
     Cluster,
     Locality,
+    Endpoint,
     Node,
 }
 
@@ -195,14 +196,15 @@ impl Wanted {
     }
 
     fn row_key(&self, key: &SeriesKey, node: &str) -> RowKey {
-        let SeriesKey { cluster, locality } = key;
+        let SeriesKey { cluster, locality, endpoint } = key;
         let by_cluster = [&*cluster.cluster, &*cluster.service];
         match (self.by, locality.as_deref()) {
             (By::Node, _) => RowKey::of(&[node]),
-            (By::Cluster, _) | (By::Locality, None) => RowKey::of(&by_cluster),
-            (By::Locality, Some(Locality { region, zone, sub_zone })) => {
+            (By::Cluster, _) | (By::Locality | By::Endpoint, None) => RowKey::of(&by_cluster),
+            (By::Locality | By::Endpoint, Some(Locality { region, zone, sub_zone })) => {
                 let [cluster, service] = by_cluster;
-                RowKey::of(&[cluster, service, region, zone, sub_zone])
+                let texts = [cluster, service, region, zone, sub_zone].into_iter();
+                RowKey::of(&texts.chain(endpoint.as_deref()).collect::<Vec<_>>())
             }
         }
     }
@@ -214,13 +216,16 @@ impl Wanted {
         LoadRow {
             cluster: Some(key.cluster.cluster.to_string()),
             service: Some(key.cluster.service.to_string()).filter(|it| !it.is_empty()),
-            locality: key.locality.as_ref().filter(|_| self.by == By::Locality).map(place),
+            locality: key.locality.as_ref().filter(|_| self.by != By::Cluster).map(place),
+            endpoint: key.endpoint.as_ref().map(ToString::to_string),
             ..LoadRow::default()
         }
     }
 
     fn has(&self, key: &SeriesKey) -> bool {
-        self.cluster.as_ref().is_none_or(|cluster| **cluster == *key.cluster.cluster)
+        // The calls to an endpoint are among those to its locality.
+        let is_of_kind = key.endpoint.is_some() == (self.by == By::Endpoint);
+        is_of_kind && self.cluster.as_ref().is_none_or(|cluster| **cluster == *key.cluster.cluster)
     }
 }
 
@@ -251,7 +256,7 @@ impl CountsRow {
 /// The bytes of rows after which a page ends.
 const MAX_PAGE_BYTES: usize = 2 * 1024 * 1024;
 
-/// The bytes of each text of a key: five of them are short enough for the head of a request, whatever is in them.
+/// The bytes of each text of a key: six of them are short enough for the head of a request, whatever is in them.
 const MAX_KEY_BYTES: usize = 128;
 
 /// The most metrics of a row, and the most categories of drops.

@@ -35,7 +35,7 @@ enum Refused {
     NotLocal(#[from] NotLocal),
     #[error(
         "the query is not `by=cluster&cluster=NAME&node=ID&after=NEXT&limit=NUMBER`, each once at most, by \
-         cluster, locality or node, with a limit from 1 to {MOST_ROWS}"
+         cluster, locality, endpoint or node, with a limit from 1 to {MOST_ROWS}"
     )]
     Malformed,
     #[error("it failed; the log says why")]
@@ -103,6 +103,7 @@ impl By {
         match text {
             "cluster" => Some(Self::Cluster),
             "locality" => Some(Self::Locality),
+            "endpoint" => Some(Self::Endpoint),
             "node" => Some(Self::Node),
             _ => None,
         }

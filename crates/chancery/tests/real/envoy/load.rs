@@ -24,7 +24,7 @@ const CALLS: u64 = 120;
 fn its_calls_are_shown_one_by_one() {
     on_both_versions(|rig| {
         let directory = rig.plain(Source::Ads);
-        directory.write("chancery.yaml", "load-reports: {interval: 1s}\n");
+        directory.write("chancery.yaml", "load-reports: {interval: 1s, endpoints: true}\n");
         let chancery = Chancery::serve(&directory);
         let bootstrap = Bootstrap::ads("GRPC").server("xds", chancery.port(), Transport::H2c);
         let mut envoy = rig.envoy(&bootstrap.top(LOAD_STATS));
@@ -48,6 +48,10 @@ fn its_calls_are_shown_one_by_one() {
         let row = &shown()[0];
         assert_eq!((&row["succeeded"], &row["failed"]), (&made.into(), &0.into()), "{row}");
         assert_eq!(row["locality"]["zone"], "z1");
+        let endpoints = chancery.load("?by=endpoint&cluster=svc-a");
+        let sum = endpoints.iter().filter_map(|row| row["issued"].as_u64()).sum::<u64>();
+        assert_eq!(sum, made, "each call goes to one endpoint: {endpoints:?}");
+        assert!(endpoints[0]["endpoint"].as_str().is_some_and(|it| it.starts_with("127.0.0.1:")));
         let nodes = chancery.load("?by=node&cluster=svc-a");
         assert_eq!(
             (&nodes[0]["node"], nodes[0]["issued"].as_u64()),

@@ -6,6 +6,7 @@
 //! lines.
 
 mod clusters;
+mod cycles;
 mod fallback;
 mod go;
 mod java;
@@ -351,6 +352,7 @@ fn file_watcher(authority: &CertificateAuthority, name: &str) -> Value {
         "certificate_file": authority.file(&format!("{name}.pem")),
         "private_key_file": authority.file(&format!("{name}.key")),
         "ca_certificate_file": authority.file("ca.pem"),
+        "refresh_interval": "600s",
     })
 }
 

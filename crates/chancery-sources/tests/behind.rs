@@ -1,0 +1,110 @@
+//! Edits behind a fault in another file of their layer: they are told, and pass if somebody lets them.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::time::Duration;
+
+use chancery_catalog::Layer;
+use chancery_sources::{BehindFaults, LoadReport};
+
+use crate::support::{Followed, Tree, broken, cluster, named};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// Those of a report that wait or were let pass.
+fn behind(report: &LoadReport) -> Vec<(usize, bool, Vec<String>)> {
+    let row = |it: &BehindFaults| {
+        let files = it.files.iter().map(|file| file.file_name().unwrap().to_string_lossy());
+        (it.count, it.is_passed, files.map(Into::into).collect())
+    };
+    report.behind_faults.iter().map(row).collect()
+}
+
+fn waits(report: &LoadReport, edits: usize) -> bool {
+    report.behind_faults.iter().any(|it| it.count == edits)
+}
+
+/// Waits until base has these clusters, which it may have already.
+#[track_caller]
+fn has(followed: &Followed, names: &[&str]) {
+    followed.settled(|catalog| named(catalog, None, None) == names);
+}
+
+fn order(report: &LoadReport) -> Vec<(Layer, u128)> {
+    report.behind_faults.iter().map(|it| (it.layer.clone(), it.digest)).collect()
+}
+
+#[test]
+fn an_edit_passes_a_file_with_a_fault_which_stays_as_it_was() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("b.yaml", &cluster("b", 1))]);
+    let followed = Followed::new(tree.options());
+    has(&followed, &["a", "b"]);
+    tree.write("a.yaml", &broken("x"));
+    let report = followed.until(|report, _| report.fault_count() == 1);
+    assert_eq!(behind(&report), [], "nothing waits so far");
+    tree.write("c.yaml", &cluster("c", 1));
+    let report = followed.until(|report, _| waits(report, 1));
+    assert_eq!(behind(&report), [(1, false, vec!["a.yaml".to_owned()])]);
+    let passer = followed.following.passer();
+    assert!(passer.pass(vec![(Layer::Base, 0)], LONG), "it was looked at");
+    tree.write("b.yaml", &cluster("b", 2));
+    let report = followed.until(|report, _| waits(report, 2));
+    assert!(followed.catalog.layer(&Layer::Base).is_none(), "what nobody has read of waits");
+    assert!(passer.pass(order(&report), LONG));
+    let report = followed.until(|report, _| report.behind_faults.iter().any(|it| it.is_passed));
+    assert_eq!(behind(&report), [(0, true, vec!["a.yaml".to_owned()])]);
+    assert_eq!(report.fault_count(), 1, "the fault is told as before");
+    has(&followed, &["a", "b", "c"]);
+    // So do later edits, until another file has a fault.
+    tree.write("d.yaml", &cluster("d", 1));
+    has(&followed, &["a", "b", "c", "d"]);
+    tree.write("b.yaml", &broken("x"));
+    tree.write("e.yaml", &cluster("e", 1));
+    followed.until(|report, _| waits(report, 1));
+    has(&followed, &["a", "b", "c", "d"]);
+    tree.write("b.yaml", &cluster("b", 1));
+    has(&followed, &["a", "b", "c", "d", "e"]);
+    // A file that was repaired counts like any other file again.
+    tree.write("a.yaml", &cluster("new", 1));
+    has(&followed, &["b", "c", "d", "e", "new"]);
+    tree.write("a.yaml", &broken("x"));
+    tree.write("f.yaml", &cluster("f", 1));
+    let report = followed.until(|report, _| waits(report, 1));
+    assert_eq!(behind(&report), [(1, false, vec!["a.yaml".to_owned()])]);
+}
+
+#[test]
+fn a_resource_that_moves_out_of_a_file_with_a_fault_waits_for_it() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("b.yaml", &cluster("b", 1))]);
+    let followed = Followed::new(tree.options());
+    has(&followed, &["a", "b"]);
+    tree.write("a.yaml", &broken("x"));
+    tree.write("c.yaml", &cluster("a", 2));
+    let report = followed.until(|report, _| report.fault_count() == 1 && report.files == 3);
+    assert_eq!(behind(&report), []);
+    // Of two files that define a name, both stay as they were.
+    tree.write("a.yaml", &cluster("a", 1));
+    tree.write("d.yaml", &cluster("d", 1));
+    let report = followed.until(|report, _| waits(report, 1));
+    assert_eq!(behind(&report), [(1, false, vec!["a.yaml".to_owned(), "c.yaml".to_owned()])]);
+    assert!(followed.following.passer().pass(order(&report), LONG));
+    has(&followed, &["a", "b", "d"]);
+}
+
+#[test]
+fn a_file_that_lost_all_it_had_and_a_load_of_everything_are_no_exceptions() {
+    let tree = Tree::with(&[("a.yaml", &cluster("a", 1)), ("b.yaml", &cluster("b", 1))]);
+    let followed = Followed::new(tree.options());
+    has(&followed, &["a", "b"]);
+    tree.write("a.yaml", "");
+    tree.write("c.yaml", &cluster("c", 1));
+    let report = followed.until(|report, _| waits(report, 1));
+    assert!(followed.following.passer().pass(order(&report), LONG));
+    has(&followed, &["a", "b", "c"]);
+    followed.following.reload();
+    let report = followed.until(|report, _| report.is_requested);
+    assert_eq!(behind(&report), [(0, true, vec!["a.yaml".to_owned()])]);
+    has(&followed, &["a", "b", "c"]);
+}

@@ -1,0 +1,100 @@
+//! Confirmations: what was held back goes live, if it is what somebody read.
+//!
+//! Not here: the judgement, and what the tokens are of (`gate`).
+
+use std::time::Duration;
+
+use chancery_catalog::Layer;
+use chancery_sources::Passer;
+use tracing::{info, warn};
+
+use super::super::held;
+use super::ChangeApplier;
+use crate::gate::{Held, NotConfirmed, Selection, Token};
+use crate::state::ConfirmFile;
+
+impl ChangeApplier {
+    /// Lets what is held back from these audiences pass, if it has this token. Returns what passed.
+    ///
+    /// # Errors
+    /// If nothing is held back there, or another content.
+    pub(crate) fn confirm(&self, whom: &Selection, token: &str) -> Result<Vec<Held>, NotConfirmed> {
+        let mut state = self.lock();
+        let confirmed = self.gate.confirm(whom, token)?;
+        // Rules come first: somebody has read of them beside the states that a load is about to replace.
+        self.apply_rules(&mut state);
+        self.judge_again("chancery confirm");
+        // Those that wait on are told beside the states of now.
+        self.apply_rules(&mut state);
+        let behind = self.gate.behind_of(&confirmed);
+        self.gate.end_confirmation();
+        self.record(&mut state);
+        drop(state);
+        self.pass(behind);
+        let still_held = self.gate.still_held(&confirmed);
+        // Whoever is told that it is live finds it so after a restart.
+        self.settle(CONFIRM_WAIT);
+        if still_held.is_empty() {
+            return Ok(confirmed);
+        }
+        let token = Token::of_all(&still_held);
+        let is_live = |one: &&Held| !still_held.iter().any(|held| one.leads_to(held));
+        let live: Vec<_> = confirmed.iter().filter(is_live).map(|one| &one.audience).collect();
+        Err(match live.is_empty() {
+            true => NotConfirmed::Changed(token),
+            false => NotConfirmed::Partly { live: held::names(&live), token },
+        })
+    }
+
+    /// Lets pass what waits behind faults in these layers. The report of that comes before it returns.
+    fn pass(&self, behind: Vec<(Layer, u128)>) {
+        if let Some(passer) = self.passer.get().filter(|_| !behind.is_empty()) {
+            passer.pass(behind, PASS_WAIT);
+        }
+    }
+
+    /// States what lets edits pass that wait behind faults.
+    pub(crate) fn pass_by(&self, passer: Passer) {
+        self.passer.set(passer).ok();
+    }
+
+    /// Takes the file by which somebody confirms what is held back, if there is one.
+    pub(crate) fn check_confirm_file(&self) {
+        let keeper = self.lock().keeping.keeper();
+        let file = keeper.map_or(ConfirmFile::None, |keeper| keeper.confirm_file());
+        let why = match file {
+            ConfirmFile::None => None,
+            ConfirmFile::Unusable(why) => Some(why),
+            ConfirmFile::Token(token) => match self.gate.with_token(&token) {
+                None => Some("has no token of what is held back, and is removed".to_owned()),
+                Some(whom) => match self.confirm(&whom, &token) {
+                    Ok(passed) => {
+                        info!(
+                            audiences = passed.len(),
+                            "the file `confirm` was taken, and is removed"
+                        );
+                        None
+                    }
+                    Err(error @ NotConfirmed::Partly { .. }) => {
+                        Some(format!("was taken, and is removed: {error}"))
+                    }
+                    Err(error) => Some(format!("confirms nothing, and is removed: {error}")),
+                },
+            },
+        };
+        let mut state = self.lock();
+        if let Some(why) =
+            why.as_ref().filter(|why| state.keeping.told_of_file.as_ref() != Some(*why))
+        {
+            warn!(
+                "the file `confirm` in the state directory {why}; `chancery confirm --list` shows the tokens"
+            );
+        }
+        state.keeping.told_of_file = why;
+    }
+}
+
+/// The time that a confirmation waits until it is kept.
+const CONFIRM_WAIT: Duration = Duration::from_secs(2);
+/// The time that it waits for the thread that follows the directory, which may read files meanwhile.
+const PASS_WAIT: Duration = Duration::from_secs(10);
