@@ -168,7 +168,7 @@ async fn a_client_goes_through_the_four_states() {
     client.receive().await;
     client.answer(Some("b has no weight"));
     let told = until(&server, &[("a", Synced), ("b", Error)]).await;
-    // What was refused is told, and not what the client goes on with.
+    // It is what was refused, and not what the client goes on with.
     let refused = common::cluster("b", "2");
     assert_eq!(told[1].xds_config.as_ref(), Some(refused.body()));
     assert_eq!((&*told[0].version_info, &*told[1].version_info), (&*accepted, client.version()));

@@ -40,7 +40,7 @@ use anyhow::Context;
 use chancery_catalog::Catalog;
 use chancery_proto::document::RuleCheck;
 use chancery_proto::schema::Schema;
-use chancery_server::{Audiences, LoadBounds, LoadReports, Server, Tls};
+use chancery_server::{Audiences, Csds, LoadBounds, LoadReports, Server, Tls};
 use chancery_sources::{Directory, LayerChecks};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
@@ -178,9 +178,12 @@ async fn serve(
     applier.loaded(&report);
     admin.confirmations.apply_by(gate::confirmer(&applier));
     admin.nodes.tell_of(audiences.clone());
-    let server = Server::new(audiences.store(), audiences, server_config(&config))
+    let store = audiences.store();
+    let csds = Csds::new(store.status(), &schema, config.csds.into());
+    let server = Server::new(store, audiences, server_config(&config))
         .with_metrics(server_metrics)
         .with_load_reports(admin.load_reports.reports())
+        .with_csds(csds)
         .with_schema(schema);
     let parts = Parts { server, listeners, admin, applier, checks, directory };
     let ended = run_parts(parts, &mut signals).await;
