@@ -29,7 +29,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::{Admin, answer};
+use super::{Admin, Caller, Lifetime, answer};
 
 /// Answers requests on a thread of its own until `stop` is cancelled, over so many connections at
 /// the same time. One more takes the place of the oldest one of the peer that has the most.
@@ -116,9 +116,12 @@ impl Connections {
         {
             oldest.abort();
         }
-        let served = tokio::time::timeout(CONNECTION_TIME, connection(stream, peer, admin));
         let connection = self.running.spawn(async move {
-            served.await.ok();
+            let lifetime = Arc::<Lifetime>::default();
+            tokio::select! {
+                () = connection(stream, peer, admin, &lifetime) => {}
+                () = lifetime.is_over() => {}
+            }
         });
         self.oldest_first.push_back((shared_address(peer), connection));
     }
@@ -134,17 +137,23 @@ impl Connections {
     }
 }
 
-async fn connection(io: impl AsyncRead + AsyncWrite + Unpin, peer: IpAddr, admin: Arc<Admin>) {
+async fn connection(
+    io: impl AsyncRead + AsyncWrite + Unpin,
+    peer: IpAddr,
+    admin: Arc<Admin>,
+    lifetime: &Arc<Lifetime>,
+) {
     let was_answered = AtomicBool::new(false);
     let service = service_fn(|request: Request<Incoming>| {
-        let admin = Arc::clone(&admin);
+        let (admin, lifetime) = (Arc::clone(&admin), Arc::clone(lifetime));
         let waits = was_answered.swap(true, Ordering::Relaxed);
         async move {
             // The library for HTTP would answer many requests of one write before it lets others in.
             if waits {
                 tokio::task::yield_now().await;
             }
-            Ok::<_, Infallible>(answer(&admin, peer, request).await)
+            let caller = Caller { peer, lifetime };
+            Ok::<_, Infallible>(answer(&admin, &caller, request).await)
         }
     });
     let served = hyper::server::conn::http1::Builder::new()
@@ -170,9 +179,6 @@ const MAX_HEADER_BYTES: usize = 16 * 1024;
 
 /// The time a client may take to send its request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The time a connection may be open, whether its client reads or not.
-const CONNECTION_TIME: Duration = Duration::from_secs(60);
 
 /// The pause after a failed accept: most fail because there are no free file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -224,7 +230,8 @@ mod tests {
         let (mut client, io) = tokio::io::duplex(1 << 20);
         let ask = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
         client.write_all(ask.repeat(20).as_bytes()).await.unwrap();
-        let mut served = pin!(connection(io, Ipv4Addr::LOCALHOST.into(), admin()));
+        let lifetime = Arc::default();
+        let mut served = pin!(connection(io, Ipv4Addr::LOCALHOST.into(), admin(), &lifetime));
         let (mut answers, mut turns, mut buffer) = (0, 0, vec![0; 1 << 16]);
         while answers < 20 {
             turns += 1;

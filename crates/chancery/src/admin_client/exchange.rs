@@ -9,12 +9,22 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 
+use crate::admin::ErrorDocument;
+
 /// The answer to a request.
 pub(crate) struct Reply {
     /// The status.
     pub(crate) status: u16,
     /// The body.
     pub(crate) body: String,
+}
+
+impl Reply {
+    /// The reason for which the request was not answered, if the server says one.
+    pub(crate) fn error(&self) -> Option<ErrorDocument> {
+        let is_error = !(200..300).contains(&self.status);
+        is_error.then(|| serde_json::from_str(&self.body).ok()).flatten()
+    }
 }
 
 /// Sends a request, and returns the answer if it comes whole in this time.

@@ -10,10 +10,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use chancery_core::printable::{MAX_MESSAGE_BYTES, cut};
 use serde::de::DeserializeOwned;
 
 pub(crate) use self::exchange::Reply;
 pub(crate) use self::nodes::{ConnectedNode, ConnectedNodes, value_of};
+use crate::admin::{ErrorDocument, NO_SUCH_PATH};
 use crate::config::AdminAddress;
 use crate::exit::Failure;
 
@@ -62,15 +64,35 @@ impl AdminClient {
                 let error = anyhow::Error::from(error).context(format!("`{self}` is no chancery"));
                 Failure::broken(error)
             }),
-            status => Err(Failure::broken(anyhow!("`{self}` answered {status}: {text}"))),
+            _ => Err(self.refused(reply)),
+        }
+    }
+
+    /// The failure that a reply without a document is.
+    pub(crate) fn refused(&self, reply: &Reply) -> Failure {
+        let status = reply.status;
+        let Some(ErrorDocument { code, message, hint }) = reply.error() else {
+            let text = cut(reply.body.trim_end(), MAX_MESSAGE_BYTES);
+            let error = anyhow!("`{self}` answered {status}: {text}");
+            return match status {
+                404 => Failure::broken(error).hint(WRONG_ADDRESS),
+                _ => Failure::broken(error),
+            };
+        };
+        let failure = Failure::broken(anyhow!("`{self}` answered {status}: {message}"));
+        match hint {
+            // A list of what is there helps whoever writes requests by hand.
+            _ if code == NO_SUCH_PATH => failure.hint("the server is older than this command"),
+            Some(hint) => failure.hint(hint),
+            None => failure,
         }
     }
 
     fn ask(&self, request: &str) -> Result<Reply, Failure> {
         let asked = exchange::exchange(self.server, request, self.answer_time);
-        asked.with_context(|| format!("cannot ask `{self}`")).map_err(|error| {
-            Failure::broken(error).hint("give the address of the admin interface with `--admin`")
-        })
+        asked
+            .with_context(|| format!("cannot ask `{self}`"))
+            .map_err(|error| Failure::broken(error).hint(WRONG_ADDRESS))
     }
 }
 
@@ -103,6 +125,8 @@ fn local(admin: SocketAddr) -> SocketAddr {
     };
     SocketAddr::new(ip, admin.port())
 }
+
+const WRONG_ADDRESS: &str = "give the address of the admin interface with `--admin`";
 
 /// The time to wait for the server, which applies a confirmation before it answers.
 const ANSWER_TIME: Duration = Duration::from_secs(60);

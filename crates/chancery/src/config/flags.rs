@@ -33,7 +33,7 @@ pub(crate) struct ServeFlags {
     #[arg(help_heading = "Addresses", hide_env_values = true)]
     pub(crate) listen: Vec<ListenAddress>,
 
-    /// Address of /ready, /healthz, /config and /metrics for operators: IP:PORT or off
+    /// Address of /ready, /healthz, /metrics and the API for operators: IP:PORT or off
     /// [default: 127.0.0.1:18080]
     #[arg(long, value_name = "ADDR", env = "CHANCERY_ADMIN", help_heading = "Addresses")]
     #[arg(hide_env_values = true)]

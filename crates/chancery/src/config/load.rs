@@ -101,7 +101,7 @@ impl PartialEq for FileContent {
 }
 
 impl InvalidConfig {
-    /// The error as a finding, for logs and for `/config`.
+    /// The error as a finding, for logs and for `/api/v1/config`.
     pub(crate) fn finding(&self) -> Finding {
         match self {
             Self::Broken(finding) => (**finding).clone(),

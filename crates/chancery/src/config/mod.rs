@@ -60,8 +60,8 @@ pub(crate) struct Config {
     /// The mode of the files of Unix sockets in `listen`. Default: `0600`, for processes of the same
     /// user.
     pub(crate) unix_mode: SocketMode,
-    /// The address of `/ready`, `/healthz`, `/config` and `/metrics`, or `off`. Default:
-    /// `127.0.0.1:18080`. There is no login, so only operators should be able to reach it.
+    /// The address of `/ready`, `/healthz`, `/metrics` and the API, or `off`. Default:
+    /// `127.0.0.1:18080`. The API is for processes on the same machine.
     pub(crate) admin: AdminAddress,
     /// The names under which the admin interface is asked, as in `Host`, besides `localhost` and IP
     /// addresses. Default: none.

@@ -44,7 +44,7 @@ use chancery_server::{Audiences, Csds, LoadBounds, LoadReports, Server, Tls};
 use chancery_sources::{Directory, LayerChecks};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -66,8 +66,8 @@ use self::reloads::Reloads;
 use self::signals::OperatorSignal;
 pub(crate) use self::signals::Signals;
 use crate::admin::{
-    self, Admin, AdminHosts, Confirmations, LoadReportsPage, LoadStatus, MetricsPage, NodesPage,
-    Readiness, ReadinessState,
+    self, Admin, AdminHosts, ClientStatusPage, Confirmations, LoadReportsPage, LoadStatus,
+    MetricsPage, NodesPage, Readiness, ReadinessState, StatusPages, Turn,
 };
 use crate::check::codes::UNSUPPORTED_RULE;
 use crate::config::{self, Config, ListenAddress, ServeFlags};
@@ -122,6 +122,8 @@ struct Parts {
     /// The checks of the directory, as `chancery.yaml` has them now.
     checks: watch::Receiver<LayerChecks>,
     directory: Directory,
+    /// Is told when somebody waits for the directory to be read again.
+    reread: Arc<Notify>,
 }
 
 async fn serve(
@@ -178,14 +180,19 @@ async fn serve(
     applier.loaded(&report);
     admin.confirmations.apply_by(gate::confirmer(&applier));
     admin.nodes.tell_of(audiences.clone());
+    admin.status.tell_of(audiences.clone());
     let store = audiences.store();
     let csds = Csds::new(store.status(), &schema, config.csds.into());
+    admin.client_status.tell_of(csds.clone());
     let server = Server::new(store, audiences, server_config(&config))
         .with_metrics(server_metrics)
         .with_load_reports(admin.load_reports.reports())
         .with_csds(csds)
         .with_schema(schema);
-    let parts = Parts { server, listeners, admin, applier, checks, directory };
+    let reread = Arc::<Notify>::default();
+    let rereading = Arc::clone(&reread);
+    admin.status.rereads.read_by(&flags.dir, move || rereading.notify_one());
+    let parts = Parts { server, listeners, admin, applier, checks, directory, reread };
     let ended = run_parts(parts, &mut signals).await;
     closing.cancel();
     ended
@@ -223,7 +230,7 @@ const MANY_CONNECTIONS: usize = 10_000;
 
 /// Runs until a signal. The first one ends the server in order, the second one at once.
 async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
-    let Parts { server, listeners, admin, applier, mut checks, directory } = parts;
+    let Parts { server, listeners, admin, applier, mut checks, directory, reread } = parts;
     let Listeners { all, tls } = listeners;
     let (notified, keeping) = (Arc::clone(&applier), Arc::clone(&applier));
     let following = directory.follow(move |report| notified.loaded(report));
@@ -242,7 +249,7 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
             signal = signals.next() => match signal {
                 OperatorSignal::Reload => {
                     info!("told to read everything again");
-                    following.reload();
+                    admin.status.rereads.ask();
                     // Files that do not answer must not hold up the next signal.
                     certificates.iter().for_each(Reloads::ask);
                 }
@@ -256,6 +263,7 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
                     stop.cancel();
                 }
             },
+            () = reread.notified() => following.reload(),
             Ok(()) = checks.changed() => following.set_checks(checks.borrow_and_update().clone()),
             ended = &mut served => break ended.context("cannot serve").map_err(Failure::from),
         }
@@ -294,6 +302,9 @@ fn admin(
         confirmations,
         nodes,
         load_reports,
+        status: StatusPages::default(),
+        client_status: ClientStatusPage::default(),
+        turn: Turn::default(),
     };
     (Arc::new(admin), server_metrics, metrics)
 }

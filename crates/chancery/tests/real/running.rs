@@ -86,6 +86,28 @@ fn an_envoy_tells_what_it_runs_and_what_it_rejected() {
         let before = version_of(&told);
         assert!(before.as_ref().is_some_and(|it| it != ""), "{version}: {told:?}");
 
+        let admin = chancery.admin_address();
+        let beside = || status(dir.path(), &["--envoy", &at, "--admin", &admin]);
+        let verdicts = |told: &[Value]| -> Vec<String> {
+            let all = told[0]["resources"].as_array().expect("a list").iter();
+            let word = |it: &Value, key: &str| it[key].as_str().unwrap_or("-").to_owned();
+            all.map(|it| {
+                format!("{} {} {}", word(it, "type"), word(it, "name"), word(it, "verdict"))
+            })
+            .collect()
+        };
+        let (code, told, error) = beside();
+        assert_eq!((code, error.as_str()), (Some(0), ""), "{version}: {told:?}");
+        let expected = [
+            "lds l1 same",
+            "rds r1 same",
+            "cds svc-a same",
+            "cds xds not-sent",
+            "eds svc-a acknowledged",
+            "eds xds not-sent",
+        ];
+        assert_eq!(verdicts(&told), expected, "{version}");
+
         directory.write("lds.yaml", &(good.clone() + NO_CERTIFICATE));
         let (code, told) = wait::until("Envoy to tell of its rejection", || {
             let (code, told, _) = status(dir.path(), &["--envoy", &at]);
@@ -98,6 +120,10 @@ fn an_envoy_tells_what_it_runs_and_what_it_rejected() {
         let why = l1["error"]["details"].as_str().expect("a text");
         assert!(why.contains("/nowhere/"), "{version}: {why}");
         assert_eq!(version_of(&told), before, "{version}");
+
+        let (code, told, _) = beside();
+        assert_eq!(code, Some(1), "{version}");
+        assert_eq!(verdicts(&told)[0], "lds l1 rejected", "{version}: {told:#?}");
 
         // An Envoy that is given nothing new goes on to tell of its last error.
         directory.write("lds.yaml", &good.replace("stat_prefix: edge", "stat_prefix: mended"));

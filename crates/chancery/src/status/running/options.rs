@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::config::{Size, Span};
 use crate::exit::Failure;
@@ -10,13 +10,16 @@ use crate::exit::Failure;
 /// The program that is asked.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunningArgs {
-    /// Show what an Envoy says it runs: HOST:PORT of its admin interface (/config_dump and /init_dump)
-    #[arg(long, value_name = "ADDR", conflicts_with = "csds", help_heading = "What runs")]
+    /// Show what an Envoy says it runs, beside what the server sent to it: HOST:PORT of the admin interface of
+    /// the Envoy (/config_dump and /init_dump); with `--admin off` what runs alone
+    #[arg(long, value_name = "ADDR", help_heading = "What runs")]
+    #[arg(conflicts_with_all = ["csds", "node", "resource", "group", "state", "watch"])]
     envoy: Option<String>,
 
-    /// Show what a client says it runs by CSDS: HOST:PORT or unix:PATH, at which a gRPC application
-    /// serves its status
+    /// The same of a client that tells it by CSDS: HOST:PORT or unix:PATH, at which a gRPC application serves
+    /// its status
     #[arg(long, value_name = "ADDR", help_heading = "What runs")]
+    #[arg(conflicts_with_all = ["node", "resource", "group", "state", "watch"])]
     csds: Option<String>,
 
     /// The time that a connection to --envoy or --csds may take, and then its answer
@@ -44,16 +47,12 @@ pub(super) struct Limits {
     pub(super) bytes: usize,
 }
 
-/// The format of the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RunningFormat {
-    /// A table
-    Table,
-    /// One line with a JSON object for each client
-    Json,
-}
-
 impl RunningArgs {
+    /// Returns true if the question is what a client runs.
+    pub(crate) fn is_given(&self) -> bool {
+        self.envoy.is_some() || self.csds.is_some()
+    }
+
     pub(super) fn source(&self) -> Result<Source, Failure> {
         let (flag, source) = match (&self.envoy, &self.csds) {
             (Some(address), _) => ("--envoy", Source::Envoy(address.clone())),
