@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::layer::Layer;
+use crate::stated::StatedValues;
 
 /// The nodes that see the same: base, the overlays of a group and of those that it extends
-/// ([`Lineage`](crate::Lineage)), a node's overlay, merged.
+/// ([`Lineage`](crate::Lineage)), a node's overlay, merged, and filled with the values that they state.
 ///
 /// Groups and nodes without an overlay are left out, so a fleet without overlays is one audience.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,9 +16,27 @@ pub struct Audience {
     pub group: Option<Arc<str>>,
     /// The id of the node, if it has an overlay.
     pub node: Option<Arc<str>>,
+    /// The values that the nodes state, if their layers need some.
+    pub values: Option<Arc<StatedValues>>,
 }
 
 impl Audience {
+    /// The audience of base, or of a group, a node, or a node in a group, whose layers need no values.
+    pub fn of(group: Option<Arc<str>>, node: Option<Arc<str>>) -> Self {
+        Self { group, node, values: None }
+    }
+
+    /// The same audience as far as its layers are concerned.
+    #[must_use]
+    pub fn without_values(&self) -> Self {
+        Self::of(self.group.clone(), self.node.clone())
+    }
+
+    /// Returns true for base and groups.
+    pub(crate) fn is_of_group(&self) -> bool {
+        self.node.is_none() && self.values.is_none()
+    }
+
     /// The strongest layer this audience sees.
     pub(crate) fn strongest(&self) -> Layer {
         match (&self.group, &self.node) {
@@ -35,6 +54,10 @@ impl fmt::Display for Audience {
             (Some(group), None) => write!(f, "group `{group}`"),
             (None, Some(node)) => write!(f, "node `{node}`"),
             (Some(group), Some(node)) => write!(f, "node `{node}` in group `{group}`"),
+        }?;
+        match &self.values {
+            Some(_) => f.write_str(", with values of nodes"),
+            None => Ok(()),
         }
     }
 }

@@ -19,13 +19,15 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use chancery_core::Snapshot;
+use chancery_core::{Node, Snapshot};
+use chancery_proto::values::Stated;
 
 use crate::audience::Audience;
 use crate::changes::{Author, ChangeSet, Hold};
 use crate::content::LayerContent;
 use crate::entry::{Entry, Form, Key};
 use crate::external::External;
+use crate::filled::{FilledValue, Needs, UnfitResource, Unstated, filled_values};
 use crate::gate::{Gate, Seen};
 use crate::history::History;
 use crate::layer::Layer;
@@ -35,6 +37,7 @@ use crate::parents::{Parents, make_over};
 use crate::references::{Lacking, ReferenceState, References};
 use crate::revision::{ContentHash, Reassigned, Revision};
 use crate::state::{CatalogState, LayerState, OverlayNames};
+use crate::stated::{StatedTable, StatedValues};
 use crate::view::{Place, View};
 use crate::view_cache::{Affected, AskedView, ViewCache};
 
@@ -82,6 +85,7 @@ struct Inner {
     /// The revision that was finished last.
     revision: Option<Arc<Revision>>,
     views: ViewCache,
+    stated: StatedTable,
 }
 
 /// A question that was noted.
@@ -221,6 +225,79 @@ impl Catalog {
         self.lock().history.audience(group, node)
     }
 
+    /// The audience that a node of this group belongs to, with the values that it states, if its layers need any.
+    /// Makes what it sees, if nobody asked for that so far.
+    ///
+    /// # Errors
+    /// If the node does not state what is needed, or it does not fit.
+    pub fn audience_of(
+        &self,
+        group: Option<&str>,
+        node: Option<&Node>,
+    ) -> Result<Audience, Unstated> {
+        let (mut audience, state) = {
+            let inner = self.lock();
+            let audience = inner.history.audience(group, node.map(|node| node.id.as_str()));
+            let state = inner.history.serving(&audience).or_else(|| inner.history.newest());
+            match state.filter(|state| state.has_values()) {
+                Some(state) => (audience, Arc::clone(state)),
+                None => return Ok(audience),
+            }
+        };
+        let needs = state.needs(&audience);
+        if needs.is_nothing() {
+            return Ok(audience);
+        }
+        audience.values = Some(self.share(needs.stated_by(node)?)?);
+        match self.view(&audience).0.as_ref().and_then(|view| view.own().as_ref()?.unfit()) {
+            Some(unfit) => Err(Unstated::Unfit(Box::new(UnfitResource::clone(unfit)))),
+            None => Ok(audience),
+        }
+    }
+
+    /// The one set with these values.
+    fn share(&self, stated: Stated) -> Result<Arc<StatedValues>, Unstated> {
+        let mut inner = self.lock();
+        if let Some(values) = inner.stated.get_or_add(stated.clone()) {
+            return Ok(values);
+        }
+        // The views of nodes that are gone may be all that has some of them.
+        inner.views.forget_values();
+        let most = inner.stated.most;
+        inner.stated.get_or_add(stated).ok_or(Unstated::TooMany(most))
+    }
+
+    /// The most sets of values that nodes may state at a time, unless [`limit_values`](Self::limit_values) says
+    /// otherwise.
+    pub const MOST_VALUES: usize = 20_000;
+
+    /// Sets the most sets of values that nodes may state at a time.
+    pub fn limit_values(&self, most: usize) {
+        self.lock().stated.most = most;
+    }
+
+    /// The variables that the nodes of an audience have to state.
+    pub fn needs(&self, audience: &Audience) -> Arc<Needs> {
+        let newest = self.lock().history.newest().cloned();
+        newest.map(|newest| newest.needs(audience)).unwrap_or_default()
+    }
+
+    /// The fields that the layers of an audience fill with what nodes state.
+    pub fn filled_values(&self, audience: &Audience) -> Vec<FilledValue> {
+        let newest = self.lock().history.newest().cloned();
+        newest.map(|newest| filled_values(&newest.slots(audience))).unwrap_or_default()
+    }
+
+    /// The bytes that are kept for the values of an audience: of the resources that are filled with them.
+    pub fn bytes_of_values(&self, audience: &Audience) -> usize {
+        let Some(stated) = &audience.values else { return 0 };
+        let view = self.lock().views.get(audience);
+        let own = view.as_ref().and_then(|view| view.own().as_ref());
+        let entries = own.iter().flat_map(|content| content.iter());
+        let body = |(_, entry): (&Key, &Entry)| entry.resource().map_or(0, |it| it.body().len());
+        stated.held_bytes() + entries.map(body).sum::<usize>()
+    }
+
     /// Returns true if there is something to see for the audience: some state was not held back
     /// from it.
     pub fn is_served(&self, audience: &Audience) -> bool {
@@ -338,7 +415,7 @@ impl Catalog {
     pub fn references(&self, external: &External) -> Arc<References> {
         let groups = self.groups();
         for name in groups.iter() {
-            self.view(&Audience { group: Some(Arc::clone(name)), node: None });
+            self.view(&Audience::of(Some(Arc::clone(name)), None));
         }
         let base = Audience::default();
         let (mut views, root, newest) = {
@@ -350,7 +427,14 @@ impl Catalog {
         if groups.is_empty() && !views.iter().any(|(audience, _)| *audience == base) {
             views.extend(root.map(|root| (base, root)));
         }
-        let found = views.into_iter().filter(|(_, view)| !view.flaws.are_none());
+        // Very many sets of values may lack the same.
+        let mut with_values = 0;
+        let found = views.into_iter().filter(|(audience, view)| {
+            let is_own = audience.values.is_none()
+                || view.parent().is_none_or(|parent| !parent.flaws.is_same(&view.flaws));
+            with_values += usize::from(audience.values.is_some() && is_own);
+            is_own && with_values <= MOST_WITH_VALUES && !view.flaws.are_none()
+        });
         let found = found.map(|(audience, view)| Lacking {
             audience,
             flaws: view.flaws.clone(),
@@ -377,16 +461,22 @@ impl Catalog {
     /// it holds. Returns the views that it was shown.
     fn judge(&self, state: &mut CatalogState, affected: &Affected<'_>) -> Proposed {
         let mut proposed = Proposed::new();
-        state.held.clear();
+        let held_before = std::mem::take(&mut state.held);
         let Some(gate) = &self.0.gate else { return proposed };
         let judged = self.lock().judged(state, affected);
         for audience in judged {
             if !state.serves(&audience) {
+                // It cannot be judged while a layer of it is held back, so it is held as it was.
+                if held_before.contains(&audience) {
+                    state.held.insert(audience);
+                }
                 continue;
             }
             let before = self.in_force(&audience);
             let after = self.propose(state, &audience, before.as_ref(), &proposed);
-            let is_same = before.as_ref().is_some_and(|before| before.shows_same(&after));
+            let is_same = before
+                .as_ref()
+                .is_some_and(|before| before.shows_same(&after) && before.fills_same(&after));
             let before = before.as_ref().map(Seen::new);
             if !is_same && !gate.lets_pass(&audience, before.as_ref(), &Seen::new(&after)) {
                 state.held.insert(audience.clone());
@@ -437,7 +527,10 @@ impl Catalog {
         let edits = state.edits_since(before, &layers);
         let content = ContentHash(state.digest.wrapping_add(state.lineage.digest()));
         let state = Arc::new(state);
-        let (number, reassigned, asked) = self.lock().push(&state);
+        let (number, mut reassigned, asked) = self.lock().push(&state);
+        if before.is_some_and(|before| state.refills(before, touched)) {
+            reassigned = Reassigned::Everybody;
+        }
         let affected = Affected::of(before, &state, touched);
         let changed = self.refresh(asked, &affected, proposed, number);
         let revision = Arc::new(Revision {
@@ -499,7 +592,10 @@ impl Catalog {
                 .unwrap_or_else(|| View::of(Place::Inner, base(), None, None));
         };
         let parent = self.make_parent(state, &parent, before.as_ref());
-        let own = state.content(&audience.strongest()).cloned();
+        let own = match &audience.values {
+            Some(stated) => parent.filled(stated, before.as_ref()),
+            None => state.content(&audience.strongest()).cloned(),
+        };
         make_over(audience, own, parent, before.as_ref())
     }
 
@@ -565,8 +661,9 @@ impl Catalog {
         let parent = parents
             .get_or_make(state, &parent, || self.make_parent(state, &parent, before.as_ref()));
         let strongest = audience.strongest();
-        let own = match before {
-            Some(before) if !affected.has(&strongest) => before.own().clone(),
+        let own = match (before, &audience.values) {
+            (before, Some(stated)) => parent.filled(stated, before.as_ref()),
+            (Some(before), None) if !affected.has(&strongest) => before.own().clone(),
             _ => state.content(&strongest).cloned(),
         };
         make_over(audience, own, parent, before.as_ref())
@@ -592,9 +689,10 @@ impl Inner {
     /// The audiences that the gate is asked for, parents first: of base, every group, and the nodes with
     /// an overlay that somebody asked for or from which it holds something, those that are affected.
     fn judged(&self, state: &CatalogState, affected: &Affected<'_>) -> Vec<Audience> {
-        let of_group = |name: &Arc<str>| Audience { group: Some(Arc::clone(name)), node: None };
+        let of_group = |name: &Arc<str>| Audience::of(Some(Arc::clone(name)), None);
         let held = self.history.newest().into_iter().flat_map(|newest| newest.held.iter());
-        let known = self.views.audiences().chain(held);
+        // Nodes with values see what others see, but for those: they are held with them.
+        let known = self.views.audiences().filter(|it| it.values.is_none()).chain(held);
         let known = known.filter(|it| affected.contains(it) && self.history.has(it));
         let base = Some(Audience::default()).filter(|base| affected.contains(base));
         let groups = affected.groups(state).map(of_group).filter(|audience| {
@@ -614,6 +712,9 @@ impl Inner {
         Question { state, number: self.number, before }
     }
 }
+
+/// The number of audiences with values of nodes whose references are told.
+const MOST_WITH_VALUES: usize = 100;
 
 impl fmt::Debug for Catalog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,11 +10,12 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use chancery_core::Version;
-use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
+use imbl::{OrdMap, OrdSet};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::entry::{Entry, EntryContent, Form, Key, Origin};
+use crate::filled::UnfitResource;
 use crate::layer::Layer;
 
 /// The resources of one layer.
@@ -25,6 +26,10 @@ pub struct LayerContent {
     written: usize,
     /// The number of entries that are patches and removals.
     edits: usize,
+    /// The keys of the entries with fields that differ by node.
+    valued: OrdSet<Key>,
+    /// The first resource that could not be filled for a node, in the layer of its values.
+    unfit: Option<Arc<UnfitResource>>,
     /// The sum of the digests of the entries.
     digest: u128,
     /// The files that entries are of, once somebody has asked.
@@ -37,8 +42,11 @@ impl LayerContent {
         let edits = entries.values().filter(|entry| entry.resource().is_none()).count();
         let digests = entries.iter().map(|(key, entry)| digest(layer, key, entry));
         let digest = digests.fold(0, u128::wrapping_add);
+        let valued = entries.iter().filter(|(_, entry)| entry.values.is_some());
+        let valued = valued.map(|(key, _)| key.clone()).collect();
         let entries = entries.into_iter().collect();
-        Self { entries, written, edits, digest, files: OnceLock::new() }
+        let (files, unfit) = (OnceLock::new(), None);
+        Self { entries, written, edits, valued, unfit, digest, files }
     }
 
     /// The entry under that key.
@@ -68,6 +76,21 @@ impl LayerContent {
     /// The number of resources that stand at their origin.
     pub fn written(&self) -> usize {
         self.written
+    }
+
+    /// The keys of the entries with fields that differ by node.
+    pub(crate) fn valued(&self) -> &OrdSet<Key> {
+        &self.valued
+    }
+
+    /// The first resource that could not be filled for a node.
+    pub(crate) fn unfit(&self) -> Option<&Arc<UnfitResource>> {
+        self.unfit.as_ref()
+    }
+
+    /// Notes that a resource could not be filled for a node.
+    pub(crate) fn note_unfit(&mut self, unfit: UnfitResource) {
+        self.unfit.get_or_insert_with(|| Arc::new(unfit));
     }
 
     /// Returns true if it has patches or removals.
@@ -102,12 +125,18 @@ impl LayerContent {
             self.digest = self.digest.wrapping_sub(digest(layer, &key, old));
             self.written -= usize::from(old.form == Form::Written);
             self.edits -= usize::from(old.resource().is_none());
+            if old.values.is_some() {
+                self.valued.remove(&key);
+            }
         }
         match entry {
             Some(entry) => {
                 self.digest = self.digest.wrapping_add(digest(layer, &key, &entry));
                 self.written += usize::from(entry.form == Form::Written);
                 self.edits += usize::from(entry.resource().is_none());
+                if entry.values.is_some() {
+                    self.valued.insert(key.clone());
+                }
                 self.entries.insert(key, entry);
             }
             None => drop(self.entries.remove(&key)),
@@ -166,6 +195,10 @@ fn digest(layer: &Layer, key: &Key, entry: &Entry) -> u128 {
             hash.update(&patch.digest().to_le_bytes());
         }
         EntryContent::Removal(_) => hash.update(b"removal"),
+    }
+    if let Some(values) = &entry.values {
+        hash.update(b"values");
+        hash.update(&values.digest().to_le_bytes());
     }
     hash.digest128()
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use chancery_core::{Resource, ResourceName, TypeUrl};
 use chancery_proto::document::Position;
 use chancery_proto::patch::Patch;
+use chancery_proto::values::NodeValues;
 
 /// The type and the name that a resource is found under.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,6 +27,8 @@ pub struct Entry {
     pub origin: Origin,
     /// The relation of the resource to what stands at that place.
     pub form: Form,
+    /// The fields of the resource that differ by node.
+    pub values: Option<Arc<NodeValues>>,
 }
 
 /// A resource as a layer has it: all of it, or how it differs from that of the layers below.
@@ -97,7 +100,34 @@ impl Entry {
 
     /// An entry with this content, which stands at its origin.
     pub fn of(content: EntryContent, origin: Origin) -> Self {
-        Self { content, origin, form: Form::Written }
+        Self { content, origin, form: Form::Written, values: None }
+    }
+
+    /// The same entry, with fields that differ by node.
+    #[must_use]
+    pub fn with_values(self, values: Option<Arc<NodeValues>>) -> Self {
+        Self { values, ..self }
+    }
+
+    /// Returns true if both say the same, wherever it stands.
+    pub fn says_same(&self, other: &Self) -> bool {
+        let digest = |entry: &Self| entry.values.as_ref().map(|values| values.digest());
+        self.content.says_same(&other.content) && digest(self) == digest(other)
+    }
+
+    /// Returns true if both have the same content by having the same pieces of memory. Removals have none.
+    pub(crate) fn is_identical(&self, other: &Self) -> bool {
+        let is_same = match (&self.content, &other.content) {
+            (EntryContent::Whole(one), EntryContent::Whole(other)) => Arc::ptr_eq(one, other),
+            (EntryContent::Patch(one), EntryContent::Patch(other)) => Arc::ptr_eq(one, other),
+            (EntryContent::Removal(_), EntryContent::Removal(_)) => true,
+            _ => false,
+        };
+        let values = match (&self.values, &other.values) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        is_same && values
     }
 
     /// The resource, if it is whole.

@@ -51,6 +51,8 @@ pub enum WhyUnapplied {
     NothingToRemove,
     /// The patched resource could not be used.
     NotPatched(NotPatched),
+    /// The resource has not the fields that would be filled with the values of nodes.
+    NotFilled(NotPatched),
 }
 
 /// The flaws of a state, with the numbers that it has until they may be others.
@@ -135,6 +137,9 @@ impl fmt::Display for Unapplied {
             }
             WhyUnapplied::NotPatched(why) => {
                 write!(f, "{kind} `{name}` cannot be patched so: {why}")
+            }
+            WhyUnapplied::NotFilled(why) => {
+                write!(f, "{kind} `{name}` cannot have this value of nodes: {why}")
             }
         }
     }

@@ -10,10 +10,12 @@ use std::sync::Arc;
 
 use chancery_core::{ResourceName, Snapshot, TypeUrl};
 use chancery_proto::complete::{Clash, Cycle, Dangling};
+use chancery_proto::values::Stated;
 
 use crate::audience::Audience;
 use crate::content::LayerContent;
 use crate::entry::{Key, Origin};
+use crate::filled::{FilledValue, Needs, UnfitResource, Unstated, fill, filled_values};
 use crate::flaws::Unapplied;
 use crate::view::View;
 
@@ -76,6 +78,32 @@ impl Seen {
         let below = std::iter::successors(self.view.parent(), |view| view.parent());
         let mut above_base = below.filter(|view| view.parent().is_some());
         above_base.any(|view| view.own().is_some())
+    }
+
+    /// Returns true if it says the same as another state of what nodes state.
+    pub fn fills_same(&self, other: &Self) -> bool {
+        self.view.fills_same(&other.view)
+    }
+
+    /// The fields that its layers fill with what nodes state.
+    pub fn filled_values(&self) -> Vec<FilledValue> {
+        filled_values(&self.view.layers())
+    }
+
+    /// The variables that its nodes have to state.
+    pub fn needs(&self) -> Needs {
+        Needs::of(&self.view.layers())
+    }
+
+    /// Looks if values that a node states fit.
+    ///
+    /// # Errors
+    /// If they do not.
+    pub fn fits(&self, stated: &Stated) -> Result<(), Unstated> {
+        match fill(&self.view.layers(), stated, None).unfit() {
+            Some(unfit) => Err(Unstated::Unfit(Box::new(UnfitResource::clone(unfit)))),
+            None => Ok(()),
+        }
     }
 
     /// The references in the snapshot that lead nowhere.

@@ -81,7 +81,7 @@ impl History {
             let listed = self.key(id, |state| &state.nodes);
             listed.or_else(|| unlisted(&Hold::UnlistedNodes).then(|| id.into()))
         });
-        Audience { group, node }
+        Audience::of(group, node)
     }
 
     /// The groups with an overlay in the newest state, and those that the gate holds in another one.
@@ -101,7 +101,8 @@ impl History {
 
     /// Returns true if a node can belong to the audience.
     pub(crate) fn has(&self, audience: &Audience) -> bool {
-        self.audience(audience.group.as_deref(), audience.node.as_deref()) == *audience
+        let now = self.audience(audience.group.as_deref(), audience.node.as_deref());
+        now == audience.without_values()
     }
 
     fn key(&self, name: &str, overlays: impl Fn(&CatalogState) -> &Overlays) -> Option<Arc<str>> {

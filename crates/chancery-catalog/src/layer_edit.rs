@@ -100,7 +100,7 @@ impl Word {
 
 fn is_same(old: Option<&Entry>, new: Option<&Entry>) -> bool {
     match (old, new) {
-        (Some(old), Some(new)) => old.content.says_same(&new.content),
+        (Some(old), Some(new)) => old.says_same(new),
         (old, new) => old.is_none() && new.is_none(),
     }
 }

@@ -19,7 +19,7 @@ use crate::layer::Layer;
 ///
 /// # fn main() -> Result<(), chancery_catalog::InvalidLineage> {
 /// let lineage = Lineage::new([("canary", "edge")])?;
-/// let canary = Audience { group: Some("canary".into()), node: None };
+/// let canary = Audience::of(Some("canary".into()), None);
 /// let layers = lineage.layers(&canary).into_iter().map(|layer| layer.to_string());
 /// assert_eq!(layers.collect::<Vec<_>>(), ["base", "group `edge`", "group `canary`"]);
 /// # Ok(())
@@ -117,13 +117,12 @@ impl Lineage {
         layers
     }
 
-    /// The audience without its strongest layer. The audience of base alone has none.
+    /// The audience without its values, or else without its strongest layer. The audience of base alone has none.
     pub(crate) fn below(&self, audience: &Audience) -> Option<Audience> {
         match (&audience.group, &audience.node) {
-            (group, Some(_)) => Some(Audience { group: group.clone(), node: None }),
-            (Some(group), None) => {
-                Some(Audience { group: self.parent(group).cloned(), node: None })
-            }
+            _ if audience.values.is_some() => Some(audience.without_values()),
+            (group, Some(_)) => Some(Audience::of(group.clone(), None)),
+            (Some(group), None) => Some(Audience::of(self.parent(group).cloned(), None)),
             (None, None) => None,
         }
     }
@@ -131,7 +130,8 @@ impl Lineage {
     /// The number of layers below the strongest one of an audience.
     pub(crate) fn depth(&self, audience: &Audience) -> usize {
         let groups = audience.group.iter().map(|group| self.chain(group).count());
-        groups.sum::<usize>() + usize::from(audience.node.is_some())
+        let above = [audience.node.is_some(), audience.values.is_some()];
+        groups.sum::<usize>() + above.into_iter().map(usize::from).sum::<usize>()
     }
 
     /// A digest; that of no lineage is 0.
@@ -195,9 +195,8 @@ mod tests {
     #[test]
     fn a_chain_ends_at_base() {
         let lineage = told(&[("c", "b"), ("b", "a"), ("c", "b")]).unwrap();
-        let audience = |group: &str, node: Option<&str>| Audience {
-            group: Some(group.into()),
-            node: node.map(Into::into),
+        let audience = |group: &str, node: Option<&str>| {
+            Audience::of(Some(group.into()), node.map(Into::into))
         };
         let layers = |audience: &Audience| {
             lineage.layers(audience).iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")

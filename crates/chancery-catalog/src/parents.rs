@@ -38,7 +38,7 @@ impl Parents {
         audience: &Audience,
         view: &Arc<View>,
     ) {
-        if audience.node.is_none() {
+        if audience.is_of_group() {
             let of_state = self.0.entry(Arc::as_ptr(state).addr()).or_default();
             of_state.insert(audience.clone(), Arc::clone(view));
         }
@@ -55,6 +55,6 @@ pub(crate) fn make_over(
     if let Some(before) = before.filter(|before| before.is_over(&own, &parent)) {
         return Arc::clone(before);
     }
-    let place = if audience.node.is_some() { Place::Leaf } else { Place::Inner };
+    let place = if audience.is_of_group() { Place::Inner } else { Place::Leaf };
     View::of(place, own, Some(parent), before)
 }

@@ -5,16 +5,58 @@
 use std::sync::Arc;
 
 use chancery_core::Resource;
-use chancery_proto::patch::NotPatched;
+use chancery_proto::patch::{FieldPlace, NotPatched};
+use chancery_proto::values::{Stated, Unfit};
 
 use crate::entry::{Entry, EntryContent, Key, Origin};
 use crate::flaws::{Unapplied, WhyUnapplied};
 
-/// The resource that an entry makes of the one below; `None` if there is none then.
+/// The reason for which an entry makes no resource.
+pub(crate) enum NotResolved {
+    /// The entry is an edit that is not applied. What is below stays.
+    Unapplied,
+    /// The resource cannot be filled with the values of a node.
+    Unfit(Unfit),
+}
+
+/// The resource that an entry makes of the one below, for nodes that state no values; `None` if there is none
+/// then.
 ///
 /// # Errors
 /// If the entry is an edit that is not applied. What is below stays.
 pub(crate) fn resolve(
+    entry: &Entry,
+    below: Option<&Arc<Resource>>,
+) -> Result<Option<Arc<Resource>>, WhyUnapplied> {
+    let made = content(entry, below)?;
+    // The fields that a file fills in a resource of its own were looked for when it was read.
+    if let (EntryContent::Patch(_), Some(values), Some(made)) =
+        (&entry.content, &entry.values, &made)
+    {
+        values.check(made).map_err(WhyUnapplied::NotFilled)?;
+    }
+    Ok(made)
+}
+
+/// The resource that an entry makes of the one below, for nodes that state these values.
+///
+/// # Errors
+/// If the entry is not applied, or the values do not fit.
+pub(crate) fn resolve_for(
+    entry: &Entry,
+    below: Option<&Arc<Resource>>,
+    stated: &Stated,
+) -> Result<Option<Arc<Resource>>, NotResolved> {
+    let made = resolve(entry, below).map_err(|_| NotResolved::Unapplied)?;
+    match (&entry.values, made) {
+        (Some(values), Some(made)) => {
+            values.fill(&made, stated).map(Some).map_err(NotResolved::Unfit)
+        }
+        (_, made) => Ok(made),
+    }
+}
+
+fn content(
     entry: &Entry,
     below: Option<&Arc<Resource>>,
 ) -> Result<Option<Arc<Resource>>, WhyUnapplied> {
@@ -52,15 +94,21 @@ impl Unapplied {
     }
 }
 
-/// The place that somebody has to look at: that of the field at fault, if the patch has it.
+/// The place that somebody has to look at: that of the field at fault, if the edit has it.
 fn place_of(origin: &Origin, why: &WhyUnapplied) -> Origin {
+    let place = match why {
+        WhyUnapplied::NotPatched(NotPatched::Breaks { place, .. })
+        | WhyUnapplied::NotFilled(NotPatched::Breaks { place, .. }) => *place,
+        _ => None,
+    };
+    place_at(origin, place)
+}
+
+/// A place as seen from another one.
+pub(crate) fn place_at(origin: &Origin, place: Option<FieldPlace>) -> Origin {
     let mut origin = origin.clone();
-    if let (
-        Origin::File { position, .. },
-        WhyUnapplied::NotPatched(NotPatched::Breaks { place: Some(place), .. }),
-    ) = (&mut origin, why)
-    {
-        position.line = position.line.saturating_add(place.lines_below);
+    if let (Origin::File { position, .. }, Some(place)) = (&mut origin, place) {
+        position.line = position.line.saturating_add_signed(place.lines_below);
         position.column = place.column;
     }
     origin

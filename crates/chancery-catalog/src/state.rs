@@ -14,10 +14,12 @@ use imbl::{OrdMap, OrdSet};
 use crate::audience::Audience;
 use crate::changes::{ChangeSet, Hold, HoldChange, LayerChange};
 use crate::content::LayerContent;
+use crate::entry::Key;
+use crate::filled::{Needs, NeedsCache};
 use crate::layer::Layer;
 use crate::layer_edit::LayerEdit;
 use crate::lineage::Lineage;
-use crate::view::View;
+use crate::view::{Slot, View};
 
 /// All layers at one revision.
 #[derive(Clone, Default)]
@@ -32,6 +34,9 @@ pub(crate) struct CatalogState {
     pub(crate) held: OrdSet<Audience>,
     /// The sum of the digests of all layers.
     pub(crate) digest: u128,
+    /// The number of resources with fields that differ by node, of all layers.
+    valued: usize,
+    needs: NeedsCache,
     /// The view of base alone, which all others grow from; `None` while base is held back.
     pub(crate) root: Option<Arc<View>>,
 }
@@ -139,6 +144,47 @@ impl CatalogState {
         &self.base
     }
 
+    /// Returns true if a resource has fields that differ by node.
+    pub(crate) fn has_values(&self) -> bool {
+        self.valued > 0
+    }
+
+    /// The variables that the layers of an audience need.
+    pub(crate) fn needs(&self, audience: &Audience) -> Arc<Needs> {
+        let audience = audience.without_values();
+        self.needs.get(&audience, || Needs::of(&self.slots(&audience)))
+    }
+
+    /// The contents of the layers of an audience, the strongest first, held back or not.
+    pub(crate) fn slots(&self, audience: &Audience) -> Vec<Slot> {
+        let layers = self.lineage.layers(audience).into_iter().rev();
+        layers.map(|layer| self.content(&layer).cloned()).collect()
+    }
+
+    /// Returns true if nodes may need other values than in another state, or other resources are filled with
+    /// them: because of these layers, or because something is held back in one of the states.
+    pub(crate) fn refills(&self, before: &Self, touched: &BTreeSet<Layer>) -> bool {
+        if !self.has_values() && !before.has_values() {
+            return false;
+        }
+        let holds = |state: &Self| !(state.holds.is_empty() && state.held.is_empty());
+        let valued = |state: &Self| -> BTreeSet<Key> {
+            let contents = state.layers().filter_map(|layer| state.content(&layer).cloned());
+            contents.flat_map(|it| it.valued().iter().cloned().collect::<Vec<_>>()).collect()
+        };
+        let keys = || valued(self).into_iter().chain(valued(before)).collect::<BTreeSet<_>>();
+        let nothing = Arc::new(LayerContent::default());
+        holds(self) || holds(before) || {
+            let keys = keys();
+            let differs = |layer: &Layer| {
+                let [old, new] = [before, self].map(|it| it.content(layer).unwrap_or(&nothing));
+                let mut differing = old.differing(new);
+                differing.any(|key| keys.contains(key))
+            };
+            touched.iter().any(differs)
+        }
+    }
+
     /// All layers, held back or not.
     pub(crate) fn layers(&self) -> impl Iterator<Item = Layer> {
         let groups = self.groups.keys().map(|name| Layer::Group(Arc::clone(name)));
@@ -173,8 +219,10 @@ impl CatalogState {
     /// Returns true if the gate holds the audience, or that of its group. What it holds from nodes
     /// without a group says nothing of groups.
     fn is_held_by_gate(&self, audience: &Audience) -> bool {
-        let of_group = || Audience { node: None, ..audience.clone() };
-        !self.held.is_empty() && (self.held.contains(audience) || self.held.contains(&of_group()))
+        let of_group = || Audience::of(audience.group.clone(), None);
+        let of_layers = || audience.without_values();
+        !self.held.is_empty()
+            && (self.held.contains(&of_layers()) || self.held.contains(&of_group()))
     }
 
     fn is_held(&self, layer: &Layer) -> bool {
@@ -200,6 +248,8 @@ impl CatalogState {
     fn put(&mut self, layer: &Layer, content: Arc<LayerContent>) {
         let before = self.content(layer).map_or(0, |before| before.digest());
         self.digest = self.digest.wrapping_sub(before).wrapping_add(content.digest());
+        self.valued -= self.content(layer).map_or(0, |before| before.valued().len());
+        self.valued += content.valued().len();
         match layer {
             Layer::Base => self.base = content,
             Layer::Group(name) => drop(self.groups.insert(Arc::clone(name), Overlay(content))),

@@ -24,9 +24,11 @@ use chancery_proto::complete::Complete;
 
 use crate::content::LayerContent;
 use crate::entry::Key;
+use crate::filled::{differing, fill};
 use crate::flaws::{Flaws, Unapplied};
 use crate::reach::KeySet;
 use crate::resolve::{resolve, resolve_all};
+use crate::stated::StatedValues;
 
 /// The snapshot that one audience sees, and what it is made of.
 pub(crate) struct View {
@@ -144,6 +146,29 @@ impl View {
         Some(ViewStep::new(before, keys))
     }
 
+    /// The layer of nodes that state values, over this view. `before` is the view that it had.
+    pub(crate) fn filled(&self, stated: &StatedValues, before: Option<&Arc<Self>>) -> Slot {
+        let below = before
+            .and_then(|before| Some((before.parent.as_ref()?.layers(), before.own.as_ref()?)));
+        let before = below.as_ref().map(|(layers, content)| (&layers[..], *content));
+        Some(fill(&self.layers(), stated.values(), before))
+    }
+
+    /// Returns true if it shows the snapshot of its parent, which others hold.
+    pub(crate) fn shows_parent(&self) -> bool {
+        self.parent.as_ref().is_some_and(|it| Arc::ptr_eq(&it.snapshot, &self.snapshot))
+    }
+
+    /// Returns true if the resources with values of nodes are the same in both.
+    pub(crate) fn fills_same(&self, other: &Self) -> bool {
+        let has_values = |view: &Self| {
+            let mut chain = std::iter::successors(Some(view), |view| view.parent.as_deref());
+            chain.any(|view| view.own.as_ref().is_some_and(|own| !own.valued().is_empty()))
+        };
+        (!has_values(self) && !has_values(other))
+            || differing(&self.layers(), &other.layers()).is_empty()
+    }
+
     /// Returns true if this is made of that layer alone.
     pub(crate) fn is_of(&self, own: &Slot) -> bool {
         is_same(&self.own, own) && self.parent.is_none()
@@ -242,7 +267,7 @@ impl View {
     }
 
     /// The layers this is made of, the strongest first.
-    fn layers(&self) -> Vec<Slot> {
+    pub(crate) fn layers(&self) -> Vec<Slot> {
         let chain = std::iter::successors(Some(self), |view| view.parent.as_deref());
         chain.map(|view| view.own.clone()).collect()
     }
@@ -413,5 +438,49 @@ mod tests {
         ));
         let lacking = View::of(Place::Inner, layer(&["a", "c"], &[]), None, Some(&next));
         assert_eq!(lacking.flaws.dangling.len(), 2);
+    }
+
+    /// A layer, with other clusters, each with those that it is made of.
+    fn aggregates(layer: &Slot, clusters: &[(&str, &[&str])]) -> Slot {
+        let mut content = layer.as_deref().cloned().unwrap_or_default();
+        for (name, members) in clusters {
+            let link = |name: &&str| Link {
+                type_url: url("cds"),
+                name: name.parse().unwrap(),
+                aggregated: true,
+            };
+            let links = members.iter().map(link).collect();
+            let facts = Facts { links, is_aggregate: !members.is_empty(), ..Facts::default() };
+            let body = format!("{name} {members:?}").into_bytes();
+            let resource = Resource::new(name.parse().unwrap(), body.into()).with_facts(facts);
+            let key = Key::of(&url("cds"), &resource);
+            content.set(&Layer::Base, key, Some(Entry::new(resource, Origin::program("test"))));
+        }
+        Some(Arc::new(content))
+    }
+
+    #[test]
+    fn a_circle_is_found_that_leads_through_clusters_of_two_layers() {
+        let own = aggregates(&None, &[("a", &["b"])]);
+        let over = |base: &Arc<View>, before: Option<&Arc<View>>| {
+            View::of(Place::Leaf, own.clone(), Some(Arc::clone(base)), before)
+        };
+        let names: Vec<_> = (0..1000).map(|number| format!("plain-{number}")).collect();
+        let plain: Vec<(&str, &[&str])> =
+            names.iter().map(|name| (name.as_str(), &[][..])).collect();
+        let layer = aggregates(&None, &plain);
+        let layer = aggregates(&layer, &[("b", &["x"]), ("y", &["a"]), ("x", &[])]);
+        let base = View::of(Place::Inner, layer.clone(), None, None);
+        let group = over(&base, None);
+        assert_eq!((base.flaws.cycles.len(), group.flaws.cycles.len()), (0, 0));
+        // Nothing that changes is named by the overlay.
+        let next = aggregates(&layer, &[("x", &["y"])]);
+        let closed = View::of(Place::Inner, next, None, Some(&base));
+        let group = over(&closed, Some(&group));
+        assert_eq!((closed.flaws.cycles.len(), group.flaws.cycles.len()), (0, 1));
+        let told = group.flaws.cycles[0].to_string();
+        assert_eq!(told, "cds `a` aggregates itself through `b`, `x` and `y`");
+        let opened = View::of(Place::Inner, layer, None, Some(&closed));
+        assert_eq!(over(&opened, Some(&group)).flaws.cycles.len(), 0);
     }
 }

@@ -77,6 +77,11 @@ impl ViewCache {
         }
     }
 
+    /// Forgets the views with values of nodes that nobody holds.
+    pub(crate) fn forget_values(&mut self) {
+        self.forget(|audience, _, is_held| audience.values.is_some() && !is_held);
+    }
+
     /// Forgets the views that nobody holds, if there are many: who asks once for each node in each
     /// group would have one of each kept until the next commit.
     fn make_room(&mut self) {
@@ -84,8 +89,8 @@ impl ViewCache {
             return;
         }
         let keeps_groups = self.keeps_groups;
-        let is_kept = |audience: &Audience| keeps_groups && audience.node.is_none();
-        self.forget(|audience, cached| !cached.is_held() && !is_kept(audience));
+        let is_kept = |audience: &Audience| keeps_groups && audience.is_of_group();
+        self.forget(|audience, _, is_held| !is_held && !is_kept(audience));
         self.room = self.views.len() * 2;
     }
 
@@ -172,9 +177,9 @@ impl ViewCache {
     /// Returns what is left, by audience.
     pub(crate) fn sweep(&mut self, is_possible: impl Fn(&Audience) -> bool) -> Vec<AskedView> {
         let keeps_groups = self.keeps_groups;
-        let is_kept = |audience: &Audience| keeps_groups && audience.node.is_none();
-        self.forget(|audience, cached| {
-            let is_needed = cached.is_needed() || is_kept(audience);
+        let is_kept = |audience: &Audience| keeps_groups && audience.is_of_group();
+        self.forget(|audience, cached, is_held| {
+            let is_needed = std::mem::take(&mut cached.asked) || is_held || is_kept(audience);
             !is_needed || !is_possible(audience)
         });
         let left = self.views.iter();
@@ -185,11 +190,23 @@ impl ViewCache {
         asked.collect()
     }
 
-    /// Forgets views. A view is held by those that are built on it, so children come first.
-    fn forget(&mut self, mut is_over: impl FnMut(&Audience, &mut CachedView) -> bool) {
+    /// Forgets views. A view is held by those that are built on it, so children come first. The function is
+    /// told if somebody holds a view.
+    fn forget(&mut self, mut is_over: impl FnMut(&Audience, &mut CachedView, bool) -> bool) {
+        let mut with_values = BTreeMap::<u64, usize>::new();
+        for values in self.views.keys().filter_map(|audience| audience.values.as_ref()) {
+            *with_values.entry(values.number()).or_default() += 1;
+        }
+        let has_values = |audience: &Audience| {
+            audience.values.as_ref().is_some_and(|values| {
+                let here = with_values.get(&values.number()).copied().unwrap_or_default();
+                Arc::strong_count(values) > here
+            })
+        };
         let mut forgotten = Vec::new();
         for (audience, cached) in self.views.iter_mut().rev() {
-            if is_over(audience, cached) {
+            let is_held = cached.is_held(audience) || has_values(audience);
+            if is_over(audience, cached, is_held) {
                 cached.view = None;
                 forgotten.push(audience.clone());
             }
@@ -207,7 +224,7 @@ impl ViewCache {
     /// The views that were made, by audience: of groups all, and of base and of nodes those for clients.
     pub(crate) fn made(&self) -> Vec<(Audience, Arc<View>)> {
         let is_wanted = |audience: &Audience, cached: &CachedView| {
-            cached.for_clients || (audience.group.is_some() && audience.node.is_none())
+            cached.for_clients || (audience.group.is_some() && audience.is_of_group())
         };
         let views = self.views.iter().filter(|(audience, cached)| is_wanted(audience, cached));
         views.filter_map(|(audience, it)| Some((audience.clone(), it.view.clone()?))).collect()
@@ -233,18 +250,15 @@ impl CachedView {
         view
     }
 
-    /// Returns true if somebody asked since the last time, or holds it.
-    fn is_needed(&mut self) -> bool {
-        let asked = std::mem::take(&mut self.asked);
-        asked || self.is_held()
-    }
-
     /// Returns true if somebody holds the snapshot, or has a view that is built on this one. One that
     /// is yet to be made is always held.
-    fn is_held(&self) -> bool {
-        self.view
-            .as_ref()
-            .is_none_or(|view| Arc::strong_count(view) > 1 || Arc::strong_count(&view.snapshot) > 1)
+    fn is_held(&self, audience: &Audience) -> bool {
+        // Very many sets of values may change nothing.
+        let is_shared = |view: &View| audience.values.is_some() && view.shows_parent();
+        self.view.as_ref().is_none_or(|view| {
+            Arc::strong_count(view) > 1
+                || (Arc::strong_count(&view.snapshot) > 1 && !is_shared(view))
+        })
     }
 }
 
@@ -338,7 +352,7 @@ mod tests {
     fn views_that_nobody_holds_are_few_however_many_are_asked_for() {
         let (mut views, mut held) = (ViewCache::default(), Vec::new());
         for number in 0..10 * UNHELD {
-            let audience = Audience { group: Some(number.to_string().into()), node: None };
+            let audience = Audience::of(Some(number.to_string().into()), None);
             views.ask(&audience);
             let view = views.keep(&audience, view(), 1).unwrap();
             if number % 20 == 0 {
@@ -354,7 +368,7 @@ mod tests {
     #[test]
     fn a_view_stays_while_somebody_holds_its_snapshot_or_builds_on_it() {
         let mut views = ViewCache::default();
-        let (base, group) = (Audience::default(), Audience { group: Some("g".into()), node: None });
+        let (base, group) = (Audience::default(), Audience::of(Some("g".into()), None));
         let (parent, own) = (view(), Arc::new(LayerContent::default()));
         let child = View::of(Place::Inner, Some(own), Some(Arc::clone(&parent)), None);
         for (audience, view) in [(&base, &parent), (&group, &child)] {

@@ -144,7 +144,7 @@ fn a_layer_that_was_never_good_is_served_to_nobody() {
     });
     catalog.commit(first);
     let (known, unknown) = (catalog.audience(Some("g"), None), catalog.audience(None, Some("n")));
-    assert_eq!(unknown, Audience { group: None, node: Some("n".into()) });
+    assert_eq!(unknown, Audience::of(None, Some("n".into())));
     assert!(!catalog.is_served(&known) && !catalog.is_served(&unknown));
     assert!(catalog.seen_by(&known).is_none());
     assert!(catalog.is_served(&Audience::default()));

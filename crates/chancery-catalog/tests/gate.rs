@@ -38,7 +38,7 @@ fn group(name: &str) -> Layer {
 }
 
 fn of_group(name: &str) -> Audience {
-    Audience { group: Some(name.into()), node: None }
+    Audience::of(Some(name.into()), None)
 }
 
 fn put(changes: &mut ChangeSet, layer: &Layer, name: &str, body: &str) {
@@ -120,7 +120,7 @@ fn the_nodes_of_a_group_are_held_with_it_and_may_be_held_alone() {
     catalog.commit(change(|it| put(it, &node, "own", "1")));
     assert_eq!(seen(&catalog, Some("g"), Some("n")), ["a=1", "b=1", "c=1", "own=1"]);
     catalog.commit(change(|it| it.remove(&node, key("own"))));
-    let of_node = Audience { group: Some("g".into()), node: Some("n".into()) };
+    let of_node = Audience::of(Some("g".into()), Some("n".into()));
     assert_eq!(catalog.held_audiences(), [of_node]);
     assert_eq!(seen(&catalog, Some("g"), Some("n")), ["a=1", "b=1", "c=1", "own=1"]);
     catalog.commit(change(|it| {
@@ -225,7 +225,7 @@ fn the_gate_is_asked_for_those_whom_a_commit_concerns() {
     assert_eq!(take(), [of_group("g")]);
     catalog.commit(change(|it| put(it, &node, "own", "2")));
     assert_eq!(take(), [], "nobody has asked for the node");
-    let of_node = Audience { group: Some("g".into()), node: Some("n".into()) };
+    let of_node = Audience::of(Some("g".into()), Some("n".into()));
     let seen = catalog.snapshot(Some("g"), Some("n"));
     catalog.commit(change(|it| put(it, &node, "own", "3")));
     assert_eq!(take(), [of_node]);

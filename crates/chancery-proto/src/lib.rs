@@ -13,6 +13,7 @@
 //! | How does a message, or its bytes, become a resource? How does it look to v2 clients? | [`resource`]: [`resource::resource_from_bytes`], [`resource::to_v2`] |
 //! | Which snapshot can be published, and which of its references lead nowhere? | [`complete`]: [`Complete`] |
 //! | How does a layer change a resource of the layers below it? | [`patch`]: [`patch::Patch`] |
+//! | Which values of a resource differ by node, and what do nodes state? | [`values`]: [`values::NodeValues`] |
 //! | Which certificates stand in a resource? | [`certificates`]: [`certificates::certificates`] |
 //! | Which rules of Envoy's API does a message break? | [`rules`]: [`Schema::rules`] |
 //! | For which clients is a resource, and which versions of Envoy are known? | [`clients`]: [`clients::Clients`] |
@@ -68,6 +69,7 @@
 mod any;
 mod canonical;
 mod facts;
+mod made;
 mod node_matcher;
 mod node_memory;
 mod request_size;
@@ -91,6 +93,7 @@ pub mod schema;
 pub mod sensitive;
 pub mod show;
 pub mod syntax;
+pub mod values;
 pub mod wire;
 pub use node_matcher::NodeMatchers;
 pub use request_size::RequestTooLarge;

@@ -6,7 +6,7 @@
 //! number, a text, a list as a whole, and a message that JSON writes in a form of its own, as a duration or a
 //! `Struct`. Not here: the text of a patch (`document`), and the layers (`chancery-catalog`).
 
-mod stored;
+pub(crate) mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,11 +18,9 @@ use prost::Message;
 use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::document::{Checks, RuleCheck, Special};
-use crate::resource::{ResourceError, Wrapper, resource};
-use crate::rules::{Depth, Violation};
+use crate::document::{Checks, Special};
 use crate::schema::Schema;
-use crate::{any, canonical, facts, lint};
+use crate::{any, canonical, facts, made};
 
 /// A change of one resource of the layers below. Two are equal if they change the same, and have their fields
 /// at the same places.
@@ -51,8 +49,9 @@ pub(crate) struct FieldPlaces(pub(crate) BTreeMap<String, FieldPlace>);
 /// The place of a field in a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldPlace {
-    /// The number of lines between the start of the patch and the field.
-    pub lines_below: u32,
+    /// The number of lines from the start of the patch, or of the resource, to the field. It is negative for a
+    /// value of a node that stands above its resource.
+    pub lines_below: i32,
     /// The column, from 1.
     pub column: u32,
 }
@@ -137,43 +136,13 @@ impl Patch {
         let mut merged = DynamicMessage::decode(descriptor, below.body().clone())
             .map_err(|error| NotPatched::NoResource(error.to_string()))?;
         merge(&mut merged, &self.message, &self.cleared, 0);
-        self.check(&merged)?;
-        let wrapper = Wrapper {
-            name: Some(self.name.as_str().to_owned()),
-            ttl: below.ttl(),
-            aliases: below.aliases().iter().map(|alias| alias.as_str().to_owned()).collect(),
-        };
-        let made = resource(&self.type_url, &merged, wrapper);
-        made.map(Arc::new)
-            .map_err(|error: ResourceError| NotPatched::NoResource(error.with_causes()))
-    }
-
-    fn check(&self, merged: &DynamicMessage) -> Result<(), NotPatched> {
-        let Checks { rules, clients } = self.checks;
-        let is_only = lint::is_only_for_grpc(&self.type_url, merged);
-        if rules == RuleCheck::Fault && clients.rejects_with_grpc(is_only) {
-            let mut found = lint::grpc_findings(&self.type_url, merged).into_iter();
-            if let Some(found) = found.find(|finding| finding.is_rejected_by_all) {
-                let lint::Warning { path, text: sentence, .. } = found.warning;
-                let place = self.places.of(&path);
-                return Err(NotPatched::Breaks { path, sentence, more: 0, place });
-            }
-        }
-        let is_for_envoy = clients.has_envoy() && !is_only;
-        if rules != RuleCheck::Fault || !is_for_envoy {
-            return Ok(());
-        }
-        let mut found = self.schema.rules().check_first(merged, Depth::Whole, 1);
-        found.add(self.schema.rules().check_first_versions(merged, clients, 1));
-        match found.first.first() {
-            Some(Violation { path, message, .. }) => Err(NotPatched::Breaks {
-                path: path.clone(),
-                sentence: message.clone(),
-                more: found.count() - 1,
-                place: self.places.of(path),
-            }),
-            None => Ok(()),
-        }
+        made::check(&self.schema, &self.type_url, self.checks, &merged).map_err(|broken| {
+            let made::Broken { path, sentence, more } = broken;
+            let place = self.places.of(&path);
+            NotPatched::Breaks { path, sentence, more, place }
+        })?;
+        made::remade(&self.type_url, &self.name, below, &merged)
+            .map_err(|error| NotPatched::NoResource(error.with_causes()))
     }
 }
 
@@ -322,7 +291,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::document::{Format, Parsed, ParsedEdit, ResourceEdit, parse_checked};
+    use crate::document::{Format, Parsed, ParsedEdit, ResourceEdit, RuleCheck, parse_checked};
 
     fn parsed(text: &str) -> Parsed {
         let checks = Checks { rules: RuleCheck::Fault, ..Checks::default() };
@@ -448,7 +417,8 @@ mod tests {
             let applied = patch.apply(&below.resources[0].resource);
             let Err(NotPatched::Breaks { path, place, .. }) = applied else { panic!("{fields}") };
             let place = place.unwrap();
-            format!("{path} {}:{}", position.line + place.lines_below, place.column)
+            let line = position.line.saturating_add_signed(place.lines_below);
+            format!("{path} {line}:{}", place.column)
         };
         assert_eq!(place("  connectTimeout: 0s\n"), "connect_timeout 5:19");
         let checks = "health_checks:\n  - {timeout: 1s, interval: 0s, healthy_threshold: 1, \

@@ -3,7 +3,9 @@
 //! A type is labelled by its short name, and an unknown one by `other`, so that no client can make
 //! new series.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chancery_core::server::load::{LeftOut, LoadCounts};
@@ -14,9 +16,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+use tokio::time::Instant;
 
 use crate::budget::{Budget, MemoryShortage};
-use crate::status::Book;
+use crate::status::{Book, NodeCounter, NodeKey};
 use crate::store::Store;
 
 /// The reason of a refusal because of a secret.
@@ -49,6 +52,10 @@ pub struct Metrics {
     pub(crate) resources: Family<ResourceLabels, Gauge>,
     convergence: Histogram,
     oldest_load: Gauge<f64, AtomicU64>,
+    nodes: Family<NodeLabels, Gauge>,
+    /// The labels that nodes were last shown with.
+    node_keys: Arc<Mutex<BTreeSet<NodeKey>>>,
+    rejected_types: Gauge,
     pub(crate) load_streams: Gauge,
     pub(crate) load_reports: Counter,
     load_series: Gauge,
@@ -99,6 +106,13 @@ pub(crate) struct ReasonLabels {
     reason: &'static str,
 }
 
+/// The state and the group of nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NodeLabels {
+    state: &'static str,
+    group: String,
+}
+
 /// The label of a type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct ResourceLabels {
@@ -132,6 +146,9 @@ impl Default for Metrics {
             resources: Family::default(),
             convergence: seconds(),
             oldest_load: Gauge::default(),
+            nodes: Family::default(),
+            node_keys: Arc::default(),
+            rejected_types: Gauge::default(),
             load_streams: Gauge::default(),
             load_reports: Counter::default(),
             load_series: Gauge::default(),
@@ -211,6 +228,9 @@ impl Metrics {
         to.register("convergence_seconds", help, self.convergence.clone());
         let help = "The age of the oldest load that has not landed";
         to.register("oldest_load_seconds", help, self.oldest_load.clone());
+        to.register("nodes", "Nodes by state and group", self.nodes.clone());
+        let help = "Types of streams with something rejected that was not changed since";
+        to.register("rejected_types", help, self.rejected_types.clone());
     }
 
     fn register_load(&self, to: &mut Registry) {
@@ -306,13 +326,31 @@ impl Metrics {
         self.peers.set(number(budget.peers()));
     }
 
-    /// Looks whether the last load has landed.
+    /// Looks whether the last load has landed, and counts the times that loads took.
     pub(crate) fn show_landing(&self, book: &Book) {
-        if let Some(after) = book.look_at_load() {
+        for after in book.converged() {
             self.convergence.observe(after.as_secs_f64());
         }
         let oldest = book.oldest_load().unwrap_or_default();
         self.oldest_load.set(oldest.as_secs_f64());
+    }
+
+    /// Counts the nodes anew. A group of which there are no nodes any more is not shown.
+    pub(crate) fn count_nodes(&self, book: &Book) {
+        let mut counter = NodeCounter::default();
+        let gone = book.visit(Instant::now(), |stream| counter.see(&stream));
+        gone.iter().for_each(|stream| counter.see_gone(stream));
+        self.rejected_types.set(counter.rejected_types);
+        let counts = counter.counts();
+        let labels = |(state, group): &NodeKey| NodeLabels { state, group: group.clone() };
+        let mut shown = self.node_keys.lock().unwrap_or_else(PoisonError::into_inner);
+        for gone in shown.iter().filter(|key| !counts.contains_key(*key)) {
+            self.nodes.remove(&labels(gone));
+        }
+        for (key, count) in &counts {
+            self.nodes.get_or_create(&labels(key)).set(*count);
+        }
+        *shown = counts.into_keys().collect();
     }
 
     /// Counts a response over REST that has data.
@@ -403,7 +441,7 @@ mod tests {
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
         assert!(text.contains("chancery_acks_total{variant=\"sotw\",type=\"other\"} 1"), "{text}");
         let types: Vec<_> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
-        let unique: std::collections::BTreeSet<_> = types.iter().collect();
+        let unique: BTreeSet<_> = types.iter().collect();
         assert_eq!(types.len(), unique.len());
     }
 }

@@ -76,6 +76,13 @@ pub enum Refusal {
     /// The client should come back later: `UNAVAILABLE`, over REST 503.
     #[error("{0}")]
     Unavailable(String),
+    /// The node does not state what its resources need, or it does not fit: `FAILED_PRECONDITION`, over REST
+    /// 400.
+    #[error("{0}")]
+    Unstated(String),
+    /// There are too many clients that differ from each other: `RESOURCE_EXHAUSTED`, over REST 503.
+    #[error("{0}")]
+    Full(String),
 }
 
 /// One audience for every client, those without a node included.
@@ -136,6 +143,8 @@ impl Refusal {
             Self::Unidentified(_) => "unidentified",
             Self::Denied(_) => "denied",
             Self::Unavailable(_) => "unavailable",
+            Self::Unstated(_) => "unstated",
+            Self::Full(_) => "full",
         }
     }
 

@@ -232,12 +232,13 @@ async fn set_health(services: &Services, health: &HealthReporter, status: Servin
     }
 }
 
-/// Counts the resources at an interval, and logs how many lines were left out. Counting at each
+/// Counts the resources and the nodes at an interval, and logs how many lines were left out. Counting at each
 /// publication would cost too much, because it walks over all types of all audiences. Never ends.
 async fn regular_work(shared: &ServerState) {
     const EVERY: Duration = Duration::from_secs(5);
     loop {
         shared.metrics.count_resources(&shared.store);
+        shared.metrics.count_nodes(shared.book());
         shared.log_limiter.log_summaries(Instant::now(), false);
         tokio::time::sleep(EVERY).await;
     }

@@ -115,6 +115,8 @@ async fn a_rejection_is_told_with_its_reason_until_it_is_repaired() {
     assert_eq!(stream.state, StreamState::Rejected);
     let rejections = book.rejections(stream.id);
     assert_eq!(rejections[0].error.message, "a: no such thing");
+    assert_eq!(rejections[0].suspects, ["a".into()], "`b` was not changed");
+    assert_eq!(rejections[0].named, ["a".into()]);
     let looks = within(book.look([stream.id], LookQuery::types(), common::PATIENCE)).await;
     let details = &looks.answers[0].1.types[0];
     assert_eq!(details.suspects, ["a".into()]);
@@ -348,4 +350,31 @@ async fn a_reader_of_events_goes_on_where_it_was_and_is_told_what_it_missed() {
     assert_eq!(page.events.len(), 2);
     assert_eq!(page.events[0].id, seen + page.missed + 1);
     assert_eq!(page.next, page.events[1].id);
+}
+
+#[tokio::test]
+async fn the_time_of_a_load_ends_with_the_last_acknowledgement() {
+    let server = Running::start(Config::default()).await;
+    let book = server.store.status();
+    let mut client = Client::open(&server, "n", &[]).await;
+    server.publish(&[("a", "1")]);
+    client.receive().await;
+    assert!(book.oldest_load().is_some());
+    client.acknowledge();
+    let acknowledged = within(book.landed(book.load(), |_| true)).await;
+    let since = acknowledged.fleet().streams[0].acknowledged.unwrap();
+    let load = within(async {
+        loop {
+            let load = book.loads().remove(0);
+            if load.landed_after.is_some() {
+                return load;
+            }
+            book.changed_since(book.fleet().mark()).await;
+        }
+    })
+    .await;
+    assert_eq!((load.number, load.streams, load.superseded), (book.load(), 1, false));
+    // It is not the time at which somebody looked.
+    assert!(load.landed_after.unwrap() + since <= load.age, "{load:?}");
+    assert_eq!(book.oldest_load(), None);
 }

@@ -6,6 +6,8 @@
 
 use chancery_proto::document::{Format, Position};
 
+use crate::allowed_places::LineIndex;
+
 /// A comment that lets a finding pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowance {
@@ -18,25 +20,28 @@ pub struct Allowance {
     /// The first and the last line that it counts for.
     from: u32,
     to: u32,
+    /// The first line of the resource that these are of.
+    pub(crate) resource: u32,
 }
 
 /// The comments of a text.
 #[derive(Debug, Default)]
 pub(crate) struct Allowances {
-    pub(crate) all: Vec<Allowance>,
+    all: Vec<Allowance>,
+    index: LineIndex,
     /// The lines of those that are no such comment, or have no reason.
     pub(crate) malformed: Vec<u32>,
 }
 
 impl Allowance {
-    /// Returns true if it lets a finding of this code pass, which is at this line.
-    pub fn lets_pass(&self, line: u32, code: &str) -> bool {
-        (self.from..=self.to).contains(&line) && is_of(code, &self.code)
+    /// The first and the last line that it counts for; `None` if nothing stands below it.
+    pub(crate) fn lines(&self) -> Option<[u32; 2]> {
+        (self.from <= self.to).then_some([self.from, self.to])
     }
 
     /// The same comment in a text that begins so many lines later.
     pub(crate) fn moved(mut self, lines: u32) -> Self {
-        for line in [&mut self.line, &mut self.from, &mut self.to] {
+        for line in [&mut self.line, &mut self.from, &mut self.to, &mut self.resource] {
             *line = line.saturating_add(lines);
         }
         self
@@ -45,7 +50,12 @@ impl Allowance {
 
 /// Returns true if a code is this one, or of this class.
 pub(crate) fn is_of(code: &str, wanted: &str) -> bool {
-    code == wanted || code.split_once('/').is_some_and(|(class, _)| class == wanted)
+    code == wanted || class(code) == Some(wanted)
+}
+
+/// The class of a code, if it is of one.
+pub(crate) fn class(code: &str) -> Option<&str> {
+    code.split_once('/').map(|(class, _)| class)
 }
 
 impl Allowances {
@@ -77,12 +87,14 @@ impl Allowances {
                 let is_start = next.checked_sub(1).is_some_and(|at| starts[at] == number);
                 let end = starts.get(next).map_or(last, |next| next - 1);
                 let to = if is_start { end } else { number };
+                let resource = next.checked_sub(1).map_or(0, |at| starts[at]);
                 found.all.extend(waiting.drain(..).map(|(line, code)| Allowance {
                     line,
                     code: code.to_owned(),
                     is_used: false,
                     from: number,
                     to,
+                    resource,
                 }));
             }
         }
@@ -93,8 +105,12 @@ impl Allowances {
             is_used: false,
             from: 1,
             to: 0,
+            resource: 0,
         };
         found.all.extend(waiting.into_iter().map(nothing));
+        for (at, allowance) in found.all.iter().enumerate() {
+            found.index.add(at, allowance);
+        }
         found
     }
 
@@ -102,11 +118,20 @@ impl Allowances {
     pub(crate) fn let_pass(&mut self, position: Option<Position>, code: &str) -> bool {
         let Some(Position { line, .. }) = position else { return false };
         let mut passes = false;
-        for allowance in self.all.iter_mut().filter(|it| it.lets_pass(line, code)) {
-            allowance.is_used = true;
+        for first in self.index.at(line, code) {
+            self.all[first].is_used = true;
             passes = true;
         }
         passes
+    }
+
+    /// The comments, each with the answer if it was used.
+    pub(crate) fn into_all(mut self) -> Vec<Allowance> {
+        for at in 0..self.all.len() {
+            let first = self.index.first(&self.all[at]).unwrap_or(at);
+            self.all[at].is_used = self.all[first].is_used;
+        }
+        self.all
     }
 }
 
@@ -146,16 +171,13 @@ mod tests {
 - name: b
   # chancery: allow rule/y: nothing stands below
 ";
-        let read = read(text, &[4, 8]);
-        let [whole, line, none] = &read.all[..] else { panic!("{read:?}") };
-        assert!(whole.lets_pass(4, "rule/x") && whole.lets_pass(7, "rule"));
-        assert!(!whole.lets_pass(8, "rule/x") && !whole.lets_pass(5, "rules"));
-        assert!(line.lets_pass(6, "grpc/x") && !line.lets_pass(7, "grpc/x"));
-        assert!(!line.lets_pass(6, "grpc/y"));
-        assert!((0..20).all(|at| !none.lets_pass(at, "rule/y")));
+        let all = read(text, &[4, 8]).into_all();
+        let [whole, line, none] = &all[..] else { panic!("{all:?}") };
+        assert_eq!([whole, line, none].map(Allowance::lines), [Some([4, 7]), Some([6, 6]), None]);
         assert_eq!((whole.line, line.line, none.line), (1, 5, 9));
+        assert_eq!((whole.resource, line.resource), (4, 4));
         let moved = whole.clone().moved(10);
-        assert!(moved.lets_pass(14, "rule") && !moved.lets_pass(4, "rule"));
+        assert_eq!((moved.lines(), moved.resource), (Some([14, 17]), 14));
     }
 
     #[test]

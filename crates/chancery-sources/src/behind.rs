@@ -22,7 +22,8 @@ pub struct BehindFaults {
     pub files: Vec<Arc<Path>>,
     /// True if somebody let the other files pass ([`Passer`](crate::Passer)), so that nothing waits.
     pub is_passed: bool,
-    /// The number of resources by which the layer would differ.
+    /// The number of resources by which the layer would differ. Without any, something may wait that a gate held
+    /// back before the fault came.
     pub count: usize,
     /// The first of them.
     pub first: Vec<WaitingEdit>,
@@ -88,13 +89,13 @@ pub(crate) fn beside<'a>(
 }
 
 impl Beside {
-    /// The edits that wait in a layer; `None` if there are none and nobody let any pass.
+    /// The edits that wait in a layer, if any do.
     pub(crate) fn waiting(
         &self,
         layer: &Layer,
         content: &LayerContent,
         is_passed: bool,
-    ) -> Option<BehindFaults> {
+    ) -> BehindFaults {
         let after = &self.whole.entries;
         let is_written = |entry: &&Entry| entry.form == Form::Written;
         let gone = content.iter().filter(|(key, _)| !after.contains_key(key));
@@ -118,14 +119,7 @@ impl Beside {
         let count = if is_passed { 0 } else { count };
         let files = self.faulty.iter().take(MOST_FILES).cloned().collect();
         let (layer, digest) = (layer.clone(), hash.digest128());
-        (count > 0 || is_passed).then_some(BehindFaults {
-            layer,
-            files,
-            is_passed,
-            count,
-            first,
-            digest,
-        })
+        BehindFaults { layer, files, is_passed, count, first, digest }
     }
 }
 

@@ -21,14 +21,14 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::allowance::Allowance;
+use crate::allowed_places::AllowedPlaces;
 use crate::behind::BehindFaults;
 use crate::change_log::ChangeLog;
 use crate::directory::{Directory, PATIENCE};
@@ -209,7 +209,7 @@ struct Follower<F> {
     /// The present warnings of the last report.
     warnings: Arc<Vec<Warning>>,
     /// The comments of the last report that let findings pass.
-    allowances: Arc<Vec<(Arc<Path>, Allowance)>>,
+    allowances: Arc<AllowedPlaces>,
     /// The edits behind faults of the last report.
     behind: Arc<Vec<BehindFaults>>,
     /// The times of the next looks that no event leads to.

@@ -31,7 +31,7 @@ pub(crate) struct DirectoryLayers {
     blank: BTreeMap<Layer, BTreeSet<Arc<Path>>>,
     /// The files that stay as they were in spite of their faults, because somebody let the others pass.
     passed: BTreeMap<Layer, BTreeSet<Arc<Path>>>,
-    /// The edits that wait behind faults, or were let pass.
+    /// The edits that wait behind faults, if any do, or were let pass.
     behind: BTreeMap<Layer, BehindFaults>,
     /// True until the groups were listed once.
     groups_unlisted: bool,
@@ -249,7 +249,7 @@ impl DirectoryLayers {
         });
         let content = catalog.content(layer).unwrap_or_default();
         let waiting = beside.waiting(layer, &content, is_passed);
-        self.behind.extend(waiting.map(|waiting| (layer.clone(), waiting)));
+        self.behind.insert(layer.clone(), waiting);
         if is_passed { LayerReading::Whole(beside.whole) } else { LayerReading::Faulty }
     }
 

@@ -37,6 +37,7 @@
 //! others; a directory that disappears deletes nothing, nor does a file that is cut to nothing.
 
 mod allowance;
+mod allowed_places;
 mod assemble;
 mod behind;
 mod change_log;
@@ -58,6 +59,7 @@ mod watch;
 
 // The public interface.
 pub use allowance::Allowance;
+pub use allowed_places::{AllowedPlaces, NeededAllowances};
 pub use behind::{BehindFaults, WaitingEdit};
 pub use directory::Directory;
 pub use fault::{Fault, FaultyResource, Scope, Warning};

@@ -36,7 +36,7 @@ impl Passer {
 
     /// Lets pass what waits in these layers ([`BehindFaults`](crate::BehindFaults)), if it has these digests. The files
     /// with faults stay as they were until they have none. It is reported as a load before this returns. Returns
-    /// false if that did not happen within this time: then it will not.
+    /// false if the thread did not come to it within this time: then the order is taken back.
     pub fn pass(&self, layers: Vec<(Layer, u128)>, within: Duration) -> bool {
         let (done, is_done) = sync_channel(1);
         self.orders.add(Order { layers, done });

@@ -1,12 +1,12 @@
 //! The report of a load.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use chancery_catalog::{Audience, Layer, Revision};
 
-use crate::allowance::Allowance;
+use crate::allowed_places::AllowedPlaces;
 use crate::behind::BehindFaults;
 use crate::fault::{Fault, Warning};
 
@@ -34,8 +34,8 @@ pub struct LoadReport {
     /// even if it has no news.
     pub is_requested: bool,
     /// The comments in files that let findings pass.
-    pub allowances: Arc<Vec<(Arc<Path>, Allowance)>>,
-    /// The first thousand layers in which edits wait behind faults in other files, or were let pass.
+    pub allowances: Arc<AllowedPlaces>,
+    /// The first thousand layers in which edits may wait behind faults in other files, or were let pass.
     pub behind_faults: Arc<Vec<BehindFaults>>,
     /// The number of files.
     pub files: usize,

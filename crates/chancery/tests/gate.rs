@@ -489,3 +489,70 @@ fn an_urgent_edit_passes_a_file_with_a_fault_of_somebody_else() {
     fs::write(state.path().join("confirm"), token).unwrap();
     eventually(|| clusters_of(&server, "edge") == 21);
 }
+
+#[test]
+fn a_finding_that_somebody_let_pass_holds_nothing_back() {
+    const WHY: &str = "# chancery: allow dangling-reference: the next release brings it\n";
+    let dir = directory(&[
+        ("clusters.yaml", &cluster("shop", 1)),
+        ("groups/edge/routes.yaml", &routes(&["shop"])),
+        ("groups/edge/listeners.yaml", &listener("l", true)),
+        // Without a reason it would be malformed; without a finding it is not needed.
+        ("other.yaml", &format!("{WHY}{}", cluster("other", 1))),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    server.log_has("other.yaml:1: nothing here is `dangling-reference`: remove the comment");
+    let _client = client(&server, "edge");
+    dir_write(&dir, "groups/edge/routes.yaml", &(WHY.to_owned() + &routes(&["shop", "new"])));
+    server.log_has("~rds r");
+    assert_eq!(held_count(&server), 0, "{}", server.admin("/ready").1);
+    // One beside it is held back as ever.
+    dir_write(&dir, "groups/edge/more.yaml", &routes(&["gone"]).replace("name: r\n", "name: r2\n"));
+    server.log_has("more.yaml:1: rds `r2`");
+    eventually(|| held_count(&server) == 1);
+    assert!(!server.log().contains("refers to cds `new`"), "{}", server.log());
+    // So does a code that passes everywhere, and other codes do not.
+    dir_write(
+        &dir,
+        "chancery.yaml",
+        "allow: {dangling-reference: a test, no-http-filter: a test}\n",
+    );
+    eventually(|| held_count(&server) == 0);
+    dir_write(&dir, "groups/edge/listeners.yaml", &listener("l", false));
+    server.log_has("~lds l");
+    assert_eq!(held_count(&server), 0, "{}", server.admin("/ready").1);
+    settings(&dir, "{loss-percent: 51}");
+    server.log_has("loss_percent=51");
+    let bare = listener("m", false);
+    let (above, field) = bare.split_once("      typed_config:\n").unwrap();
+    let allowed = format!(
+        "{above}      # chancery: allow no-http-filter: a test\n      typed_config:\n{field}"
+    );
+    dir_write(&dir, "groups/edge/m.yaml", &allowed);
+    server.log_has("+lds m");
+    assert_eq!(held_count(&server), 0, "{}", server.admin("/ready").1);
+    dir_write(&dir, "groups/edge/n.yaml", &listener("n", false));
+    eventually(|| held_count(&server) == 1);
+    let told = server.log().matches("remove the comment").count();
+    assert_eq!(told, 1, "it is told once, and none that is needed: {}", server.log());
+}
+
+#[test]
+fn an_edit_that_was_held_back_passes_a_fault_that_came_later() {
+    let dir = directory(&[
+        ("groups/edge/a.yaml", &clusters("a", 20)),
+        ("groups/edge/b.yaml", &clusters("b", 30)),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    dir_write(&dir, "groups/edge/b.yaml", "[]\n");
+    server.log_has("held back from group `edge`: 20 of 50 clusters left");
+    dir_write(&dir, "groups/edge/a.yaml", "nonsense: 1\n");
+    server.log_has("loaded with faults");
+    eventually(|| held_count(&server) == 2);
+    let ready = server.admin("/ready").1;
+    assert!(ready.contains("20 of 50 clusters left") && ready.contains("faults in `"), "{ready}");
+    assert!(!server.log().contains("no longer held back"), "{}", server.log());
+    let passed = confirm(&server, &["--group", "edge"]);
+    assert_eq!(passed.status.code(), Some(0), "{passed:?}");
+    assert_eq!((clusters_of(&server, "edge"), held_count(&server)), (20, 0));
+}

@@ -11,7 +11,7 @@ use chancery_client::bootstrap::{Node, XdsServer};
 use chancery_client::credentials::ChannelCredentials;
 use chancery_client::status::StatusServer;
 use chancery_client::{Bootstrap, Client, Options, RawWatch, TypeUrl};
-use daemon::{Server, chancery, cluster, directory, eventually, finished};
+use daemon::{Server, chancery, cluster, directory, eventually, exchange, finished};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -119,6 +119,20 @@ fn what_runs_is_shown_beside_what_was_sent() {
     let shown: String = out.lines().map(|line| format!("    {line}\n")).collect();
     let shown = shown.replace(version, "5e1dd24a8e9ae1b6d9e7b2a7bb1e0d3c");
     assert!(page.contains(&shown), "not in docs/csds.md:\n{shown}");
+    // S-134: the same on both ports, over REST.
+    let line = "POST /v3/discovery:client_status";
+    let question = r#"{"node_matchers": [{"node_id": {"exact": "billing-7"}}]}"#;
+    for port in [server.port, server.admin] {
+        let (code, answer) = exchange(&mut server.dial(port), line, question);
+        assert_eq!(code, 200, "{answer}");
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let resource = &answer["config"][0]["genericXdsConfigs"][0];
+        assert_eq!(
+            (&resource["name"], &resource["configStatus"]),
+            (&json!("orders"), &json!("SYNCED"))
+        );
+        assert_eq!(resource["xdsConfig"]["name"], "orders");
+    }
     drop(good);
     let bad = Watcher::new(&server, &["orders"], Some("no weight"));
     eventually(|| asked(&bad.at).1.contains("rejected"));

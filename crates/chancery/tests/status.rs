@@ -76,7 +76,7 @@ fn run(server: &Server, words: &[&str]) -> (Option<i32>, String, String) {
 /// A text in which times, ports and widths of columns do not count.
 fn normal(text: &str) -> String {
     let word = |word: &str| {
-        let end = word.len() - word.ends_with([',', ';', ':']) as usize;
+        let end = word.len() - usize::from(word.ends_with([',', ';', ':']));
         let (word, comma) = word.split_at(end);
         let digit = |it: char| it.is_ascii_digit();
         let is_span = word.starts_with(digit)
@@ -95,7 +95,7 @@ fn normal(text: &str) -> String {
     let line = |line: &str| {
         let words = line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
         let since = words.split_once(" not landed for ");
-        since.map_or(words.clone(), |(load, _)| format!("{load} not landed for SPAN"))
+        since.map_or_else(|| words.clone(), |(load, _)| format!("{load} not landed for SPAN"))
     };
     text.trim().lines().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -13,6 +13,7 @@ use chancery_core::{Resource, ResourceName, TypeUrl, Version};
 use chancery_proto::document::Position;
 use chancery_proto::patch::Patch;
 use chancery_proto::resource::{Wrapper, resource_from_bytes};
+use chancery_proto::values::NodeValues;
 
 use super::Reader;
 use super::record::Record;
@@ -32,6 +33,8 @@ mod mark {
     pub(super) const WHOLE: u8 = 5;
     pub(super) const PATCH: u8 = 6;
     pub(super) const REMOVAL: u8 = 7;
+    /// The values of nodes of the entry that follows.
+    pub(super) const VALUES: u8 = 8;
 }
 
 /// A writer of one piece.
@@ -73,6 +76,10 @@ impl Writer {
             self.bytes.push(mark::FILE);
             self.bytes(path.as_os_str().as_encoded_bytes());
             self.file = Some(Arc::clone(path));
+        }
+        if let Some(values) = &entry.values {
+            self.bytes.push(mark::VALUES);
+            self.bytes(&values.to_bytes());
         }
         self.bytes.push(match &entry.content {
             EntryContent::Whole(_) => mark::WHOLE,
@@ -153,12 +160,14 @@ pub(super) struct Input<'a>(pub(super) &'a [u8]);
 pub(super) fn records(reader: &Reader<'_>, bytes: &[u8]) -> Option<Vec<Read>> {
     let (mut input, mut read) = (Input(bytes), Vec::new());
     let (mut layer, mut type_url, mut file) = (None, None, None);
+    let mut values = None;
     while let Some([mark]) = input.array() {
         match mark {
             mark::LAYER => layer = Some(input.layer()?),
             mark::IS_THERE => read.push(Read::Layer(layer.clone()?)),
             mark::TYPE => type_url = Some(TypeUrl::new(input.text()?)),
             mark::FILE => file = Some(input.path()?),
+            mark::VALUES => values = Some(input.bytes()?),
             mark::WHOLE | mark::PATCH | mark::REMOVAL => {
                 let key = Key { type_url: type_url.clone()?, name: input.name()? };
                 let layer = layer.clone()?;
@@ -175,10 +184,24 @@ pub(super) fn records(reader: &Reader<'_>, bytes: &[u8]) -> Option<Vec<Read>> {
                     mark::PATCH => input.patch(reader, &key, known.as_ref())?,
                     _ => EntryContent::Removal(key.name.clone()),
                 };
+                let values = values.take();
+                let is_known = |known: &Entry| {
+                    let known_values = known.values.as_ref().map(|it| it.to_bytes());
+                    known.content == content && known_values.as_deref() == values
+                };
                 // The known one says where it stands in its file.
-                let entry = match known.filter(|known| known.content == content) {
+                let entry = match known.filter(is_known) {
                     Some(known) => known,
-                    None => Entry { content, origin, form },
+                    None => {
+                        let values = values.map(|values| {
+                            NodeValues::from_bytes(reader.schema, &key.type_url, &key.name, values)
+                        });
+                        let values = match values {
+                            Some(read) => Some(Arc::new(read?)),
+                            None => None,
+                        };
+                        Entry { content, origin, form, values }
+                    }
                 };
                 read.push(Read::Entry(layer, key, entry));
             }
@@ -315,7 +338,11 @@ impl<'a> Input<'a> {
 /// Returns true if two entries that differ are written in the same bytes: they only stand elsewhere in their
 /// file.
 pub(super) fn is_same(one: &Entry, other: &Entry) -> bool {
-    one.form == other.form && one.content == other.content && is_same_origin(one, &other.origin)
+    let digest = |entry: &Entry| entry.values.as_ref().map(|values| values.digest());
+    one.form == other.form
+        && one.content == other.content
+        && digest(one) == digest(other)
+        && is_same_origin(one, &other.origin)
 }
 
 fn is_same_origin(entry: &Entry, origin: &Origin) -> bool {

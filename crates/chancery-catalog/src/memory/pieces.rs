@@ -193,7 +193,7 @@ fn root(states: &[CutState]) -> Piece {
         writer.length(state.holds.len());
         state.holds.iter().for_each(|hold| write_hold(hold, &mut writer));
         writer.length(state.held.len());
-        for Audience { group, node } in &state.held {
+        for Audience { group, node, .. } in &state.held {
             for name in [group, node] {
                 writer.bytes.push(u8::from(name.is_some()));
                 writer.text(name.as_deref().unwrap_or_default());
@@ -225,9 +225,8 @@ fn read_root(bytes: &[u8]) -> Option<Vec<Outline>> {
         let extends = repeated(input, |input| Some((input.text()?, input.text()?)))?;
         let lineage = Lineage::new(extends).ok()?;
         let holds = repeated(input, read_hold)?;
-        let held = repeated(input, |input| {
-            Some(Audience { group: read_name(input)?, node: read_name(input)? })
-        })?;
+        let held =
+            repeated(input, |input| Some(Audience::of(read_name(input)?, read_name(input)?)))?;
         Some(Outline { pieces, lineage, holds, held })
     })?;
     input.0.is_empty().then_some(outlines)

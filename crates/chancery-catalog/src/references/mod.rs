@@ -123,7 +123,7 @@ impl ReferenceState {
         let missing: Vec<_> =
             targets.into_values().filter_map(|target| target.described(&mut near)).collect();
         let is_meant: BTreeSet<_> = missing.iter().filter_map(MissingTarget::unused_near).collect();
-        let of_group = |group: &Arc<str>| Audience { group: Some(Arc::clone(group)), node: None };
+        let of_group = |group: &Arc<str>| Audience::of(Some(Arc::clone(group)), None);
         let groups = state.into_iter().flat_map(|state| state.groups.keys().map(of_group));
         let audiences: Vec<_> = std::iter::once(Audience::default()).chain(groups).collect();
         let is_told = |(type_url, name): &(&TypeUrl, &ResourceName)| {

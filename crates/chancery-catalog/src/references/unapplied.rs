@@ -60,7 +60,7 @@ pub(super) fn unapplied(found: &[Lacking], most: usize) -> Vec<UnappliedEdit> {
 
 /// The name in a snapshot that an edit of nothing may mean.
 fn near(snapshot: &Snapshot, edit: &Unapplied) -> Option<NearMiss> {
-    if matches!(edit.why, WhyUnapplied::NotPatched(_)) {
+    if matches!(edit.why, WhyUnapplied::NotPatched(_) | WhyUnapplied::NotFilled(_)) {
         return None;
     }
     let Key { type_url, name } = &edit.key;
@@ -110,7 +110,7 @@ impl Catalog {
                 if !is_there(key) {
                     let origin = entry.origin.clone();
                     let edit = Unapplied { key: key.clone(), origin, why };
-                    let audiences = vec![Audience { group: None, node: Some(Arc::clone(node)) }];
+                    let audiences = vec![Audience::of(None, Some(Arc::clone(node)))];
                     edits.push(UnappliedEdit { edit, audiences, near: None });
                 }
             }

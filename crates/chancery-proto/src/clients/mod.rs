@@ -17,6 +17,7 @@ pub struct Clients {
     is_envoy: bool,
     versions: Versions,
     is_grpc: bool,
+    sees_grpc: bool,
 }
 
 /// A text that names no client.
@@ -37,10 +38,15 @@ pub enum UnknownClient {
 
 impl Clients {
     /// Nobody.
-    pub const NONE: Self = Self { is_envoy: false, versions: Versions::NONE, is_grpc: false };
+    pub const NONE: Self =
+        Self { is_envoy: false, versions: Versions::NONE, is_grpc: false, sees_grpc: false };
 
     /// Envoys of which nobody said the version.
     pub const ENVOY: Self = Self { is_envoy: true, ..Self::NONE };
+
+    /// Clients or servers of gRPC that were seen, and that nobody declared: what they reject is told, and is no
+    /// fault.
+    pub const SEEN_GRPC: Self = Self { sees_grpc: true, ..Self::NONE };
 
     /// The clients of both.
     #[must_use]
@@ -49,6 +55,7 @@ impl Clients {
             is_envoy: self.is_envoy || other.is_envoy,
             versions: self.versions.and(other.versions),
             is_grpc: self.is_grpc || other.is_grpc,
+            sees_grpc: self.sees_grpc || other.sees_grpc,
         }
     }
 
@@ -60,6 +67,11 @@ impl Clients {
     /// Returns true if some of them are gRPC clients or servers.
     pub fn has_grpc(self) -> bool {
         self.is_grpc
+    }
+
+    /// Returns true if what gRPC rejects or ignores is told of what they get.
+    pub(crate) fn hears_of_grpc(self) -> bool {
+        self.is_grpc || self.sees_grpc
     }
 
     /// Returns true if all of them are gRPC clients or servers.

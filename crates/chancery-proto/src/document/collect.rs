@@ -151,7 +151,8 @@ impl Collector {
                         warnings.extend(self.rules.check(rules, checks, &checked, place));
                     }
                     let resource = Arc::new(resource);
-                    let parsed = ParsedResource { type_url, resource, position, warnings };
+                    let values = None;
+                    let parsed = ParsedResource { type_url, resource, position, warnings, values };
                     self.resources.push(parsed);
                 }
             }
@@ -163,7 +164,7 @@ impl Collector {
     fn of_grpc(&self, type_url: &TypeUrl, body: &DynamicMessage) -> (Vec<Warning>, usize) {
         let clients = self.checks.clients;
         let is_only = lint::is_only_for_grpc(type_url, body);
-        if !clients.has_grpc() && !is_only {
+        if !clients.hears_of_grpc() && !is_only {
             return (Vec::new(), 0);
         }
         let is_fault = self.checks.rules == RuleCheck::Fault;
@@ -198,7 +199,7 @@ impl Collector {
         place: &Location<'_, '_>,
     ) -> Vec<Warning> {
         let Checks { rules, clients } = self.checks;
-        let is_for_grpc = clients.has_grpc() || lint::is_only_for_grpc(type_url, message);
+        let is_for_grpc = clients.hears_of_grpc() || lint::is_only_for_grpc(type_url, message);
         let mut warnings = if is_for_grpc { lint::lint(type_url, message) } else { Vec::new() };
         warnings.extend(lint::lint_traffic(type_url, message));
         // Where broken rules are faults, they are found in what comes of the patch.

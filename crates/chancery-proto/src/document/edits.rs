@@ -1,4 +1,5 @@
-//! The edits in a text, of resources of the layers below: patches, and names that are removed.
+//! The edits in a text, of resources of the layers below: patches, and names that are removed. And where
+//! the values of nodes stand (`node_values`).
 //!
 //! ```yaml
 //! patch:
@@ -32,13 +33,14 @@ use crate::syntax::{MapEntry, PathStep, Short, TreeNode, TreeValue, closest};
 
 const PATCH: &str = "patch";
 const REMOVE: &str = "remove";
+const VALUES: &str = "values";
 
 /// The hint for a resource beside edits.
 const OWN_DOCUMENT: &str = "resources stand in a document of their own, behind `---`";
 
 /// Returns true for a document of edits, also if its keys have slips.
 pub(super) fn is_edits(entries: &[MapEntry<'_>]) -> bool {
-    let is_key = |entry: &MapEntry<'_>| entry.key == PATCH || entry.key == REMOVE;
+    let is_key = |entry: &MapEntry<'_>| [PATCH, REMOVE, VALUES].contains(&&*entry.key);
     let is_meant = |entry: &MapEntry<'_>| meant(&entry.key).is_some();
     let is_any = entries.iter().any(is_key) || entries.iter().all(is_meant);
     is_any && !entries.is_empty() && entries.iter().all(|entry| entry.key != AT_TYPE)
@@ -46,18 +48,19 @@ pub(super) fn is_edits(entries: &[MapEntry<'_>]) -> bool {
 
 /// The key that may be meant by another one.
 fn meant(key: &str) -> Option<&'static str> {
-    closest(key, [PATCH, REMOVE])
+    closest(key, [PATCH, REMOVE, VALUES])
 }
 
 impl<'n> DocumentReader<'_, 'n> {
     /// Reads a document of edits.
-    pub(super) fn edits(&mut self, entries: &'n [MapEntry<'_>]) {
+    pub(super) fn edits(&mut self, entries: &'n [MapEntry<'n>]) {
         for entry in entries {
             self.reader.path.push(PathStep::Field(&entry.key));
             match &*entry.key {
                 _ if entry.node.is_null() => {}
                 PATCH => self.patches(&entry.node),
                 REMOVE => self.removals(&entry.node),
+                VALUES => self.node_values(&entry.node),
                 other => self.reader.fault_of(UNKNOWN_FIELD, entry.key_position, || {
                     let key = Short(other);
                     match meant(other) {
@@ -66,7 +69,7 @@ impl<'n> DocumentReader<'_, 'n> {
                             Some(format!("did you mean `{meant}`?")),
                         ),
                         None => (
-                            format!("`{key}` stands beside `patch` or `remove`"),
+                            format!("`{key}` stands beside `patch`, `remove` or `values`"),
                             Some(OWN_DOCUMENT.to_owned()),
                         ),
                     }
@@ -108,7 +111,7 @@ impl<'n> DocumentReader<'_, 'n> {
         let patch = Patch::new(self.schema, key, message, cleared, places, checks);
         let edit = ResourceEdit::Patch(Arc::new(patch));
         self.collector.add_edit(
-            ParsedEdit { type_url, name, edit, position: node.position(), warnings },
+            ParsedEdit { type_url, name, edit, position: node.position(), warnings, values: None },
             &place,
         );
     }
@@ -145,7 +148,8 @@ impl<'n> DocumentReader<'_, 'n> {
                     let (type_url, edit) = (type_url.clone(), ResourceEdit::Remove);
                     let position = node.position();
                     let warnings = Vec::new();
-                    let edit = ParsedEdit { type_url, name, edit, position, warnings };
+                    let values = None;
+                    let edit = ParsedEdit { type_url, name, edit, position, warnings, values };
                     self.collector.add_edit(edit, &place);
                 }
                 _ => {
@@ -159,7 +163,7 @@ impl<'n> DocumentReader<'_, 'n> {
 }
 
 /// The type of a short name, or of a type URL.
-fn type_of(text: &str) -> Option<TypeUrl> {
+pub(super) fn type_of(text: &str) -> Option<TypeUrl> {
     let known = TypeUrl::known().find(|known| known.short() == text && !is_v2(known));
     known.or_else(|| text.contains('/').then(|| TypeUrl::new(text)))
 }

@@ -7,7 +7,7 @@
 //!
 //! A YAML or JSON document is one resource (a mapping with `@type`), a list of resources, or a
 //! whole `DiscoveryResponse`, or a mapping with `patch` or `remove`, which edits resources of the layers
-//! below. Text and binary files are a `DiscoveryResponse`. A resource of type
+//! below, or `values`, which says what differs by node. Text and binary files are a `DiscoveryResponse`. A resource of type
 //! `envoy.service.discovery.v3.Resource` is a wrapper that adds a name, a TTL and aliases to the
 //! resource in it.
 //!
@@ -21,6 +21,7 @@ mod collect;
 mod dialect;
 mod edits;
 mod message;
+mod node_values;
 mod patch_places;
 mod pieces;
 mod places;
@@ -28,6 +29,7 @@ mod reader;
 mod render;
 mod rule_faults;
 mod scalar;
+mod single;
 mod special;
 mod tree;
 mod typed;
@@ -44,6 +46,7 @@ use chancery_core::{Resource, ResourceName, TypeUrl};
 use self::dialect::Dialect;
 pub use self::pieces::{Piece, pieces};
 pub use self::render::{Renderer, render};
+pub(crate) use self::single::{duration_message, map_key, scalar_of_json, wrapper_message};
 pub(crate) use self::special::{Special, duration};
 use crate::clients::Clients;
 use crate::lint::Warning;
@@ -52,6 +55,7 @@ use crate::rules::RuleName;
 use crate::schema::Schema;
 pub use crate::syntax::{Fault, MAX_FAULTS, Position};
 use crate::syntax::{read_json, read_text, read_yaml};
+use crate::values::NodeValues;
 
 /// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,6 +102,8 @@ pub struct ParsedResource {
     pub position: Position,
     /// Warnings about fields that some clients refuse.
     pub warnings: Vec<Warning>,
+    /// The fields that differ by node.
+    pub values: Option<Arc<NodeValues>>,
 }
 
 /// An edit of one resource of the layers below, as a text has it.
@@ -113,6 +119,8 @@ pub struct ParsedEdit {
     pub position: Position,
     /// Warnings about messages that a patch has whole.
     pub warnings: Vec<Warning>,
+    /// The fields that differ by node, of what comes of a patch.
+    pub values: Option<Arc<NodeValues>>,
 }
 
 /// An edit of a resource of the layers below.

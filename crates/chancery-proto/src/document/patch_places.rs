@@ -28,7 +28,8 @@ struct Walk {
 impl Walk {
     fn note(&mut self, path: &str, position: Position) {
         // An alias stands for a text that may be above the patch, which has no place in it.
-        let Some(lines_below) = position.line.checked_sub(self.start.line) else { return };
+        let below = position.line.checked_sub(self.start.line);
+        let Some(lines_below) = below.and_then(|lines| i32::try_from(lines).ok()) else { return };
         if self.places.0.len() >= MOST_FIELDS {
             return;
         }

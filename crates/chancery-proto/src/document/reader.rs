@@ -97,6 +97,25 @@ impl<'s, 'n> MessageReader<'s, 'n> {
         });
     }
 
+    /// Records a fault at another path.
+    pub(super) fn fault_at(
+        &mut self,
+        code: &'static str,
+        position: Position,
+        path: String,
+        (message, hint): (String, Option<String>),
+    ) {
+        let confidential = self.confidential();
+        self.faults.push(|| Fault {
+            code,
+            position: Some(position),
+            path,
+            message,
+            hint,
+            confidential,
+        });
+    }
+
     /// Keeps all content of the text out of the faults from now on.
     pub(super) fn mark_confidential(&mut self) {
         self.confidential = OnceCell::from(true);

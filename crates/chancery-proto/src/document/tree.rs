@@ -8,6 +8,7 @@ use prost_reflect::MessageDescriptor;
 
 use super::collect::{Collector, Location};
 use super::dialect::{AT_TYPE, Dialect};
+use super::node_values::Declared;
 use super::reader::MessageReader;
 use super::scalar::Mismatch;
 use super::{Checks, Parsed, edits};
@@ -24,11 +25,17 @@ pub(super) fn parse(
 ) -> Parsed {
     let Documents { roots, faults } = documents;
     let reader = MessageReader::new(schema, dialect, text);
-    let mut documents =
-        DocumentReader { schema, dialect, reader, collector: Collector::new(checks) };
+    let mut documents = DocumentReader {
+        schema,
+        dialect,
+        reader,
+        collector: Collector::new(checks),
+        declared: Vec::new(),
+    };
     for root in &roots {
         documents.document(root);
     }
+    documents.place_values();
     let DocumentReader { reader, mut collector, .. } = documents;
     let (violations, more_violations) = match collector.has_violations() {
         true => collector.violations(reader.confidential()),
@@ -51,10 +58,12 @@ pub(super) struct DocumentReader<'s, 'n> {
     pub(super) dialect: Dialect,
     pub(super) reader: MessageReader<'s, 'n>,
     pub(super) collector: Collector,
+    /// The values of nodes, whose resources may come later.
+    pub(super) declared: Vec<Declared<'n, 'n>>,
 }
 
 impl<'n> DocumentReader<'_, 'n> {
-    fn document(&mut self, root: &'n TreeNode<'_>) {
+    fn document(&mut self, root: &'n TreeNode<'n>) {
         match root.value() {
             TreeValue::Null => {}
             TreeValue::Mapping(entries) if self.dialect == Dialect::Text => {

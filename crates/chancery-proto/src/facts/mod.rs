@@ -55,6 +55,12 @@ pub(crate) fn facts(type_url: &TypeUrl, message: &DynamicMessage) -> Facts {
     }
 }
 
+/// Returns true for a field of a message that refers to resources of this type.
+pub(crate) fn refers_to(message: &str, field: &str, api: Api) -> bool {
+    references::of(message)
+        .is_some_and(|row| row.field == field && matches!(row.target, Target::Api(of) if of == api))
+}
+
 /// The references that requests follow: to routes, clusters and endpoints, and not to the services that
 /// a data plane may call beside them.
 pub(crate) fn path_links(type_url: &TypeUrl, message: &DynamicMessage) -> Vec<Link> {

@@ -16,12 +16,8 @@ use crate::schema::Schema;
 impl Patch {
     /// The patch as bytes, without its type and its name.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![match self.checks.rules {
-            RuleCheck::Fault => 0,
-            RuleCheck::Warn => 1,
-            RuleCheck::Off => 2,
-        }];
-        write_text(&self.checks.clients.to_string(), &mut bytes);
+        let mut bytes = Vec::new();
+        write_checks(self.checks, &mut bytes);
         write_cleared(&self.cleared, &mut bytes);
         bytes.extend(canonical::encode(&self.message));
         bytes
@@ -34,16 +30,8 @@ impl Patch {
         name: &ResourceName,
         bytes: &[u8],
     ) -> Option<Self> {
-        let (rules, mut rest) = bytes.split_first()?;
-        let rules = match rules {
-            0 => RuleCheck::Fault,
-            1 => RuleCheck::Warn,
-            2 => RuleCheck::Off,
-            _ => return None,
-        };
-        // Clients that this version does not know are nobody that it could check for.
-        let clients = read_text(&mut rest)?.split(", ").filter_map(|it| it.parse().ok());
-        let clients = clients.reduce(Clients::and).unwrap_or_default();
+        let mut rest = bytes;
+        let checks = read_checks(&mut rest)?;
         let cleared = read_cleared(&mut rest, 0)?;
         let descriptor = schema.message(type_url.message_name())?;
         let message = DynamicMessage::decode(descriptor, Bytes::copy_from_slice(rest)).ok()?;
@@ -53,9 +41,31 @@ impl Patch {
             message,
             cleared,
             FieldPlaces::default(),
-            Checks { rules, clients },
+            checks,
         ))
     }
+}
+
+pub(crate) fn write_checks(checks: Checks, to: &mut Vec<u8>) {
+    to.push(match checks.rules {
+        RuleCheck::Fault => 0,
+        RuleCheck::Warn => 1,
+        RuleCheck::Off => 2,
+    });
+    write_text(&checks.clients.to_string(), to);
+}
+
+pub(crate) fn read_checks(from: &mut &[u8]) -> Option<Checks> {
+    let rules = match take(from)? {
+        [0] => RuleCheck::Fault,
+        [1] => RuleCheck::Warn,
+        [2] => RuleCheck::Off,
+        _ => return None,
+    };
+    // Clients that this version does not know are nobody that it could check for.
+    let clients = read_text(from)?.split(", ").filter_map(|it| it.parse().ok());
+    let clients = clients.reduce(Clients::and).unwrap_or_default();
+    Some(Checks { rules, clients })
 }
 
 fn write_cleared(cleared: &Cleared, to: &mut Vec<u8>) {
@@ -85,12 +95,12 @@ fn write_number(kind: u8, bytes: &[u8], to: &mut Vec<u8>) {
     to.extend(bytes);
 }
 
-fn write_text(text: &str, to: &mut Vec<u8>) {
+pub(crate) fn write_text(text: &str, to: &mut Vec<u8>) {
     write_length(text.len(), to);
     to.extend(text.as_bytes());
 }
 
-fn read_text<'a>(from: &mut &'a [u8]) -> Option<&'a str> {
+pub(crate) fn read_text<'a>(from: &mut &'a [u8]) -> Option<&'a str> {
     let length = usize::try_from(u32::from_le_bytes(take(from)?)).ok()?;
     let (text, rest) = from.split_at_checked(length)?;
     *from = rest;
@@ -98,7 +108,7 @@ fn read_text<'a>(from: &mut &'a [u8]) -> Option<&'a str> {
 }
 
 /// Writes the length of a part of a file, which is far smaller than this can say.
-fn write_length(length: usize, to: &mut Vec<u8>) {
+pub(crate) fn write_length(length: usize, to: &mut Vec<u8>) {
     to.extend(u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
 }
 
@@ -129,7 +139,7 @@ fn read_cleared(from: &mut &[u8], depth: usize) -> Option<Cleared> {
     Some(cleared)
 }
 
-fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
+pub(crate) fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
     let (taken, rest) = from.split_first_chunk()?;
     *from = rest;
     Some(*taken)

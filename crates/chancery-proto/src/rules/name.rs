@@ -130,6 +130,9 @@ names! {
     TABLE_SIZE = "envoy.table_size", "envoy/table-size";
     EJECTION_TIME = "envoy.ejection_time", "envoy/ejection-time";
     GRPC_HEALTH_CHECK = "envoy.grpc_health_check", "envoy/grpc-health-check";
+    HEALTH_CHECK_NAME = "envoy.health_check_name", "envoy/health-check-name";
+    DROP_OVERLOAD = "envoy.drop_overload", "envoy/drop-overload";
+    MIRROR_POLICY = "envoy.mirror_policy", "envoy/mirror-policy";
     STATUS_RANGE = "envoy.status_range", "envoy/status-range";
     HEX = "envoy.hex", "envoy/hex";
     ALPN = "envoy.alpn", "envoy/alpn";

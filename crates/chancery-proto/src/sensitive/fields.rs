@@ -154,6 +154,11 @@ pub(super) fn ruled_fields(message: &MessageDescriptor) -> Vec<FieldDescriptor> 
     rules.iter().filter_map(|(number, _)| message.get_field(*number)).collect()
 }
 
+/// Returns true for a field that holds sensitive values.
+pub(crate) fn is_ruled(message: &MessageDescriptor, field: &FieldDescriptor) -> bool {
+    rule_of(&rules_of(message), field).is_some()
+}
+
 fn rule_of(rules: &[(u32, Rule)], field: &FieldDescriptor) -> Option<Rule> {
     rules.iter().find(|(number, _)| *number == field.number()).map(|(_, rule)| *rule)
 }

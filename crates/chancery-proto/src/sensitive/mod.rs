@@ -39,7 +39,7 @@ mod typed_struct;
 mod values;
 mod words;
 
-pub(crate) use fields::{HiddenFields, hides_entry};
+pub(crate) use fields::{HiddenFields, hides_entry, is_ruled};
 pub use names::is_secret_text;
 pub(crate) use names::{has_private_key, is_sensitive_json};
 pub use node::node_without_secrets;

@@ -21,13 +21,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 use chancery_catalog::{
     Audience, AudienceSnapshot, Author, Catalog, ChangeSet, Key, Layer, Lineage, Reassigned,
-    Revision,
+    Revision, Unstated,
 };
+use chancery_core::printable::{MAX_NAME_BYTES, Printable, cut};
 use chancery_core::{Node, TypeUrl};
 use tokio::time::Instant;
 
 pub use self::assign::Assign;
-pub(crate) use self::name::audience_of;
+pub(crate) use self::name::{audience_of, without_values};
 use self::name::{name_of, text_of};
 pub use self::open_stream::OpenStream;
 use crate::store::Supply;
@@ -163,6 +164,7 @@ impl<A: Assign> Audiences<A> {
         }
         let (is_next, now) = (revision.number == *followed + 1, Instant::now());
         *followed = revision.number;
+        self.0.store.status.0.before_load(now);
         if is_next {
             self.reassign(&revision.reassigned);
             let changed = self.0.catalog.changed(revision).into_iter();
@@ -219,15 +221,15 @@ impl<A: Assign> Audiences<A> {
     /// The audience of a client, whether or not there is anything to see for it.
     fn audience_of(&self, client: &Client<'_>) -> Result<Audience, Refusal> {
         let group = self.0.assign.load().group(client, &self.0.catalog.groups())?;
-        let node = client.node.map(|node| node.id.as_str());
-        Ok(self.0.catalog.audience(group.as_deref(), node))
+        let found = self.0.catalog.audience_of(group.as_deref(), client.node);
+        found.map_err(|unstated| refusal(client.node, &unstated))
     }
 }
 
 impl<A: Assign> Policy for Audiences<A> {
     fn audience(&self, client: &Client<'_>) -> Result<AudienceName, Refusal> {
         let audience = self.audience_of(client)?;
-        let name = name_of(&audience);
+        let name = name_of(&audience, self.0.catalog.bytes_of_values(&audience));
         // A client that is let in and not answered waits for its timeout, and can go nowhere else
         // meanwhile (T-28).
         if !self.0.catalog.is_served(&audience) {
@@ -257,6 +259,21 @@ impl<A: Assign> Policy for Audiences<A> {
 
     fn reads_dynamic_parameters(&self) -> bool {
         self.0.assign.load().reads_dynamic_parameters()
+    }
+}
+
+/// The refusal of a client that does not state what it has to.
+fn refusal(node: Option<&Node>, unstated: &Unstated) -> Refusal {
+    let id = cut(node.map_or("", |node| &node.id), MAX_NAME_BYTES);
+    let id = Printable(&*id);
+    match unstated {
+        Unstated::TooMany(_) => Refusal::Full(format!(
+            "{unstated}: a larger `limits.max-node-values` in chancery.yaml would let in node `{id}`"
+        )),
+        unstated => Refusal::Unstated(format!(
+            "node `{id}` cannot be served: {unstated}; set it in the `node` of its bootstrap, or change \
+             `values` in the files of this server"
+        )),
     }
 }
 

@@ -1,5 +1,5 @@
 //! The names of audiences in the store and in log lines: `base`, `groups/NAME`, `nodes/ID` and
-//! `groups/NAME+nodes/ID`.
+//! `groups/NAME+nodes/ID`. If their nodes state values, `+values/NUMBER` follows, with the number of these.
 //!
 //! Slashes, plus and percent signs inside of names are percent-encoded, so that no two audiences
 //! share a name, and each name says which audience it means.
@@ -13,12 +13,20 @@ use chancery_core::percent;
 use crate::AudienceName;
 
 /// The name of an audience.
-pub(super) fn name_of(audience: &Audience) -> AudienceName {
-    text_of(audience).into()
+pub(super) fn name_of(audience: &Audience, bytes: usize) -> AudienceName {
+    AudienceName::from(text_of(audience)).with_values(audience.values.clone(), bytes)
 }
 
 /// The text of the name of an audience.
 pub(super) fn text_of(audience: &Audience) -> String {
+    let mut text = text_of_layers(audience);
+    if let Some(values) = &audience.values {
+        text += &format!("{VALUES}{}", values.number());
+    }
+    text
+}
+
+fn text_of_layers(audience: &Audience) -> String {
     match (&audience.group, &audience.node) {
         (None, None) => BASE.to_owned(),
         (Some(group), None) => [GROUPS, &encoded(group)].concat(),
@@ -29,16 +37,26 @@ pub(super) fn text_of(audience: &Audience) -> String {
 
 /// The audience of a name, if it is one of these names.
 pub(crate) fn audience_of(name: &AudienceName) -> Option<Audience> {
-    let name = name.as_str();
+    let (name, values) = (name.as_str(), name.values().cloned());
+    let name = if values.is_some() { without_values(name) } else { name };
+    Some(Audience { values, ..audience_of_layers(name)? })
+}
+
+/// The name without the number of values, of one that has it.
+pub(crate) fn without_values(name: &str) -> &str {
+    name.rsplit_once(VALUES).map_or(name, |(name, _)| name)
+}
+
+fn audience_of_layers(name: &str) -> Option<Audience> {
     if name == BASE {
         return Some(Audience::default());
     }
     let group = |text: &str| decoded(text, GROUPS);
     let node = |text: &str| decoded(text, NODES);
     Some(match name.split_once('+') {
-        Some((one, other)) => Audience { group: Some(group(one)?), node: Some(node(other)?) },
-        None if name.starts_with(GROUPS) => Audience { group: Some(group(name)?), node: None },
-        None => Audience { group: None, node: Some(node(name)?) },
+        Some((one, other)) => Audience::of(Some(group(one)?), Some(node(other)?)),
+        None if name.starts_with(GROUPS) => Audience::of(Some(group(name)?), None),
+        None => Audience::of(None, Some(node(name)?)),
     })
 }
 
@@ -57,6 +75,7 @@ fn decoded(text: &str, prefix: &str) -> Option<Arc<str>> {
 const BASE: &str = "base";
 const GROUPS: &str = "groups/";
 const NODES: &str = "nodes/";
+const VALUES: &str = "+values/";
 
 #[cfg(test)]
 mod tests {
@@ -65,7 +84,7 @@ mod tests {
     use super::*;
 
     fn audience(group: Option<&str>, node: Option<&str>) -> Audience {
-        Audience { group: group.map(Arc::from), node: node.map(Arc::from) }
+        Audience::of(group.map(Arc::from), node.map(Arc::from))
     }
 
     #[test]
@@ -79,10 +98,10 @@ mod tests {
             audience(None, Some("a")),
             audience(Some(""), Some("\u{e9}+%")),
         ];
-        let names: BTreeSet<_> = audiences.iter().map(name_of).collect();
+        let names: BTreeSet<_> = audiences.iter().map(|it| name_of(it, 0)).collect();
         assert_eq!(names.len(), audiences.len(), "{names:?}");
         for audience in audiences {
-            assert_eq!(audience_of(&name_of(&audience)), Some(audience));
+            assert_eq!(audience_of(&name_of(&audience, 0)), Some(audience));
         }
     }
 

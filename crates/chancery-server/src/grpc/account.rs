@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_core::server::{Event, NamesEdit, Response, Violation};
+use chancery_core::server::{Event, Machine, NamesEdit, Response, Violation};
 use chancery_core::{Api, ErrorDetail, Node, TypeUrl, Variant};
 use tokio::time::Instant;
 use tracing::{Level, debug, enabled, info, warn};
@@ -32,11 +32,6 @@ const MOST_NAMED: usize = 3;
 pub(crate) struct Account {
     permit: StreamPermit,
     card: Arc<StreamCard>,
-    id: u64,
-    peer: Arc<Peer>,
-    variant: Variant,
-    /// The only type of the stream; `None` if it is aggregated.
-    only: Option<TypeUrl>,
     started: Instant,
     node: Option<Arc<Node>>,
     audience: Option<AudienceName>,
@@ -72,14 +67,10 @@ impl Account {
         only: Option<TypeUrl>,
     ) -> Self {
         let id = permit.shared().next_stream();
-        let card = permit.shared().book().opened(id, &peer, variant, only.clone());
+        let card = permit.shared().book().opened(id, &peer, variant, only);
         let account = Self {
-            id,
             card,
             permit,
-            peer,
-            variant,
-            only,
             started: Instant::now(),
             node: None,
             audience: None,
@@ -92,13 +83,14 @@ impl Account {
         let labels = account.labels();
         account.metrics().streams.get_or_create(&labels).inc();
         account.metrics().streams_opened.get_or_create(&labels).inc();
-        account.observe(StreamEventKind::Connected { variant, type_url: account.only.as_ref() });
+        account
+            .observe(StreamEventKind::Connected { variant, type_url: account.card.only.as_ref() });
         account
     }
 
     /// The client, as the store knows it.
     pub(crate) fn caller(&self) -> Caller {
-        let (node, peer) = (self.node.clone(), Arc::clone(&self.peer));
+        let (node, peer) = (self.node.clone(), Arc::clone(&self.card.peer));
         Caller { node, peer, since: self.started, is_poll: false }
     }
 
@@ -138,10 +130,10 @@ impl Account {
     pub(crate) fn assigned(&mut self, audience: &AudienceName) {
         let moved = self.audience.replace(audience.clone()).is_some();
         if self.admits(PeerLine::StreamChanged, "", "") {
-            let (stream, node, group) = (self.id, self.node_id(), name(audience.as_str()));
+            let (stream, node, group) = (self.card.id, self.node_id(), name(audience.as_str()));
             let (node, group) = (&*node, &*group);
             let what = if moved { "stream moved" } else { "stream opened" };
-            info!(stream, node, group, peer = %self.peer, "{what}");
+            info!(stream, node, group, peer = %self.card.peer, "{what}");
             self.told = true;
         }
         self.observe(StreamEventKind::Assigned);
@@ -155,7 +147,7 @@ impl Account {
     /// Notes a response that was sent.
     pub(crate) fn sent(&mut self, response: &Response, bytes: usize) {
         let Response { type_url, version, nonce, entries, removed, .. } = response;
-        let (stream, node, of) = (self.id, self.node_id(), name(type_url.short()));
+        let (stream, node, of) = (self.card.id, self.node_id(), name(type_url.short()));
         let (version, nonce, resources, removed) =
             (&**version, &**nonce, entries.len(), removed.len());
         let (node, of) = (&*node, &*of);
@@ -165,7 +157,7 @@ impl Account {
     }
 
     /// Notes an event of the machine.
-    pub(crate) fn record(&mut self, event: &Event, now: Instant) {
+    pub(crate) fn record(&mut self, event: &Event, now: Instant, machine: &Machine) {
         match event {
             Event::Subscribed { demand, names } => {
                 self.subscribed(&demand.type_url, demand.wildcard, *names);
@@ -178,9 +170,9 @@ impl Account {
                 self.acked(type_url, version, nonce, *after, now);
             }
             Event::Nacked { type_url, version, nonce, error, resources } => {
-                self.nacked(type_url, version, nonce, error, &|| {
-                    rejection::reason(&self.shared().schema, type_url, error, resources)
-                });
+                let reason =
+                    || rejection::reason(&self.shared().schema, type_url, error, resources);
+                self.nacked(type_url, version, nonce, error, &reason, machine);
             }
             Event::Landed => self.landed(),
             Event::Skipped { type_url, nonce } => self.skipped(type_url, nonce),
@@ -196,8 +188,8 @@ impl Account {
     pub(crate) fn client_fault(&self, why: &impl std::fmt::Display) {
         let why = why.to_string();
         if self.admits(PeerLine::StreamRefused, "", &why) {
-            let (stream, node, why) = (self.id, self.node_id(), message(&why));
-            warn!(stream, node = &*node, peer = %self.peer, why = &*why, "stream closed");
+            let (stream, node, why) = (self.card.id, self.node_id(), message(&why));
+            warn!(stream, node = &*node, peer = %self.card.peer, why = &*why, "stream closed");
         }
     }
 
@@ -220,7 +212,7 @@ impl Account {
 
     /// The client, as the policy should see it.
     pub(crate) fn client(&self) -> Client<'_> {
-        Client { node: self.node.as_deref(), peer: &self.peer }
+        Client { node: self.node.as_deref(), peer: &self.card.peer }
     }
 
     pub(crate) fn shared(&self) -> &Arc<ServerState> {
@@ -233,19 +225,19 @@ impl Account {
 
     fn identity_ignored(&self, claimed: &str) {
         if self.admits(PeerLine::IdentityIgnored, "", "") {
-            let (stream, node, claimed) = (self.id, self.node_id(), name(claimed));
+            let (stream, node, claimed) = (self.card.id, self.node_id(), name(claimed));
             let (node, claimed) = (&*node, &*claimed);
             warn!(stream, node, claimed, "another identity on the same stream: ignored");
         }
     }
 
     fn landed(&self) {
-        debug!(stream = self.id, node = &*self.node_id(), "landed");
+        debug!(stream = self.card.id, node = &*self.node_id(), "landed");
         self.observe(StreamEventKind::Landed);
     }
 
     fn subscribed(&mut self, type_url: &TypeUrl, wildcard: bool, names: usize) {
-        let (stream, node, of) = (self.id, self.node_id(), name(type_url.short()));
+        let (stream, node, of) = (self.card.id, self.node_id(), name(type_url.short()));
         debug!(stream, node = &*node, r#type = &*of, wildcard, names, "subscribed");
         self.stats(type_url);
         self.observe(StreamEventKind::Subscribed { type_url, wildcard, names });
@@ -255,15 +247,15 @@ impl Account {
     /// would show why.
     fn asked_for_secrets(&self, names: &NamesEdit) {
         let (NamesEdit::All(names) | NamesEdit::Change { added: names, .. }) = names;
-        if names.is_empty() || self.shared().settings(&self.peer).secrets_allowed {
+        if names.is_empty() || self.shared().settings(&self.card.peer).secrets_allowed {
             return;
         }
         self.metrics().client_refused(SECRET);
         if self.admits(PeerLine::SecretWithheld, "", "") {
             let named = names.iter().take(MOST_NAMED).map(|it| name(it)).collect::<Vec<_>>();
-            let (stream, node, count) = (self.id, self.node_id(), names.len());
+            let (stream, node, count) = (self.card.id, self.node_id(), names.len());
             let (node, names) = (&*node, &*named.join(", "));
-            warn!(stream, node, peer = %self.peer, count, names, "secrets are withheld: {TO_HAVE_SECRETS}");
+            warn!(stream, node, peer = %self.card.peer, count, names, "secrets are withheld: {TO_HAVE_SECRETS}");
         }
     }
 
@@ -273,7 +265,7 @@ impl Account {
         if !self.admits(PeerLine::Unnamed, type_url.short(), "") {
             return;
         }
-        let (stream, node, of) = (self.id, self.node_id(), name(type_url.short()));
+        let (stream, node, of) = (self.card.id, self.node_id(), name(type_url.short()));
         info!(
             stream,
             node = &*node,
@@ -291,7 +283,7 @@ impl Account {
         after: Duration,
         now: Instant,
     ) {
-        let (stream, node, of) = (self.id, self.node_id(), name(type_url.short()));
+        let (stream, node, of) = (self.card.id, self.node_id(), name(type_url.short()));
         debug!(stream, node = &*node, r#type = &*of, version, nonce, ?after, "acked");
         self.proven = true;
         self.shared().book().acknowledged(&self.card, now);
@@ -313,8 +305,9 @@ impl Account {
         nonce: &str,
         as_sent: &ErrorDetail,
         reason: &dyn Fn() -> ErrorDetail,
+        machine: &Machine,
     ) {
-        let labels = TypeLabels::new(self.variant, type_url);
+        let labels = TypeLabels::new(self.card.variant, type_url);
         self.metrics().nacks.get_or_create(&labels).inc();
         let is_first = self.admits(PeerLine::Rejected, type_url.short(), version);
         let is_noted = self.card.knows_rejection(type_url, version);
@@ -323,11 +316,15 @@ impl Account {
         }
         let error = &reason();
         if !is_noted {
-            let named = rejection::names(as_sent, |word| self.origin(type_url, word).is_some());
-            let note = (error.clone(), named);
-            self.shared().book().rejected(&self.card, type_url, version, note);
+            let suspects = rejection::suspects(machine, type_url, as_sent);
+            let is_known = |word: &str| {
+                suspects.iter().any(|name| **name == *word) || self.origin(type_url, word).is_some()
+            };
+            let named = rejection::names(as_sent, is_known);
+            let book = self.shared().book();
+            book.rejected(&self.card, type_url, version, (error.clone(), named, suspects));
         }
-        let (stream, node, of) = (self.id, self.node_id(), name(type_url.short()));
+        let (stream, node, of) = (self.card.id, self.node_id(), name(type_url.short()));
         let (node, of, code, text) = (&*node, &*of, error.code, &*error.message);
         if is_first {
             let resources = &*rejection::named(as_sent, |word| self.origin(type_url, word));
@@ -344,7 +341,7 @@ impl Account {
     }
 
     fn skipped(&self, type_url: &TypeUrl, nonce: &str) {
-        let (stream, node, of) = (self.id, self.node_id(), name(type_url.short()));
+        let (stream, node, of) = (self.card.id, self.node_id(), name(type_url.short()));
         debug!(
             stream,
             node = &*node,
@@ -352,15 +349,15 @@ impl Account {
             nonce,
             "skipped: a later response was answered"
         );
-        let labels = TypeLabels::new(self.variant, type_url);
+        let labels = TypeLabels::new(self.card.variant, type_url);
         self.metrics().skipped.get_or_create(&labels).inc();
         self.observe(StreamEventKind::Skipped { type_url });
     }
 
     fn stale(&self, type_url: &TypeUrl, nonce: &str) {
-        let (stream, node, of) = (self.id, self.node_id(), name(type_url.short()));
+        let (stream, node, of) = (self.card.id, self.node_id(), name(type_url.short()));
         debug!(stream, node = &*node, r#type = &*of, nonce = &*name(nonce), "stale");
-        let labels = TypeLabels::new(self.variant, type_url);
+        let labels = TypeLabels::new(self.card.variant, type_url);
         self.metrics().stale.get_or_create(&labels).inc();
         self.observe(StreamEventKind::Stale { type_url });
     }
@@ -376,7 +373,7 @@ impl Account {
         let first = stats.asked.take();
         let warns = bytes > limit && !std::mem::replace(&mut stats.warned_of_size, true);
         if let Some(asked) = first {
-            let labels = TypeLabels::new(self.variant, type_url);
+            let labels = TypeLabels::new(self.card.variant, type_url);
             observe(&self.metrics().first_answer, &labels, asked.elapsed());
         }
         if warns && self.admits(PeerLine::TooLarge, type_url.short(), "") {
@@ -395,7 +392,7 @@ impl Account {
     fn stats(&mut self, type_url: &TypeUrl) -> &mut TypeStats {
         let known = self.types.iter().position(|(known, _)| known == type_url);
         let at = known.unwrap_or_else(|| {
-            let counters = self.metrics().type_counters(self.variant, type_url);
+            let counters = self.metrics().type_counters(self.card.variant, type_url);
             let asked = Some(Instant::now());
             let stats = TypeStats { counters, asked, published: None, warned_of_size: false };
             self.types.push((type_url.clone(), stats));
@@ -406,8 +403,8 @@ impl Account {
 
     fn observe(&self, kind: StreamEventKind<'_>) {
         self.shared().observe(&StreamEvent {
-            stream: self.id,
-            peer: &self.peer,
+            stream: self.card.id,
+            peer: &self.card.peer,
             node: self.node.as_deref(),
             audience: self.audience.as_ref(),
             kind,
@@ -425,14 +422,14 @@ impl Account {
 
     /// Returns true if a line is to be logged that the client can cause again and again.
     fn admits(&self, line: PeerLine, of: &str, detail: &str) -> bool {
-        let (peer, proven) = (self.peer.address, self.proven);
+        let (peer, proven) = (self.card.peer.address, self.proven);
         let node = self.node.as_ref().map_or("", |node| &*node.id);
         let origin = LineOrigin { peer, proven, node, of, detail };
         self.shared().log_limiter.admits(line, &origin, Instant::now())
     }
 
     fn labels(&self) -> StreamLabels {
-        StreamLabels::new(self.variant, self.only.as_ref())
+        StreamLabels::new(self.card.variant, self.card.only.as_ref())
     }
 }
 
@@ -440,7 +437,7 @@ impl Drop for Account {
     fn drop(&mut self) {
         self.metrics().streams.get_or_create(&self.labels()).dec();
         let after = self.started.elapsed();
-        let (stream, node) = (self.id, self.node_id());
+        let (stream, node) = (self.card.id, self.node_id());
         if self.told {
             let (code, seconds) = (self.ended, after.as_secs());
             info!(stream, node = &*node, code, seconds, "stream closed");

@@ -177,7 +177,7 @@ impl StreamBody {
             }
         }
         self.check_memory(0)?;
-        let looks = self.session.as_mut().and_then(|session| session.answer_looks(now));
+        let looks = self.session.as_ref().and_then(|session| session.answer_looks(now));
         if let Some(work) = looks {
             self.leave(work, Line::End);
             return Ok(true);

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
@@ -38,7 +38,8 @@ struct Groups(Arc<Mutex<BTreeMap<String, &'static str>>>);
 impl Assign for Groups {
     fn group(&self, client: &Asking<'_>, _: &OverlayNames) -> Result<Option<String>, Refusal> {
         let node = client.node.ok_or_else(Refusal::anonymous)?;
-        Ok(self.0.lock().unwrap().get(&node.id).map(|group| (*group).to_owned()))
+        let groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(groups.get(&node.id).map(|group| (*group).to_owned()))
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chancery_core::printable::{MAX_MESSAGE_BYTES, MAX_NAME_BYTES, cut};
-use chancery_core::server::RejectedResources;
+use chancery_core::server::{Machine, RejectedResources, TypeStatus};
 use chancery_core::{Api, ErrorDetail, Resource, TypeUrl};
 use chancery_proto::schema::Schema;
 use chancery_proto::sensitive;
@@ -24,6 +24,10 @@ const MOST_WORDS: usize = 64;
 
 /// The number of resources that are named.
 const MOST_NAMED: usize = 3;
+
+/// The number of resources of a rejected response that are looked at, and that are told.
+const MOST_SUSPECTS: usize = 10_000;
+const MOST_TOLD: usize = 8;
 
 /// The text in place of a reason that may quote a secret of SDS.
 const WITHHELD: &str = "[withheld]";
@@ -68,6 +72,23 @@ pub(super) fn names(error: &ErrorDetail, is_name: impl Fn(&str) -> bool) -> Vec<
     let words = words(read).filter(|word| known.insert(*word)).take(MOST_WORDS);
     let names = words.filter(|word| word.len() <= MAX_NAME_BYTES && is_name(word));
     names.take(MOST_NAMED).map(Arc::from).collect()
+}
+
+/// The resources that a rejection may be about: those of the rejected response that the client had not accepted
+/// like that before, first those that the reason names; so many at most.
+pub(super) fn suspects(
+    machine: &Machine,
+    type_url: &TypeUrl,
+    error: &ErrorDetail,
+) -> Vec<Arc<str>> {
+    let read = &error.message[..error.message.floor_char_boundary(MAX_READ_BYTES)];
+    let named: BTreeSet<&str> = words(read).take(MOST_WORDS).collect();
+    let status = machine.status().find(|status| status.type_url == type_url);
+    let all = || status.iter().flat_map(TypeStatus::suspects).take(MOST_SUSPECTS);
+    let is_told = |name: &&str| name.len() <= MAX_NAME_BYTES;
+    let first = all().filter(|name| named.contains(name));
+    let others = all().filter(|name| !named.contains(name));
+    first.chain(others).filter(is_told).take(MOST_TOLD).map(Arc::from).collect()
 }
 
 /// The words of a text that may be names.

@@ -167,7 +167,7 @@ impl StreamSession {
     }
 
     /// Answers those who ask the stream, unless that is long work.
-    pub(crate) fn answer_looks(&mut self, now: Instant) -> Option<LongWork> {
+    pub(crate) fn answer_looks(&self, now: Instant) -> Option<LongWork> {
         if !self.account.card().is_asked() {
             return None;
         }
@@ -229,7 +229,7 @@ impl StreamSession {
         }
         if self.is_quiet {
             if let Some(event) = self.machine.landed() {
-                self.account.record(&event, now);
+                self.account.record(&event, now, &self.machine);
             }
             self.note(now);
         }
@@ -275,9 +275,11 @@ impl StreamSession {
         self.account.ends(status.code() as i32);
     }
 
-    /// The number of bytes that the stream holds of what its client has said.
+    /// The number of bytes that the stream holds of what its client has said, and that are kept because of
+    /// values that its node states.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.machine.held_bytes()
+        let values = self.watch.as_ref().map_or(0, |watch| watch.audience().held_bytes());
+        self.machine.held_bytes() + self.account.card().held_bytes() + values
     }
 
     /// The number of bytes that the stream is charged for because it holds a snapshot that is
@@ -298,7 +300,7 @@ impl StreamSession {
             status::of_violation(&violation)
         })?;
         for event in &events {
-            self.account.record(event, now);
+            self.account.record(event, now, &self.machine);
             match event {
                 Event::Identified(node) => {
                     self.account.identified(Arc::clone(node));

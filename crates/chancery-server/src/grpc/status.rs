@@ -132,6 +132,8 @@ impl From<Refusal> for Status {
             Refusal::Unidentified(_) => Code::InvalidArgument,
             Refusal::Denied(_) => Code::PermissionDenied,
             Refusal::Unavailable(_) => Code::Unavailable,
+            Refusal::Unstated(_) => Code::FailedPrecondition,
+            Refusal::Full(_) => Code::ResourceExhausted,
         };
         Self::new(code, refusal.to_string())
     }

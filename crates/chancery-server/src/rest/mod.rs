@@ -307,9 +307,9 @@ fn out_of_memory(shortage: MemoryShortage) -> ErrorResponse {
 
 fn refused(refusal: Refusal) -> ErrorResponse {
     let status = match refusal {
-        Refusal::Unidentified(_) => StatusCode::BAD_REQUEST,
+        Refusal::Unidentified(_) | Refusal::Unstated(_) => StatusCode::BAD_REQUEST,
         Refusal::Denied(_) => StatusCode::FORBIDDEN,
-        Refusal::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::Unavailable(_) | Refusal::Full(_) => StatusCode::SERVICE_UNAVAILABLE,
     };
     Box::new(http_error(status, &refusal.to_string()))
 }

@@ -3,7 +3,7 @@
 //! Streams write into it at what happens anyway, and wait for nobody: each lock here is held for a few steps,
 //! and none of them by whoever looks at all streams.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -92,15 +92,10 @@ impl Book {
 
     /// The policy has chosen where a stream belongs.
     pub(crate) fn placed(&self, card: &StreamCard, place: Place) {
-        let to = place.audience().clone();
+        let to = place.audience().without_values();
         let stream = || event_stream(card);
         let kind = match card.placed(place) {
-            None => {
-                if let Some(node) = card.node() {
-                    lock(&self.gone).remove(&GoneKey::of(&node, card.only.as_ref()));
-                }
-                StatusEventKind::Appeared { stream: stream(), audience: to }
-            }
+            None => StatusEventKind::Appeared { stream: stream(), audience: to },
             Some(from) if from != to => StatusEventKind::Moved { stream: stream(), from, to },
             Some(_) => return,
         };
@@ -131,11 +126,12 @@ impl Book {
         card: &StreamCard,
         type_url: &TypeUrl,
         version: &str,
-        (error, named): (ErrorDetail, Vec<Arc<str>>),
+        (error, named, suspects): (ErrorDetail, Vec<Arc<str>>, Vec<Arc<str>>),
     ) {
         let (type_url, at) = (type_url.clone(), Instant::now());
         let age = Duration::ZERO;
-        let note = RejectionNote { type_url, version: version.into(), error, named, age, at };
+        let note =
+            RejectionNote { type_url, version: version.into(), error, named, suspects, age, at };
         if card.rejected(note.clone()) {
             let stream = event_stream(card);
             self.event(StatusEventKind::Rejected { stream, rejection: note });
@@ -191,7 +187,7 @@ impl Book {
     }
 
     fn event(&self, kind: StatusEventKind) {
-        self.events.add(kind, self.bounds().events);
+        self.events.add(kind, &self.bounds());
     }
 
     /// Something is not as it was at the last look.
@@ -221,20 +217,38 @@ impl Book {
         self.touch();
     }
 
-    /// Looks whether the last load has landed. Returns the time that it took, if it has just landed.
-    pub(crate) fn look_at_load(&self) -> Option<Duration> {
-        let (load, shown) = lock(&self.loads).open()?;
-        let (fleet, began) = self.fleet_since(None);
-        let landing = fleet.landing(load, |_| true);
-        if landing.landed() < landing.counted() || fleet.load < load {
-            return None;
+    /// A load is about to be shown: looks whether the one before has landed, unless that was looked at just
+    /// now.
+    pub(crate) fn before_load(&self, now: Instant) {
+        if lock(&self.loads).is_to_be_looked_at(now, LOOKED_AT) {
+            self.look_at_load(now);
         }
-        let acknowledged = fleet.streams.iter().filter_map(|stream| stream.acknowledged);
-        let last = acknowledged.filter_map(|ago| began.checked_sub(ago)).max();
+    }
+
+    /// Looks whether the last load has landed. Returns the times that loads took since the last call.
+    pub(crate) fn converged(&self) -> Vec<Duration> {
+        self.look_at_load(Instant::now());
+        lock(&self.loads).take_converged()
+    }
+
+    fn look_at_load(&self, now: Instant) {
+        let Some((load, shown)) = lock(&self.loads).open() else { return };
+        let (mut streams, mut last, mut waits) = (0, None, false);
+        let gone = self.visit(now, |stream| {
+            if stream.audience.is_some() {
+                streams += 1;
+                waits |= stream.landed < load;
+                last = last.max(stream.acknowledged.and_then(|ago| now.checked_sub(ago)));
+            }
+        });
+        let grace = self.bounds().grace;
+        waits |= gone.iter().any(|stream| stream.landed < load && stream.since <= grace);
+        if waits {
+            return;
+        }
         let after = last.map_or(Duration::ZERO, |at| at.saturating_duration_since(shown));
-        lock(&self.loads).landed(load, after, landing.landed());
+        lock(&self.loads).landed(load, after, streams);
         self.event(StatusEventKind::Landed { load, after });
-        Some(after)
     }
 }
 
@@ -291,24 +305,30 @@ impl Book {
     fn look_at_all(&self, now: Instant) -> Fleet {
         // First what may change, and then what is looked at.
         let (mark, load) = (self.changes(), self.load());
-        let bounds = self.bounds();
-        let (mut streams, gone_polls) = {
-            let mut polls = lock(&self.polls);
-            let gone = polls.take_gone(&bounds, now);
-            (polls.statuses(&bounds, now).collect::<Vec<_>>(), gone)
-        };
-        let mut gone = {
-            let mut gone = lock(&self.gone);
-            gone_polls.into_iter().for_each(|poll| gone.add(poll, &bounds));
-            gone.limit(&bounds);
-            gone.list(now)
-        };
+        let mut streams = Vec::new();
+        let gone = self.visit(now, |stream| streams.push(stream));
+        streams.sort_unstable_by_key(|stream: &StreamStatus| stream.id);
+        Fleet { load, streams, gone, grace: self.bounds().grace, mark }
+    }
+
+    /// Gives `see` the streams and polls, those of one kind after the other. Returns those that are gone.
+    pub(crate) fn visit(&self, now: Instant, mut see: impl FnMut(StreamStatus)) -> Vec<GoneStream> {
+        let (load, bounds) = (self.load(), self.bounds());
         let cards: Vec<_> = lock(&self.cards).values().cloned().collect();
-        let silent_after = bounds.silent_after;
-        streams.extend(cards.iter().map(|card| card.status(load, silent_after, self.clock)));
-        streams.sort_unstable_by_key(|stream| stream.id);
-        forget_those_back(&mut gone, &streams);
-        Fleet { load, streams, gone, grace: bounds.grace, mark }
+        for card in &cards {
+            see(card.status(load, bounds.silent_after, self.clock));
+        }
+        let mut polls = lock(&self.polls);
+        let gone_polls = polls.take_gone(&bounds, now);
+        polls.statuses(&bounds, now).for_each(see);
+        // A stream is among those that are gone before its card is taken out: here it is one or the other.
+        let mut gone = lock(&self.gone);
+        gone_polls.into_iter().for_each(|poll| gone.add(poll, &bounds));
+        gone.limit(&bounds);
+        // Only whoever sees the new stream forgets the old one.
+        let back = those_back(&gone, &cards);
+        gone.forget(&back);
+        gone.list(now)
     }
 
     fn status_of(&self, card: &StreamCard) -> StreamStatus {
@@ -316,21 +336,21 @@ impl Book {
     }
 }
 
-/// Leaves out the streams whose clients have opened another one meanwhile, before the old one ended.
-fn forget_those_back(gone: &mut Vec<GoneStream>, streams: &[StreamStatus]) {
+/// The streams that are gone and whose clients have opened another one after them.
+fn those_back(gone: &GoneStreams, cards: &[Arc<StreamCard>]) -> Vec<GoneKey> {
     if gone.is_empty() {
-        return;
+        return Vec::new();
     }
-    let keys = gone.iter().map(|stream| ((&*stream.node, &*stream.cluster), &stream.type_url));
-    let keys: HashMap<_, u64> = keys.zip(gone.iter().map(|stream| stream.id)).collect();
-    let mut back = BTreeSet::<u64>::new();
-    for stream in streams.iter().filter(|stream| stream.audience.is_some()) {
-        let Some(node) = &stream.node else { continue };
-        let known = keys.get(&((&*node.id, &*node.cluster), &stream.type_url));
-        back.extend(known.filter(|known| **known < stream.id));
-    }
-    gone.retain(|stream| !back.contains(&stream.id));
+    let back = cards.iter().filter_map(|card| {
+        let node = card.node_in_place()?;
+        let key = GoneKey::of(&node, card.only.as_ref());
+        gone.id_of(&key).is_some_and(|id| id < card.id).then_some(key)
+    });
+    back.collect()
 }
+
+/// The time between two looks whether the load before has landed.
+const LOOKED_AT: Duration = Duration::from_millis(100);
 
 /// The age up to which a look at all streams serves others who ask.
 const RECENT: Duration = Duration::from_millis(20);

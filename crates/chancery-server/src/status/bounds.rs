@@ -23,6 +23,8 @@ pub struct StatusBounds {
     pub loads: usize,
     /// The number of events that are remembered, the last ones; 4,096.
     pub events: usize,
+    /// The bytes that they may take together, about; 4 MiB.
+    pub event_bytes: usize,
 }
 
 impl Default for StatusBounds {
@@ -36,6 +38,7 @@ impl Default for StatusBounds {
             polls: 10_000,
             loads: 100,
             events: 4096,
+            event_bytes: 4 * 1024 * 1024,
         }
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct StreamCard {
     asked: AtomicBool,
     /// The number of types with rejected content that waits for a change.
     rejected: AtomicU32,
+    /// The bytes of the rejections that are noted, about.
+    noted_bytes: AtomicU32,
     /// The last load that was shown before the stream looked at its audience.
     seen: AtomicU64,
     /// The last load that it is known to have landed.
@@ -82,8 +84,11 @@ pub struct RejectionNote {
     /// The reason in the client's words, as [`StreamEventKind::Rejected`](crate::StreamEventKind::Rejected)
     /// has it: cut, and without what must not be seen (S-138).
     pub error: ErrorDetail,
-    /// The resources that the reason names and the client sees, the first of them.
+    /// The resources that the reason names, the first three of them.
     pub named: Vec<Arc<str>>,
+    /// The resources of the rejected response that the client had not accepted like that before: first those
+    /// that the reason names, and eight at most.
+    pub suspects: Vec<Arc<str>>,
     /// The time since the client first rejected this version for this reason.
     pub age: Duration,
     pub(super) at: Instant,
@@ -101,6 +106,14 @@ pub(crate) struct MachineState {
 const MOST_LOOKS: usize = 8;
 /// The most types of which a rejection is noted.
 const MOST_REJECTIONS: usize = 32;
+
+impl RejectionNote {
+    /// The bytes that it keeps, about.
+    pub(super) fn bytes(&self) -> usize {
+        let names = self.named.iter().chain(&self.suspects).map(|name| name.len()).sum::<usize>();
+        size_of::<Self>() + self.version.len() + self.error.message.len() + names
+    }
+}
 
 /// The reason why a stream is not asked.
 #[derive(Clone, Copy, Debug)]
@@ -133,6 +146,7 @@ impl StreamCard {
             settled: AtomicBool::new(false),
             asked: AtomicBool::new(false),
             rejected: AtomicU32::new(0),
+            noted_bytes: AtomicU32::new(0),
             seen: AtomicU64::new(0),
             landed: AtomicU64::new(0),
             settled_at: AtomicU64::new(0),
@@ -199,6 +213,12 @@ impl StreamCard {
         self.lock().node.clone()
     }
 
+    /// The node of the client, if the stream is open and belongs to an audience.
+    pub(super) fn node_in_place(&self) -> Option<Arc<Node>> {
+        let card = self.lock();
+        card.node.clone().filter(|_| card.place.is_some())
+    }
+
     /// Notes the node of the client.
     pub(crate) fn identified(&self, node: &Arc<Node>) {
         self.lock().node = Some(Arc::clone(node));
@@ -207,7 +227,7 @@ impl StreamCard {
     /// Notes where the stream belongs. Returns the audience it was in before.
     pub(super) fn placed(&self, place: Place) -> Option<AudienceName> {
         let before = self.lock().place.replace(place);
-        before.map(|place| place.audience().clone())
+        before.map(|place| place.audience().without_values())
     }
 
     /// Forgets where the stream belongs, which keeps parts of the store.
@@ -220,7 +240,7 @@ impl StreamCard {
     pub(super) fn rejected(&self, note: RejectionNote) -> bool {
         let mut card = self.lock();
         let rejections = &mut card.notes.get_or_insert_default().rejections;
-        match rejections.iter_mut().find(|known| known.type_url == note.type_url) {
+        let is_new = match rejections.iter_mut().find(|known| known.type_url == note.type_url) {
             Some(known) if known.version == note.version && known.error == note.error => false,
             Some(known) => {
                 *known = note;
@@ -232,7 +252,20 @@ impl StreamCard {
                 }
                 true
             }
-        }
+        };
+        self.count_notes(&card);
+        is_new
+    }
+
+    fn count_notes(&self, card: &CardPlace) {
+        let notes = card.notes.iter().flat_map(|notes| &notes.rejections);
+        let bytes = notes.map(RejectionNote::bytes).sum::<usize>();
+        self.noted_bytes.store(u32::try_from(bytes).unwrap_or(u32::MAX), Ordering::Relaxed);
+    }
+
+    /// The bytes that are kept of what the client said, about.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.noted_bytes.load(Ordering::Relaxed) as usize
     }
 
     /// Returns true if a rejection of this version is noted.
@@ -250,6 +283,7 @@ impl StreamCard {
         notes.rejections.retain(|known| known.type_url != *type_url);
         let is_repaired = notes.rejections.len() < before;
         card.forget_empty_notes();
+        self.count_notes(&card);
         is_repaired
     }
 
@@ -351,7 +385,7 @@ impl StreamCard {
             id: self.id,
             node,
             peer: Arc::clone(&self.peer),
-            audience: place.map(|place| place.audience().clone()),
+            audience: place.map(|place| place.audience().without_values()),
             variant: self.variant,
             type_url: self.only.clone(),
             poll: None,
@@ -395,3 +429,14 @@ impl StreamCard {
 
 /// The time in which a stream that a change concerns looks at it, if its thread is not busy.
 const NOT_YET: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_takes_little_memory() {
+        // An idle stream has one.
+        assert!(size_of::<StreamCard>() <= 200, "{}", size_of::<StreamCard>());
+    }
+}

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use chancery_core::TypeUrl;
 use tokio::sync::watch;
 
+use super::bounds::StatusBounds;
 use super::card::RejectionNote;
 use crate::policy::Peer;
 use crate::store::AudienceName;
@@ -108,8 +109,36 @@ pub struct EventPage {
 
 /// The last events.
 pub(super) struct Events {
-    ring: Mutex<VecDeque<Arc<StatusEvent>>>,
+    ring: Mutex<Ring>,
     last: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct Ring {
+    events: VecDeque<Arc<StatusEvent>>,
+    /// The bytes that they keep, about.
+    bytes: usize,
+}
+
+impl StatusEventKind {
+    /// The bytes that the event keeps, about.
+    fn bytes(&self) -> usize {
+        let texts = match self {
+            Self::Loaded { .. } | Self::Landed { .. } => 0,
+            Self::Appeared { stream, .. }
+            | Self::Moved { stream, .. }
+            | Self::Gone { stream, .. }
+            | Self::Repaired { stream, .. } => stream.bytes(),
+            Self::Rejected { stream, rejection } => stream.bytes() + rejection.bytes(),
+        };
+        size_of::<StatusEvent>() + texts
+    }
+}
+
+impl EventStream {
+    fn bytes(&self) -> usize {
+        self.node.as_ref().map_or(0, |(id, cluster)| id.len() + cluster.len())
+    }
 }
 
 impl Events {
@@ -117,14 +146,16 @@ impl Events {
         Self { ring: Mutex::default(), last: watch::Sender::new(0) }
     }
 
-    /// Adds an event, and forgets the oldest ones past `limit`.
-    pub(super) fn add(&self, kind: StatusEventKind, limit: usize) {
+    /// Adds an event, and forgets the oldest ones, as far as the bounds want it.
+    pub(super) fn add(&self, kind: StatusEventKind, bounds: &StatusBounds) {
         let mut ring = self.lock();
         let id = *self.last.borrow() + 1;
-        while ring.len() >= limit.max(1) {
-            ring.pop_front();
+        ring.bytes += kind.bytes();
+        ring.events.push_back(Arc::new(StatusEvent { id, at: SystemTime::now(), kind }));
+        while ring.events.len() > bounds.events.max(1) || ring.bytes > bounds.event_bytes {
+            let Some(oldest) = ring.events.pop_front() else { break };
+            ring.bytes -= oldest.kind.bytes();
         }
-        ring.push_back(Arc::new(StatusEvent { id, at: SystemTime::now(), kind }));
         self.last.send_replace(id);
     }
 
@@ -139,12 +170,12 @@ impl Events {
         let ring = self.lock();
         let last = *self.last.borrow();
         let id = if id > last { 0 } else { id };
-        let Some(first) = ring.front().map(|event| event.id) else {
-            return EventPage { next: last, ..EventPage::default() };
+        let Some(first) = ring.events.front().map(|event| event.id) else {
+            return EventPage { missed: last - id, next: last, ..EventPage::default() };
         };
         let missed = first.saturating_sub(id + 1);
         let skip = usize::try_from((id + 1).saturating_sub(first)).unwrap_or(usize::MAX);
-        let events: Vec<_> = ring.iter().skip(skip).take(limit).cloned().collect();
+        let events: Vec<_> = ring.events.iter().skip(skip).take(limit).cloned().collect();
         let next = events.last().map_or(last, |event| event.id);
         EventPage { events, missed, next }
     }
@@ -157,7 +188,41 @@ impl Events {
     }
 
     /// No code panics with the lock held.
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<StatusEvent>>> {
+    fn lock(&self) -> MutexGuard<'_, Ring> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gone(id: u64, name: usize) -> StatusEventKind {
+        let peer = Arc::new(Peer { address: None, tls: false, certificates: Vec::new() });
+        let node = Some(("n".repeat(name).into(), "".into()));
+        let stream = EventStream { id, node, peer };
+        StatusEventKind::Gone { stream, audience: "all".into(), code: None }
+    }
+
+    #[test]
+    fn long_names_make_fewer_events_that_are_remembered() {
+        let bounds = StatusBounds { event_bytes: 100_000, ..StatusBounds::default() };
+        let events = Events::new();
+        (0..1000).for_each(|id| events.add(gone(id, 4096), &bounds));
+        let page = events.after(0, usize::MAX);
+        assert!((20..25).contains(&page.events.len()), "{}", page.events.len());
+        assert_eq!(page.missed + page.events.len() as u64, 1000);
+        (0..5000).for_each(|id| events.add(gone(id, 0), &bounds));
+        let kept = events.lock().events.iter().map(|event| event.kind.bytes()).sum::<usize>();
+        assert_eq!(events.lock().bytes, kept);
+        assert!(kept <= 100_000);
+    }
+
+    #[test]
+    fn a_number_of_an_earlier_server_begins_anew() {
+        let events = Events::new();
+        events.add(gone(1, 1), &StatusBounds::default());
+        let page = events.after(77, 10);
+        assert_eq!((page.events.len(), page.missed, page.next), (1, 0, 1));
     }
 }

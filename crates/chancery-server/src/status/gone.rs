@@ -12,7 +12,7 @@ use super::card::RejectionNote;
 use crate::policy::Peer;
 use crate::store::AudienceName;
 
-/// A stream that is gone. It is forgotten when a stream of the same node and service comes.
+/// A stream that is gone. It is forgotten when somebody sees a later one of the same node and service.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct GoneStream {
@@ -62,7 +62,7 @@ pub(super) struct GoneKey {
 }
 
 impl GoneStream {
-    fn key(&self) -> GoneKey {
+    pub(super) fn key(&self) -> GoneKey {
         GoneKey {
             node: Arc::clone(&self.node),
             cluster: Arc::clone(&self.cluster),
@@ -72,11 +72,10 @@ impl GoneStream {
 
     /// The bytes that it keeps, about.
     fn bytes(&self) -> usize {
-        let texts = |it: &RejectionNote| it.error.message.len() + size_of::<RejectionNote>();
         2 * size_of::<Self>()
             + self.node.len()
             + self.cluster.len()
-            + self.rejections.iter().map(texts).sum::<usize>()
+            + self.rejections.iter().map(RejectionNote::bytes).sum::<usize>()
     }
 }
 
@@ -90,8 +89,22 @@ impl GoneStreams {
         self.limit(bounds);
     }
 
-    /// Forgets the stream of a client that is back.
-    pub(super) fn remove(&mut self, key: &GoneKey) {
+    /// Returns true if nothing is remembered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.streams.is_empty()
+    }
+
+    /// The number of the last stream of a node and a service that is gone.
+    pub(super) fn id_of(&self, key: &GoneKey) -> Option<u64> {
+        self.by_key.get(key).and_then(|at| self.streams.get(at)).map(|stream| stream.id)
+    }
+
+    /// Forgets the streams of clients that are back.
+    pub(super) fn forget(&mut self, back: &[GoneKey]) {
+        back.iter().for_each(|key| self.remove(key));
+    }
+
+    fn remove(&mut self, key: &GoneKey) {
         let known = self.by_key.remove(key);
         if let Some(stream) = known.and_then(|known| self.streams.remove(&known)) {
             self.bytes -= stream.bytes();

@@ -36,6 +36,10 @@ pub(super) struct Loads {
     last: VecDeque<Load>,
     /// When the first load was shown of those after the last one that has landed.
     waits_since: Option<Instant>,
+    /// When the last load was last looked at.
+    looked: Option<Instant>,
+    /// The convergence times that nobody has counted yet.
+    converged: Vec<Duration>,
 }
 
 struct Load {
@@ -52,10 +56,7 @@ impl Loads {
         at: Instant,
         limit: usize,
     ) {
-        for before in self.last.iter_mut().rev() {
-            if before.status.superseded {
-                break;
-            }
+        if let Some(before) = self.last.back_mut() {
             before.status.superseded = before.status.landed_after.is_none();
         }
         while self.last.len() >= limit.max(1) {
@@ -77,6 +78,20 @@ impl Loads {
         });
     }
 
+    /// Returns true if the last load was not looked at since that time before now, and it is looked at now.
+    pub(super) fn is_to_be_looked_at(&mut self, now: Instant, pause: Duration) -> bool {
+        let is_due = self.looked.is_none_or(|at| now.saturating_duration_since(at) >= pause);
+        if is_due {
+            self.looked = Some(now);
+        }
+        is_due
+    }
+
+    /// Takes the convergence times since the last call.
+    pub(super) fn take_converged(&mut self) -> Vec<Duration> {
+        std::mem::take(&mut self.converged)
+    }
+
     /// The last load, and when it was shown, if it has not landed yet.
     pub(super) fn open(&self) -> Option<(u64, Instant)> {
         let last = self.last.back()?;
@@ -94,6 +109,9 @@ impl Loads {
             load.status.landed_after = Some(after);
             load.status.streams = streams;
         }
+        if self.converged.len() < MOST_CONVERGED {
+            self.converged.push(after);
+        }
         if self.open().is_none() {
             self.waits_since = None;
         }
@@ -108,3 +126,6 @@ impl Loads {
         self.last.iter().rev().map(aged).collect()
     }
 }
+
+/// The most convergence times that wait to be counted.
+const MOST_CONVERGED: usize = 1000;

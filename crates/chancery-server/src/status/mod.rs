@@ -20,6 +20,7 @@ mod gone;
 mod landing;
 mod loads;
 mod look;
+mod node_counts;
 mod polls;
 mod stream_status;
 
@@ -41,21 +42,34 @@ pub use self::landing::{Landing, Outcome};
 pub use self::loads::LoadStatus;
 pub(crate) use self::look::Look;
 pub use self::look::{LookQuery, Looks, StreamDetails, TypeDetails, WaitDetails};
+pub(crate) use self::node_counts::{NodeCounter, NodeKey};
 pub(crate) use self::polls::DecidedPoll;
 pub use self::stream_status::{PollVersions, StreamState, StreamStatus};
 
 /// The book of what the clients of a store want and hold. Clones are the same.
 ///
 /// ```
-/// use chancery_server::{Outcome, Snapshot, Store};
+/// use chancery_server::{Config, OneAudience, Outcome, Server, Snapshot, Store};
 ///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
 /// let store = Store::new();
+/// let server = Server::new(store.clone(), OneAudience("edge".into()), Config::default());
+/// let status = server.status();
 /// store.publish("edge", Snapshot::new());
-/// let status = store.status();
-/// assert!(status.fleet().streams.is_empty());
-/// // Nobody is there, so it has landed on all.
-/// let landing = status.landing(status.load(), |_| true);
-/// assert_eq!(landing.outcome(), Outcome::Landed);
+/// // Waits until all clients of the audience have acknowledged it, or cannot.
+/// let landing = status.landed(status.load(), |client| client.audience.as_str() == "edge").await;
+/// match landing.outcome() {
+///     Outcome::Landed => println!("{} streams have it", landing.landed()),
+///     _ => {
+///         for stream in landing.never() {
+///             let why = status.rejections(stream.id);
+///             println!("stream {} is {}: {why:?}", stream.id, stream.state.name());
+///         }
+///     }
+/// }
+/// assert_eq!(landing.counted(), 0, "nobody is there");
+/// # }
 /// ```
 #[derive(Clone, Default)]
 pub struct StatusBook(pub(crate) Arc<Book>);

@@ -270,3 +270,88 @@ fn short(version: &str) -> Arc<str> {
 fn address_of(peer: &Peer) -> Option<IpAddr> {
     peer.address.map(|address| address.ip().to_canonical())
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    struct Setup {
+        polls: Polls,
+        bounds: StatusBounds,
+        last: u64,
+    }
+
+    impl Setup {
+        fn new(polls: usize) -> Self {
+            let bounds = StatusBounds { polls, ..StatusBounds::default() };
+            Self { polls: Polls::default(), bounds, last: 0 }
+        }
+
+        fn poll(&mut self, from: u8, id: &str) {
+            let address = Some(([127, 0, 0, from], 1).into());
+            let peer = Arc::new(Peer { address, tls: false, certificates: Vec::new() });
+            let node = Arc::new(Node { id: id.to_owned(), ..Node::default() });
+            let type_url = TypeUrl::new("envoy.config.cluster.v3.Cluster");
+            let poll = DecidedPoll {
+                node: &node,
+                peer: &peer,
+                type_url: &type_url,
+                audience: &"all".into(),
+                load: 1,
+                stated: "",
+                given: None,
+            };
+            self.last += 1;
+            self.polls.decided(&poll, || self.last, &self.bounds);
+        }
+
+        fn ids(&self) -> Vec<String> {
+            let statuses = self.polls.statuses(&self.bounds, Instant::now());
+            let mut ids: Vec<_> = statuses.map(|it| it.node.unwrap().id.clone()).collect();
+            ids.sort();
+            ids
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_with_many_names_replaces_its_own() {
+        let mut setup = Setup::new(16);
+        setup.poll(1, "honest");
+        for number in 0..100 {
+            setup.poll(2, &number.to_string());
+        }
+        let ids = setup.ids();
+        assert_eq!(ids.len(), 16);
+        assert!(ids.contains(&"honest".to_owned()) && ids.contains(&"99".to_owned()), "{ids:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_polls_no_more_is_silent_and_then_gone() {
+        let mut setup = Setup::new(16);
+        setup.poll(1, "n");
+        advance(Duration::from_secs(20)).await;
+        setup.poll(1, "n");
+        let state = |setup: &Setup| {
+            let mut all = setup.polls.statuses(&setup.bounds, Instant::now());
+            all.next().map(|it| it.state)
+        };
+        advance(Duration::from_secs(60)).await;
+        assert_eq!(state(&setup), Some(StreamState::InStep));
+        advance(Duration::from_secs(1)).await;
+        assert_eq!(state(&setup), Some(StreamState::Silent));
+        assert_eq!(setup.polls.take_gone(&setup.bounds, Instant::now()).len(), 0);
+        advance(setup.bounds.grace).await;
+        let gone = setup.polls.take_gone(&setup.bounds, Instant::now());
+        assert_eq!((gone.len(), gone[0].landed, state(&setup)), (1, 1, None));
+        assert!(setup.polls.by_address.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_a_node_that_says_much_little_is_kept() {
+        let mut setup = Setup::new(16);
+        setup.poll(1, &"n".repeat(4000));
+        assert_eq!(setup.ids(), [""; 0]);
+    }
+}

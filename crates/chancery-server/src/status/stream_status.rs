@@ -20,7 +20,7 @@ pub struct StreamStatus {
     pub node: Option<Arc<Node>>,
     /// The other end of the connection.
     pub peer: Arc<Peer>,
-    /// The audience; `None` until the policy has chosen one.
+    /// The audience, without the values that its nodes state; `None` until the policy has chosen one.
     pub audience: Option<AudienceName>,
     /// The variant of the protocol.
     pub variant: Variant,

@@ -13,6 +13,8 @@
 //! A stream that has to ask for its audience again hears so with the state, and never later: whoever
 //! sees a snapshot that came after a reassignment sees the reassignment too.
 
+mod place;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::hash::RandomState;
@@ -26,6 +28,7 @@ use chancery_core::server::{DemandEdit, DemandFilter, SnapshotChanges};
 use chancery_core::{Node, Snapshot};
 use tokio::time::Instant;
 
+pub(crate) use self::place::Place;
 use super::Store;
 use super::caller::Caller;
 use super::demand::{Demand, DemandCounts};
@@ -115,25 +118,6 @@ pub(crate) struct Watch {
     wanted: Option<Box<Demand>>,
     /// The card of the stream, if it has one.
     card: Option<Arc<StreamCard>>,
-}
-
-/// The place of a stream: its audience, and the way to reach its watch.
-#[derive(Clone)]
-pub(crate) struct Place {
-    name: AudienceName,
-    audience: Arc<WatchedAudience>,
-    handle: Arc<WatcherHandle>,
-}
-
-/// The part of its audience that a stream has seen.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing {
-    /// True if it has seen the present state, or wants nothing of what changed since it looked.
-    pub(crate) is_current: bool,
-    /// True if it has still to look at the present state, or to ask for its audience again.
-    pub(crate) is_unseen: bool,
-    /// When the present state was shown, as far as that is known.
-    pub(crate) since: Option<Instant>,
 }
 
 /// The snapshot before a change, and the number of the change.
@@ -339,11 +323,7 @@ impl Watch {
 
     /// The place of the stream.
     pub(crate) fn place(&self) -> Place {
-        Place {
-            name: self.name.clone(),
-            audience: Arc::clone(&self.audience),
-            handle: Arc::clone(&self.handle),
-        }
+        Place::new(&self.name, &self.audience, &self.handle)
     }
 
     /// The stream is to ask for its audience again: the answer it came with may be outdated.
@@ -432,30 +412,6 @@ impl Watch {
     /// Waits for a state that has not been seen yet. Cancel-safe.
     pub(crate) async fn state(&mut self) -> AudienceState {
         poll_fn(|cx| self.poll_state(cx, Instant::now())).await
-    }
-}
-
-impl Place {
-    pub(crate) fn audience(&self) -> &AudienceName {
-        &self.name
-    }
-
-    /// Wakes the stream.
-    pub(crate) fn wake(&self) {
-        self.handle.waker.wake();
-    }
-
-    /// The part of its audience that the stream has seen. Whoever finds it current and looks at its card after that does not find it
-    /// settled with an older state.
-    pub(crate) fn standing(&self) -> Standing {
-        let reassigned = self.handle.reassigned.load(Ordering::Acquire);
-        let current = self.handle.current.load(Ordering::Acquire);
-        let shown = lock(&self.audience.shown);
-        let count = self.audience.count.load(Ordering::Acquire);
-        let (is_shown, since) = (shown.snapshot().is_some(), shown.published());
-        drop(shown);
-        let is_unseen = reassigned || current != count;
-        Standing { is_current: is_shown && !is_unseen, is_unseen, since }
     }
 }
 

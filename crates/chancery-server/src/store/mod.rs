@@ -87,6 +87,7 @@ impl Store {
     /// Makes `snapshot` what the nodes of `audience` see from now on.
     pub fn publish(&self, audience: impl Into<AudienceName>, snapshot: impl Into<Arc<Snapshot>>) {
         let (snapshot, now) = (snapshot.into(), Instant::now());
+        self.status.0.before_load(now);
         let mut audiences = self.lock();
         let audience = audiences.audience(audience.into());
         if audience.snapshot().is_some_and(|shown| Arc::ptr_eq(&shown, &snapshot)) {
@@ -112,6 +113,7 @@ impl Store {
     /// this one as often, and one that is woken for all finds nothing in the processor's cache.
     pub fn update<N: AsRef<str>>(&self, newer: impl IntoIterator<Item = (N, AudienceSnapshot)>) {
         let now = Instant::now();
+        self.status.0.before_load(now);
         self.update_now(newer, now);
         self.status.0.shown(None, now);
     }

@@ -2,15 +2,22 @@
 
 use std::borrow::Borrow;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use chancery_catalog::Audience;
+use chancery_catalog::{Audience, StatedValues};
 
-use crate::audiences::audience_of;
+use crate::audiences::{audience_of, without_values};
 
 /// The name of an audience: the nodes that see the same snapshot.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AudienceName(Arc<str>);
+#[derive(Clone)]
+pub struct AudienceName {
+    text: Arc<str>,
+    /// The values that its nodes state, which are known for as long as somebody has the name.
+    values: Option<Arc<StatedValues>>,
+    /// The bytes that are kept because of them.
+    bytes: usize,
+}
 
 impl AudienceName {
     /// The audience of a catalog that it means, if it is a name that [`Audiences`](crate::Audiences) give.
@@ -20,31 +27,54 @@ impl AudienceName {
 
     /// The name as text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// The same name, of nodes that state these values, because of which so many bytes are kept.
+    pub(crate) fn with_values(self, values: Option<Arc<StatedValues>>, bytes: usize) -> Self {
+        Self { values, bytes, ..self }
+    }
+
+    /// The name of the same layers, which keeps no values. Records have it, which are kept after a stream is gone.
+    pub(crate) fn without_values(&self) -> Self {
+        match &self.values {
+            Some(_) => Self::from(without_values(&self.text)),
+            None => self.clone(),
+        }
+    }
+
+    /// The values that its nodes state.
+    pub(crate) fn values(&self) -> Option<&Arc<StatedValues>> {
+        self.values.as_ref()
+    }
+
+    /// The bytes that are kept because of its values.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.bytes
     }
 }
 
 impl Borrow<str> for AudienceName {
     fn borrow(&self) -> &str {
-        &self.0
+        &self.text
     }
 }
 
 impl AsRef<str> for AudienceName {
     fn as_ref(&self) -> &str {
-        &self.0
+        &self.text
     }
 }
 
 impl From<&str> for AudienceName {
     fn from(name: &str) -> Self {
-        Self(name.into())
+        Self { text: name.into(), values: None, bytes: 0 }
     }
 }
 
 impl From<String> for AudienceName {
     fn from(name: String) -> Self {
-        Self(name.into())
+        Self { text: name.into(), values: None, bytes: 0 }
     }
 }
 
@@ -54,14 +84,41 @@ impl From<&Self> for AudienceName {
     }
 }
 
+impl PartialEq for AudienceName {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for AudienceName {}
+
+impl PartialOrd for AudienceName {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for AudienceName {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.text.cmp(&other.text)
+    }
+}
+
+/// As a text has it, by which names are found.
+impl Hash for AudienceName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
 impl fmt::Display for AudienceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
 impl fmt::Debug for AudienceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
+        fmt::Debug::fmt(&self.text, f)
     }
 }

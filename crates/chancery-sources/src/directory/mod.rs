@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use chancery_catalog::{Catalog, ChangeSet, Layer};
 use chancery_proto::schema::Schema;
 
-use crate::allowance::Allowance;
+use crate::allowed_places::AllowedPlaces;
 use crate::change_log::{ChangeLog, ChangedPlaces};
 use crate::fault::{Fault, Scope, Warning, Wrong};
 use crate::fault_list::FaultList;
@@ -61,7 +61,9 @@ pub struct Directory {
     filled: Option<(Option<FileIdentity>, usize)>,
     warnings: WarningsSeen,
     /// The comments in files that let findings pass.
-    allowances: Arc<Vec<(Arc<Path>, Allowance)>>,
+    allowances: Arc<AllowedPlaces>,
+    /// Is told of these comments before anything is committed that they are about.
+    tell_allowances: Option<TellAllowances>,
     /// The files that loads left out because they were moving, and since when they are as they are.
     unsettled: Unsettled,
     /// The last file that was read again because it may have changed without a new stamp.
@@ -90,6 +92,7 @@ impl Directory {
             filled: None,
             warnings: WarningsSeen::default(),
             allowances: Arc::default(),
+            tell_allowances: None,
             unsettled: Unsettled::default(),
             retried_last: None,
             warned_of_moving: None,
@@ -113,6 +116,13 @@ impl Directory {
         past: impl FnOnce(&ReadEntries<'_>) -> BTreeSet<Layer> + Send + 'static,
     ) -> Self {
         Self { past: Some(Box::new(past)), ..self }
+    }
+
+    /// Has each load tell of the comments that let findings pass before it commits anything, so that a gate knows
+    /// them.
+    #[must_use]
+    pub fn telling_allowances(self, tell: impl Fn(&Arc<AllowedPlaces>) + Send + 'static) -> Self {
+        Self { tell_allowances: Some(Box::new(tell)), ..self }
     }
 
     /// The catalog that loads are committed to.
@@ -442,6 +452,7 @@ impl Directory {
         let layers = self.layers.read_all(&reading, &self.catalog);
         let faults = self.faults(&reading.listing);
         let mut report = LoadReport { files: reading.listing.files.len(), ..LoadReport::default() };
+        self.set_allowances(&reading);
         if self.committed {
             let changes = self.layers.changes_of_all(&reading.listing, layers);
             self.commit(changes, &mut report);
@@ -451,7 +462,6 @@ impl Directory {
             (report.violations, report.more_violations) = violations(&reading);
         }
         report.warnings = self.warnings.new_of_scan(&reading);
-        self.allowances = reading.allowances();
         self.warn_of_rest(&mut report);
         self.last = Some(reading);
         report
@@ -474,6 +484,9 @@ impl Directory {
         let layers = self.layers.read_edits(&edits, &reading, &self.catalog);
         let faults = self.faults(&reading.listing);
         let mut report = LoadReport { files: reading.listing.files.len(), ..LoadReport::default() };
+        if edits.values().flatten().any(FileEdit::has_allowances) {
+            self.set_allowances(&reading);
+        }
         if self.committed {
             let changes = self.layers.changes_of_edits(layers);
             self.commit(changes, &mut report);
@@ -483,9 +496,6 @@ impl Directory {
             (report.violations, report.more_violations) = violations(&reading);
         }
         report.warnings = self.warnings.of_edits(edits.values().flatten());
-        if edits.values().flatten().any(FileEdit::has_allowances) {
-            self.allowances = reading.allowances();
-        }
         report.warnings.extend(self.warnings.of_ignored(&ignored));
         ignored.into_iter().for_each(|file| reading.listing.apply_ignored(file));
         self.warn_of_rest(&mut report);
@@ -514,6 +524,11 @@ impl Directory {
         });
         self.last = Some(reading);
         report
+    }
+
+    fn set_allowances(&mut self, reading: &Reading) {
+        self.allowances = reading.allowances();
+        self.tell_allowances.iter().for_each(|tell| tell(&self.allowances));
     }
 
     /// The present faults. With a fault of the whole directory, nothing is committed.
@@ -559,6 +574,9 @@ impl Directory {
         report.behind_faults = Arc::new(self.layers.behind());
     }
 }
+
+/// Takes note of the comments that let findings pass.
+type TellAllowances = Box<dyn Fn(&Arc<AllowedPlaces>) + Send>;
 
 /// The present violations of the rules of messages, and the number of those that are left out, by
 /// file.

@@ -21,6 +21,7 @@ use chancery_proto::document::{
 use chancery_proto::lint;
 use chancery_proto::resource::to_v2;
 use chancery_proto::schema::Schema;
+use chancery_proto::values::NodeValues;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::allowance::{Allowance, Allowances};
@@ -42,16 +43,16 @@ const NOT_UNDERSTOOD: &str =
     "this comment lets nothing pass; write `# chancery: allow CODE: REASON`";
 
 /// The fault of an edit at the top of the directory.
-const NOTHING_BELOW: &str = "`patch` and `remove` change resources of the layers below, and nothing is below the \
-                             files at the top";
+const NOTHING_BELOW: &str = "`patch` and `remove` change resources of the layers below, and `values` those of \
+                             their file or below; nothing is below the files at the top";
 
 /// The hint for it.
-const WHERE_EDITS_STAND: &str = "change the resource where it stands, or move this to the directory of a group \
-                                 (`groups/NAME/`) or a node (`nodes/ID/`)";
+const WHERE_EDITS_STAND: &str = "change the resource where it stands, put `values` into its file, or move this to \
+                                 the directory of a group (`groups/NAME/`) or a node (`nodes/ID/`)";
 
 /// The fault of an edit where v2 is served: the v2 form of the resource would stay as it is.
-const NOT_FOR_V2: &str = "`patch` and `remove` do not reach clients of v2: write the resource whole, or do without \
-                          `enable-v2`";
+const NOT_FOR_V2: &str = "`patch`, `remove` and `values` do not reach clients of v2: write the resource whole, or do \
+                          without `enable-v2`";
 
 /// The content of one file.
 #[derive(Clone, Default)]
@@ -82,6 +83,8 @@ pub(crate) struct LoadedResource {
     pub(crate) position: Position,
     /// The resource under its v2 type, if it has one and v2 is served.
     pub(crate) v2: Option<(TypeUrl, Arc<Resource>)>,
+    /// The fields that differ by node.
+    pub(crate) values: Option<Arc<NodeValues>>,
 }
 
 impl LoadedResource {
@@ -89,6 +92,7 @@ impl LoadedResource {
     pub(crate) fn entries(&self, file: &Arc<Path>) -> impl Iterator<Item = (Key, Entry)> {
         let origin = Origin::File { path: Arc::clone(file), position: self.position };
         let written = Entry::of(self.content.clone(), origin.clone());
+        let written = written.with_values(self.values.clone());
         let derived = self.v2.iter().map(move |(type_url, resource)| {
             let entry = Entry::derived(Arc::clone(resource), origin.clone());
             (Key::of(type_url, resource), entry)
@@ -109,7 +113,11 @@ impl LoadedResource {
             (EntryContent::Removal(one), EntryContent::Removal(other)) => one == other,
             _ => false,
         };
-        is_same && self.position == other.position
+        let values = match (&self.values, &other.values) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        is_same && values && self.position == other.position
     }
 
     /// The keys of these entries.
@@ -222,18 +230,23 @@ impl Parsing<'_> {
         if let Some(first) = edits.first() {
             faults.extend(self.wrong_edits().map(|fault| fault.at(first.position)));
         }
+        // The v2 form of a resource would have the value of the file.
+        let valued = resources.iter().filter(|it| v2 && it.values.is_some()).map(|it| it.position);
+        faults.extend(valued.take(1).map(|position| {
+            document::Fault::new(NOT_FOR_V2).at(position).of_code("wrong-resource")
+        }));
         let starts = resources.iter().map(|it| it.position);
         let starts = starts.chain(edits.iter().map(|it| it.position));
         let mut allowances = Allowances::read(found.format, bytes, starts);
         violations.retain(|broken| {
             let code = broken.fault.code;
-            !allowing.allow(code) && !allowances.let_pass(broken.fault.position, code)
+            !allowances.let_pass(broken.fault.position, code) && !allowing.allow(code)
         });
         for parsed in &mut resources {
             let start = parsed.position;
             parsed.warnings.retain(|warning| {
                 let position = warning.position.unwrap_or(start);
-                !allowing.allow(warning.code) && !allowances.let_pass(Some(position), warning.code)
+                !allowances.let_pass(Some(position), warning.code) && !allowing.allow(warning.code)
             });
         }
         let mut document =
@@ -247,7 +260,7 @@ impl Parsing<'_> {
             line: Some(*line),
             ..Warning::of_file(MALFORMED, &found.path, NOT_UNDERSTOOD)
         }));
-        document.allowances = allowances.all;
+        document.allowances = allowances.into_all();
         for parsed in resources {
             let key = (&parsed.type_url, parsed.resource.name());
             document.warnings.extend(self.warnings(key, parsed.position, &parsed.warnings));
@@ -257,6 +270,7 @@ impl Parsing<'_> {
                 content: EntryContent::Whole(parsed.resource),
                 position: parsed.position,
                 v2: old.flatten().map(|(type_url, resource)| (type_url, Arc::new(resource))),
+                values: parsed.values,
             });
         }
         for edit in &edits {
@@ -271,6 +285,7 @@ impl Parsing<'_> {
             },
             position: edit.position,
             v2: None,
+            values: edit.values,
         }));
         Ok(document)
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use chancery_catalog::Layer;
 
-use crate::allowance::Allowance;
+use crate::allowed_places::AllowedPlaces;
 use crate::read::document::Document;
 use crate::scan::listing::{FileChange, FoundFile, Listing};
 
@@ -69,12 +69,12 @@ impl Reading {
     }
 
     /// The comments in all files that let findings pass.
-    pub(crate) fn allowances(&self) -> Arc<Vec<(Arc<Path>, Allowance)>> {
+    pub(crate) fn allowances(&self) -> Arc<AllowedPlaces> {
         let all = self.listing.files.iter().zip(&self.documents);
         let all = all.flat_map(|(found, document)| {
             document.allowances.iter().map(|it| (Arc::clone(&found.path), it.clone()))
         });
-        Arc::new(all.collect())
+        Arc::new(AllowedPlaces::new(all.collect()))
     }
 
     /// The files of one layer with their documents.

@@ -1,9 +1,8 @@
-//! `POST /v3/discovery:client_status` on the admin interface: CSDS over REST, for processes on the same machine.
+//! `POST /v3/discovery:client_status` on the admin interface: CSDS over REST, for those who may read the API.
 //!
-//! The conditions are those of the API (`local`). gRPC is not here: the interface speaks HTTP/1.1. Not here
-//! either: the answer itself (`chancery_server::Csds`).
+//! They are let in by `access`. gRPC is not here, because the interface speaks HTTP/1.1. Not here either: the
+//! answer itself (`chancery_server::Csds`).
 
-use std::net::IpAddr;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes};
 use tokio::time::timeout;
 
-use super::{body, local, text};
+use super::{body, text};
 
 /// The status of clients.
 #[derive(Default)]
@@ -27,22 +26,18 @@ impl ClientStatusPage {
         self.csds.set(csds).ok();
     }
 
-    /// The answer to one request, whose `Host` was checked.
-    pub(super) async fn answer<B>(&self, peer: IpAddr, request: Request<B>) -> Response<Full<Bytes>>
+    /// The answer to one request of a peer that may read.
+    pub(super) async fn answer<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
     where
         B: Body<Data: Send, Error: std::error::Error + Send + Sync + 'static>,
     {
-        match self.answered(peer, request).await {
+        match self.answered(request).await {
             Ok(answer) => body(StatusCode::OK, "application/json", answer),
             Err((status, why)) => text(status, format!("{why}\n")),
         }
     }
 
-    async fn answered<B>(
-        &self,
-        peer: IpAddr,
-        request: Request<B>,
-    ) -> Result<Bytes, (StatusCode, String)>
+    async fn answered<B>(&self, request: Request<B>) -> Result<Bytes, (StatusCode, String)>
     where
         B: Body<Data: Send, Error: std::error::Error + Send + Sync + 'static>,
     {
@@ -50,8 +45,6 @@ impl ClientStatusPage {
         if request.method() != Method::POST {
             return Err(refuse(StatusCode::METHOD_NOT_ALLOWED, "only POST"));
         }
-        local::check(peer, request.headers())
-            .map_err(|refused| (StatusCode::FORBIDDEN, refused.to_string()))?;
         let early = || refuse(StatusCode::SERVICE_UNAVAILABLE, "the first load is not complete");
         let csds = self.csds.get().ok_or_else(early)?;
         let question = Limited::new(request.into_body(), Csds::MAX_QUESTION).collect();

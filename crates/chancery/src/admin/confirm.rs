@@ -150,6 +150,7 @@ impl From<NotConfirmed> for ApiError {
     fn from(refused: NotConfirmed) -> Self {
         let (status, code) = match &refused {
             NotConfirmed::Nothing => (StatusCode::NOT_FOUND, NOTHING_HELD),
+            NotConfirmed::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
             NotConfirmed::Changed(_) | NotConfirmed::Partly { .. } => {
                 (StatusCode::CONFLICT, CHANGED)
             }

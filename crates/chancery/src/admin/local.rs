@@ -35,11 +35,11 @@ impl From<NotLocal> for ApiError {
 
 /// Checks who asks.
 pub(super) fn check(peer: IpAddr, headers: &HeaderMap) -> Result<(), NotLocal> {
-    if !peer.to_canonical().is_loopback() {
-        return Err(NotLocal::Elsewhere);
-    }
     if headers.contains_key(ORIGIN) {
         return Err(NotLocal::WebPage);
+    }
+    if !peer.to_canonical().is_loopback() {
+        return Err(NotLocal::Elsewhere);
     }
     match headers.keys().any(|name| is_of_proxy(name.as_str())) {
         true => Err(NotLocal::PassedOn),

@@ -5,6 +5,7 @@
 //! a body (S-138). Probes and metrics are for whoever reaches it, the API for processes on the same
 //! machine.
 
+mod access;
 mod api;
 mod client_status;
 mod confirm;
@@ -19,6 +20,8 @@ mod readiness;
 mod serve;
 mod shared_document;
 mod status;
+mod tls;
+mod tokens;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -31,6 +34,7 @@ use http_body_util::{Either, Full};
 use hyper::body::{Body, Bytes};
 use serde::Serialize;
 
+pub(crate) use access::Access;
 pub(crate) use api::{
     CONFIG, CONFIRM, Described, ErrorDocument, LOAD, NO_SUCH_PATH, NODES, RESOURCES_BELOW, STATUS,
     Turn, Types, WAIT, document,
@@ -50,6 +54,8 @@ pub(crate) use status::{
     RejectionRow, ResourceDocument, ResourceState, StatusPages, StatusSummary, StreamRow, TypeRow,
     WaitDocument, WaitOutcome,
 };
+pub(crate) use tls::AdminTls;
+pub(crate) use tokens::{InvalidTokens, Tokens};
 
 use self::client_status::CLIENT_STATUS;
 use crate::gate::Held;
@@ -64,6 +70,10 @@ pub(crate) struct Admin {
     pub(crate) metrics: MetricsPage,
     /// The names under which it may be asked.
     pub(crate) hosts: AdminHosts,
+    /// Those who may read the API from other machines.
+    pub(crate) access: Access,
+    /// TLS for them.
+    pub(crate) tls: Option<Arc<AdminTls>>,
     /// The confirmations of what is held back.
     pub(crate) confirmations: Confirmations,
     /// The nodes that are connected.
@@ -83,8 +93,21 @@ pub(crate) struct Admin {
 pub(crate) struct Caller {
     /// The address.
     peer: IpAddr,
+    /// The way on which it asks.
+    channel: Channel,
     /// The time of the connection.
     lifetime: Arc<Lifetime>,
+}
+
+/// The way on which somebody asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Channel {
+    /// HTTP, which others on the way can read.
+    Plain,
+    /// TLS.
+    Tls,
+    /// TLS, with a certificate of an authority of the operator.
+    Certified,
 }
 
 /// The body of an answer: a text, or events that are sent as they come.
@@ -100,7 +123,10 @@ where
     }
     if request.uri().path() == CLIENT_STATUS {
         let answer = match admin.hosts.check(&request) {
-            Ok(()) => admin.client_status.answer(caller.peer, request).await,
+            Ok(()) => match admin.access.check(caller, request.headers()).await {
+                Ok(()) => admin.client_status.answer(request).await,
+                Err(refused) => refused.response(),
+            },
             Err(foreign) => text(StatusCode::FORBIDDEN, format!("{foreign}\n")),
         };
         return uncached(answer).map(Either::Left);
@@ -246,7 +272,7 @@ const INDEX: &str = "\
 /ready    200 while clients should come, 503 and why while not
 /healthz  200 while the process lives
 /metrics  what is counted (OpenMetrics)
-/v3/discovery:client_status  with POST how clients stand (CSDS, JSON); from the same machine only
+/v3/discovery:client_status  with POST how clients stand (CSDS, JSON); for those who may read the API
 ";
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -275,6 +301,8 @@ mod tests {
             loaded: LoadStatus::new(Catalog::default()),
             metrics: MetricsPage::new(Registry::default()),
             hosts: AdminHosts::default(),
+            access: Access::default(),
+            tls: None,
             confirmations: Confirmations::new(LoadGate::new(
                 &Config::default(),
                 chancery_proto::schema::Schema::bundled(),
@@ -290,7 +318,8 @@ mod tests {
     async fn asked(admin: Arc<Admin>, method: Method, path: &'static str) -> (StatusCode, Bytes) {
         let request =
             Request::builder().method(method).uri(path).body(Full::<Bytes>::default()).unwrap();
-        let caller = Caller { peer: [127, 0, 0, 1].into(), lifetime: Arc::default() };
+        let peer = [127, 0, 0, 1].into();
+        let caller = Caller { peer, channel: Channel::Plain, lifetime: Arc::default() };
         let answered = tokio::time::timeout(TIME, answer(&admin, &caller, request));
         let response = answered.await.unwrap();
         (response.status(), response.into_body().collect().await.unwrap().to_bytes())

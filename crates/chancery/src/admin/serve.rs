@@ -29,7 +29,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::{Admin, Caller, Lifetime, answer};
+use super::{Admin, Caller, Channel, Lifetime, answer};
 
 /// Answers requests on a thread of its own until `stop` is cancelled, over so many connections at
 /// the same time. One more takes the place of the oldest one of the peer that has the most.
@@ -70,6 +70,10 @@ fn begin(listener: BoundListener) -> io::Result<(Runtime, TcpListener)> {
 
 async fn serve(listener: TcpListener, admin: Arc<Admin>, most: usize, stop: CancellationToken) {
     let mut connections = Connections::new(most);
+    // It ends with the runtime of this thread.
+    if let Some(tls) = admin.tls.clone() {
+        tokio::spawn(tls.follow());
+    }
     let mut failing = false;
     loop {
         let accepted = tokio::select! {
@@ -119,7 +123,7 @@ impl Connections {
         let connection = self.running.spawn(async move {
             let lifetime = Arc::<Lifetime>::default();
             tokio::select! {
-                () = connection(stream, peer, admin, &lifetime) => {}
+                () = encrypted_or_not(stream, peer, admin, &lifetime) => {}
                 () = lifetime.is_over() => {}
             }
         });
@@ -137,9 +141,40 @@ impl Connections {
     }
 }
 
+/// Serves a connection: what begins as a TLS handshake is one, if there is a certificate.
+async fn encrypted_or_not(
+    stream: TcpStream,
+    peer: IpAddr,
+    admin: Arc<Admin>,
+    lifetime: &Arc<Lifetime>,
+) {
+    let Some(tls) = &admin.tls else {
+        return connection(stream, (peer, Channel::Plain), admin, lifetime).await;
+    };
+    let mut first = [0];
+    let looked = tokio::time::timeout(HEADER_TIMEOUT, stream.peek(&mut first)).await;
+    if !matches!(looked, Ok(Ok(1))) {
+        return;
+    }
+    if first != [TLS_HANDSHAKE] {
+        return connection(stream, (peer, Channel::Plain), admin, lifetime).await;
+    }
+    let accepting = tokio::time::timeout(HEADER_TIMEOUT, tls.acceptor().accept(stream));
+    let stream = match accepting.await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return debug!(%error, "a TLS handshake of an admin connection failed"),
+        Err(_) => return debug!("a TLS handshake of an admin connection took too long"),
+    };
+    let channel = match stream.get_ref().1.peer_certificates() {
+        Some(_) => Channel::Certified,
+        None => Channel::Tls,
+    };
+    connection(stream, (peer, channel), admin, lifetime).await;
+}
+
 async fn connection(
     io: impl AsyncRead + AsyncWrite + Unpin,
-    peer: IpAddr,
+    (peer, channel): (IpAddr, Channel),
     admin: Arc<Admin>,
     lifetime: &Arc<Lifetime>,
 ) {
@@ -152,7 +187,7 @@ async fn connection(
             if waits {
                 tokio::task::yield_now().await;
             }
-            let caller = Caller { peer, lifetime };
+            let caller = Caller { peer, channel, lifetime };
             Ok::<_, Infallible>(answer(&admin, &caller, request).await)
         }
     });
@@ -173,6 +208,9 @@ pub(crate) const MAX_CONNECTIONS: usize = 64;
 /// The number of connections that wait to be accepted, which the system bounds too: with the 128 that
 /// a listener has otherwise, a burst makes a probe dial again after a second.
 const BACKLOG: i32 = 65_535;
+
+/// The first byte of a TLS handshake, with which no request begins.
+const TLS_HANDSHAKE: u8 = 0x16;
 
 /// The number of bytes of a request line with its headers.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
@@ -231,7 +269,8 @@ mod tests {
         let ask = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
         client.write_all(ask.repeat(20).as_bytes()).await.unwrap();
         let lifetime = Arc::default();
-        let mut served = pin!(connection(io, Ipv4Addr::LOCALHOST.into(), admin(), &lifetime));
+        let mut served =
+            pin!(connection(io, (Ipv4Addr::LOCALHOST.into(), Channel::Plain), admin(), &lifetime));
         let (mut answers, mut turns, mut buffer) = (0, 0, vec![0; 1 << 16]);
         while answers < 20 {
             turns += 1;

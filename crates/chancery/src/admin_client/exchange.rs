@@ -4,11 +4,11 @@
 //! comes. It is bounded in bytes and in time.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use anyhow::anyhow;
 
+use super::connect::Route;
 use crate::admin::ErrorDocument;
 
 /// The answer to a request.
@@ -29,14 +29,13 @@ impl Reply {
 
 /// Sends a request, and returns the answer if it comes whole in this time.
 pub(super) fn exchange(
-    server: SocketAddr,
+    route: &Route,
     request: &str,
     answer_time: Duration,
 ) -> anyhow::Result<Reply> {
-    let mut stream = TcpStream::connect_timeout(&server, CONNECT_TIME)?;
-    stream.set_read_timeout(Some(answer_time))?;
-    stream.set_write_timeout(Some(answer_time))?;
+    let mut stream = route.connect(answer_time)?;
     stream.write_all(request.as_bytes())?;
+    stream.flush()?;
     let mut answer = Vec::new();
     stream.take(MAX_ANSWER_BYTES).read_to_end(&mut answer)?;
     reply(&answer)
@@ -50,9 +49,6 @@ fn reply(answer: &[u8]) -> anyhow::Result<Reply> {
     let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)).ok_or_else(odd)?;
     Ok(Reply { status: status.parse().map_err(|_| odd())?, body: body.to_owned() })
 }
-
-/// The time to connect, on the same machine.
-const CONNECT_TIME: Duration = Duration::from_secs(5);
 
 /// The number of bytes of an answer.
 const MAX_ANSWER_BYTES: u64 = 16 << 20;

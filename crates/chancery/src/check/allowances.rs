@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chancery_core::printable::{MAX_NAME_BYTES, cut};
-use chancery_sources::Allowance;
+use chancery_sources::{AllowedPlaces, NeededAllowances};
 
 use super::codes::{self, ALLOW_UNKNOWN, ALLOW_UNUSED};
 use super::finding::Finding;
@@ -19,12 +19,12 @@ use crate::config::{AllowedCodes, FILE};
 /// nobody knows that of a comment.
 pub(super) fn apply(
     allowed: &AllowedCodes,
-    comments: &[(Arc<Path>, Allowance)],
+    comments: &Arc<AllowedPlaces>,
     is_for_all: bool,
     findings: &mut Findings,
 ) {
-    let mut used: Vec<_> = comments.iter().map(|(_, comment)| comment.is_used).collect();
-    findings.all.retain(|finding| !lets_pass(comments, &mut used, finding));
+    let mut comments = NeededAllowances::new(Arc::clone(comments));
+    findings.all.retain(|finding| !lets_pass(&mut comments, finding));
     let mut needed: Vec<&str> = Vec::new();
     findings.all.retain(|finding| {
         let code = allowed.codes().find(|allowed| codes::has(finding.code, allowed));
@@ -33,17 +33,9 @@ pub(super) fn apply(
         code.is_none()
     });
     let is_whole = findings.is_whole() && is_for_all;
-    for ((file, comment), used) in comments.iter().zip(used) {
-        let code = cut(&comment.code, MAX_NAME_BYTES);
-        let (kind, message) = if !codes::is_known(&comment.code) {
-            (ALLOW_UNKNOWN, format!("no finding has the code `{code}`, and no class"))
-        } else if codes::is_unusable(&comment.code) {
-            (ALLOW_UNKNOWN, format!("`{code}` cannot be allowed: the file cannot be used"))
-        } else if !used && is_whole {
-            (ALLOW_UNUSED, format!("nothing here is `{code}`: remove the comment"))
-        } else {
-            continue;
-        };
+    for (file, comment, is_needed) in comments.all() {
+        let is_needed = is_needed || !is_whole;
+        let Some((kind, message)) = allowance_words(&comment.code, is_needed) else { continue };
         let mut finding = Finding::warning(kind, message);
         finding.file = Some(file.display().to_string());
         finding.line = Some(comment.line);
@@ -55,18 +47,22 @@ pub(super) fn apply(
     }
 }
 
-/// Returns true if a comment lets the finding pass.
-fn lets_pass(comments: &[(Arc<Path>, Allowance)], used: &mut [bool], finding: &Finding) -> bool {
-    let place = finding.file.as_deref().zip(finding.line);
-    let Some((file, line)) = place.filter(|_| !codes::is_unusable(finding.code)) else {
-        return false;
-    };
-    let mut passes = false;
-    for ((path, comment), used) in comments.iter().zip(used) {
-        if comment.lets_pass(line, finding.code) && path.as_os_str() == file {
-            *used = true;
-            passes = true;
-        }
+/// The code and the words for a comment with this code that lets nothing pass.
+pub(crate) fn allowance_words(code: &str, is_needed: bool) -> Option<(&'static str, String)> {
+    let shown = cut(code, MAX_NAME_BYTES);
+    if !codes::is_known(code) {
+        Some((ALLOW_UNKNOWN, format!("no finding has the code `{shown}`, and no class")))
+    } else if codes::is_unusable(code) {
+        Some((ALLOW_UNKNOWN, format!("`{shown}` cannot be allowed: the file cannot be used")))
+    } else {
+        let unused = || (ALLOW_UNUSED, format!("nothing here is `{shown}`: remove the comment"));
+        (!is_needed).then(unused)
     }
-    passes
+}
+
+/// Returns true if a comment lets the finding pass.
+fn lets_pass(comments: &mut NeededAllowances, finding: &Finding) -> bool {
+    let place = finding.file.as_deref().zip(finding.line);
+    let place = place.filter(|_| !codes::is_unusable(finding.code));
+    place.is_some_and(|(file, line)| comments.let_pass(Path::new(file), line, finding.code))
 }

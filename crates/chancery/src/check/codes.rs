@@ -31,7 +31,7 @@ pub(super) struct Weights {
 }
 
 /// The codes of errors that are no rules of messages.
-pub(super) const ERRORS: [&str; 16] = [
+pub(super) const ERRORS: [&str; 17] = [
     "config",
     "syntax",
     "unknown-field",
@@ -40,6 +40,7 @@ pub(super) const ERRORS: [&str; 16] = [
     "wrong-message",
     "wrong-resource",
     "duplicate-name",
+    "node-value",
     "directory",
     "file/emptied",
     "file/unreadable",

@@ -1,10 +1,12 @@
 //! All findings of one directory, in the order in which they are told.
 
-use chancery_catalog::Catalog;
+use std::sync::Arc;
+
+use chancery_catalog::{Audience, Catalog};
 use chancery_proto::Schema;
 use chancery_proto::rules::UnsupportedRule;
 use chancery_server::Audiences;
-use chancery_sources::{LoadReport, Scope};
+use chancery_sources::{LoadReport, NeededAllowances, Scope};
 
 use super::codes::{self, GROUP_WITHOUT_FILES, Severity, UNSUPPORTED_RULE, Weights};
 use super::finding::Finding;
@@ -26,6 +28,8 @@ pub(super) struct Findings {
     pub(super) read: Option<(usize, usize)>,
     /// True if the directory could not be read.
     pub(super) is_unreadable: bool,
+    /// The values that nodes have to state, a sentence for each audience.
+    pub(super) needs: Vec<String>,
 }
 
 impl Findings {
@@ -43,14 +47,15 @@ impl Findings {
         let all = errors.chain(warnings).collect();
         let read = Some((report.files, report.resources));
         let is_unreadable = report.faults.iter().any(|fault| fault.scope == Scope::Directory);
-        Self { all, more_errors, more_warnings, read, is_unreadable }
+        let needs = Vec::new();
+        Self { all, more_errors, more_warnings, read, is_unreadable, needs }
     }
 
     /// Adds the references that lead nowhere, the resources that nothing refers to, and those that Envoy
     /// does not take together, which are errors like the broken rules of one resource.
     pub(super) fn add_references(&mut self, config: &Config, catalog: Catalog) {
         let mut references = ReferenceWarnings::new(catalog, ExternalNames::new(config));
-        references.look(&[]);
+        references.look(&mut NeededAllowances::new(Arc::default()));
         let (described, count) = references.present();
         let enforces = config.gate.messages == GateMode::Enforce;
         let first = self.all.len();
@@ -61,6 +66,23 @@ impl Findings {
             }
         }
         self.more_warnings += count.saturating_sub(described.len());
+    }
+
+    /// Adds the values that nodes have to state. A check knows no nodes, so that is no finding.
+    pub(super) fn add_needs(&mut self, catalog: &Catalog) {
+        let (groups, nodes) = (catalog.groups(), catalog.nodes());
+        let groups = groups.iter().map(|name| Audience::of(Some(name.clone()), None));
+        let nodes = nodes.iter().map(|id| Audience::of(None, Some(id.clone())));
+        let base = Audience::default();
+        let of_base = catalog.needs(&base);
+        let others = groups.chain(nodes).filter(|it| *catalog.needs(it) != *of_base);
+        let sentences = std::iter::once(base.clone()).chain(others).filter_map(|audience| {
+            let needs = catalog.needs(&audience);
+            let named = needs.iter().map(|(variable, _)| format!("`{variable}`"));
+            let named = named.collect::<Vec<_>>().join(", ");
+            (!named.is_empty()).then(|| format!("{audience}: a node has to state {named}"))
+        });
+        self.needs = sentences.take(MOST_NEEDS).collect();
     }
 
     /// Adds the certificates that have expired or soon will, and those with the key of another one.
@@ -117,3 +139,6 @@ impl Findings {
         told + more
     }
 }
+
+/// The number of audiences whose needs are told.
+const MOST_NEEDS: usize = 50;

@@ -18,6 +18,7 @@ mod watch;
 
 use chancery_proto::clients::Clients;
 
+pub(crate) use self::allowances::allowance_words;
 use self::baseline::Baseline;
 use self::codes::Weights;
 use self::findings::Findings;
@@ -55,6 +56,7 @@ fn check(
     findings.add_rules(&schema);
     findings.add_references(&config, catalog.clone());
     findings.add_certificates(&schema, catalog.clone());
+    findings.add_needs(&catalog);
     findings.add_groups(&config, catalog);
     let is_for_all = clients.is_none();
     allowances::apply(&config.allow, &report.allowances, is_for_all, &mut findings);

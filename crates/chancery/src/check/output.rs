@@ -50,7 +50,9 @@ fn as_text(findings: &Findings) -> String {
     if findings.more_warnings > 0 {
         let _ = writeln!(text, "and {}\n", counted(findings.more_warnings, "more warning"));
     }
-    text + &counts(findings)
+    text += &counts(findings);
+    findings.needs.iter().for_each(|needs| text += &format!("{needs}\n"));
+    text
 }
 
 /// The line of counts.

@@ -2,7 +2,7 @@
 //!
 //! Not here: what these clients make of a resource (`chancery_proto`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -72,12 +72,19 @@ impl fmt::Display for Client {
 impl Config {
     /// The checks of each layer, for the clients that get it.
     pub(crate) fn checks(&self) -> LayerChecks {
+        self.checks_seeing(&SeenGroups::new())
+    }
+
+    /// The same, if clients of gRPC are seen in these groups. That counts where nothing is declared.
+    pub(crate) fn checks_seeing(&self, seen: &SeenGroups) -> LayerChecks {
         let rules = self.gate.rules();
         let others = self.clients.all().unwrap_or_default();
         let with = |clients| Checks { rules, clients };
-        let groups = self.clients_of_groups(others);
+        let seen = Some(seen).filter(|_| self.clients.is_empty());
+        let groups = self.clients_of_groups(others, seen);
         let has_others = [&self.unmatched, &self.anonymous].contains(&&Decision::Base);
-        let everybody = groups.values().copied().chain(has_others.then_some(others));
+        let of_others = seeing(others, seen, None);
+        let everybody = groups.values().copied().chain(has_others.then_some(of_others));
         let shared = everybody.reduce(Clients::and).unwrap_or(others);
         let lineage = self.groups.lineage();
         // A group gets the layers of those that it extends.
@@ -94,7 +101,11 @@ impl Config {
     }
 
     /// The clients of each group that a node may be in.
-    fn clients_of_groups(&self, others: Clients) -> BTreeMap<Arc<str>, Clients> {
+    fn clients_of_groups(
+        &self,
+        others: Clients,
+        seen: Option<&SeenGroups>,
+    ) -> BTreeMap<Arc<str>, Clients> {
         let mut declared: BTreeMap<&str, Option<Clients>> = BTreeMap::new();
         for rule in self.groups.iter() {
             let of_group = declared.entry(rule.name.as_str()).or_default();
@@ -106,12 +117,27 @@ impl Config {
                 declared.entry(name.as_str()).or_default();
             }
         }
+        for group in seen.into_iter().flatten().flatten() {
+            declared.entry(group).or_default();
+        }
         let of = |group: &Arc<str>| {
             let mut chain = self.groups.lineage().chain(group);
-            chain.find_map(|group| declared.get(&**group).copied().flatten()).unwrap_or(others)
+            let declared = chain.find_map(|group| declared.get(&**group).copied().flatten());
+            declared.unwrap_or_else(|| seeing(others, seen, Some(group)))
         };
         let names = declared.keys().map(|name| Arc::from(*name));
         names.map(|group| (Arc::clone(&group), of(&group))).collect()
+    }
+}
+
+/// Groups with clients of gRPC; `None` stands for the nodes in no group.
+pub(crate) type SeenGroups = BTreeSet<Option<Arc<str>>>;
+
+/// These clients, and those of gRPC if they are seen in a group.
+fn seeing(clients: Clients, seen: Option<&SeenGroups>, group: Option<&Arc<str>>) -> Clients {
+    match seen.is_some_and(|seen| seen.contains(&group.cloned())) {
+        true => clients.and(Clients::SEEN_GRPC),
+        false => clients,
     }
 }
 
@@ -128,6 +154,26 @@ mod tests {
 
     fn clients(checks: &LayerChecks, group: &str) -> String {
         checks.of(&Layer::Group(group.into())).clients.to_string()
+    }
+
+    #[test]
+    fn clients_that_are_seen_count_where_none_are_declared() {
+        let seen = |text: &str, groups: &[Option<&str>]| {
+            let config = syntax::from_yaml::<Config>(text).unwrap();
+            config.checks_seeing(&groups.iter().map(|it| it.map(Arc::from)).collect())
+        };
+        let with_seen = Clients::ENVOY.and(Clients::SEEN_GRPC);
+        let text =
+            "groups:\n- {name: a, match: {id: a}, clients: envoy}\n- {name: b, match: {id: b}}\n";
+        let of = |checks: &LayerChecks, group: &str| checks.of(&Layer::Group(group.into())).clients;
+        let some = seen(text, &[Some("a"), Some("b"), Some("c")]);
+        assert_eq!((of(&some, "a"), of(&some, "b")), (Clients::ENVOY, with_seen));
+        assert_eq!((of(&some, "c"), of(&some, "d")), (with_seen, Clients::ENVOY));
+        assert_eq!(some.shared.clients, with_seen);
+        let none = seen(text, &[None]);
+        assert_eq!((of(&none, "b"), none.shared.clients), (Clients::ENVOY, with_seen));
+        let declared = seen("clients: envoy\n", &[None, Some("c")]);
+        assert_eq!((of(&declared, "c"), declared.shared.clients), (Clients::ENVOY, Clients::ENVOY));
     }
 
     #[test]

@@ -93,7 +93,7 @@ mod tests {
              - {name: canary, extends: edge, match: {id: d}}\n",
         );
         let knows = |group: Option<&str>, name: &str| {
-            names.knows(&Audience { group: group.map(Into::into), node: None }, name)
+            names.knows(&Audience::of(group.map(Into::into), None), name)
         };
         assert!(knows(None, "xds_cluster") && knows(Some("edge"), "xds_cluster"));
         assert!(knows(Some("edge"), "local") && knows(Some("edge"), "most"));

@@ -6,6 +6,7 @@
 
 use std::num::{NonZeroU32, NonZeroUsize};
 
+use chancery_catalog::Catalog;
 use chancery_core::TypeUrl;
 use chancery_core::server::Settings;
 use chancery_server::{AvailableMemory, Limits as ServerLimits, Times};
@@ -67,6 +68,9 @@ pub(crate) struct LimitsTable {
     /// The number of discovery streams and polls at the same time; more are refused. Default:
     /// 100000.
     pub(crate) max_streams: Count,
+    /// The number of different sets of values that nodes may state at the same time; a node with another one
+    /// is refused. Default: 20000.
+    pub(crate) max_node_values: Count,
     /// The number of streams on one connection; the client has to wait before it opens more.
     /// Default: 1000.
     pub(crate) max_streams_per_connection: NonZeroU32,
@@ -182,6 +186,7 @@ impl Default for LimitsTable {
             memory: None,
             balancers: server.balancers.into_iter().map(NetworkText).collect(),
             max_streams: count(server.max_streams),
+            max_node_values: count(Catalog::MOST_VALUES),
             max_streams_per_connection: NonZeroU32::new(server.max_streams_per_connection)
                 .unwrap_or(NonZeroU32::MIN),
             max_connections: count(server.max_connections),

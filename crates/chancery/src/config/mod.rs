@@ -22,6 +22,7 @@ mod network;
 mod pattern;
 mod resource_flags;
 mod socket_mode;
+mod status;
 mod units;
 mod version;
 
@@ -33,6 +34,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use self::clients::DeclaredClients;
+pub(crate) use self::clients::SeenGroups;
 use self::pattern::Patterns;
 
 pub(crate) use address::{AdminAddress, ListenAddress};
@@ -48,6 +50,7 @@ pub(crate) use load::{FILE, FileContent, InvalidConfig, parsed};
 pub(crate) use load_reports::LoadReportsTable;
 pub(crate) use resource_flags::ResourceFlags;
 pub(crate) use socket_mode::SocketMode;
+pub(crate) use status::StatusTable;
 pub(crate) use units::{Size, Span};
 
 /// The whole of `chancery.yaml`.
@@ -61,12 +64,19 @@ pub(crate) struct Config {
     /// user.
     pub(crate) unix_mode: SocketMode,
     /// The address of `/ready`, `/healthz`, `/metrics` and the API, or `off`. Default:
-    /// `127.0.0.1:18080`. The API is for processes on the same machine.
+    /// `127.0.0.1:18080`. The API is for processes on the same machine, and for those whom `admin-tls` and `admin-tokens` let in.
     pub(crate) admin: AdminAddress,
     /// The names under which the admin interface is asked, as in `Host`, besides `localhost` and IP
     /// addresses. Default: none.
     #[serde(deserialize_with = "list::texts")]
     pub(crate) admin_hosts: Vec<String>,
+    /// TLS for those who ask the admin interface from other machines. Default: none, and the API is for
+    /// processes on the same machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) admin_tls: Option<TlsTable>,
+    /// The file with the tokens of those who may read the API from other machines. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) admin_tokens: Option<PathBuf>,
     /// TLS for all TCP listeners. Default: none, which is for loopback and trusted networks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tls: Option<TlsTable>,
@@ -122,6 +132,8 @@ pub(crate) struct Config {
     /// The peers that may ask on the discovery port how clients stand (CSDS): `off`, `local` or `certified`.
     /// Default: `local`.
     pub(crate) csds: CsdsAccess,
+    /// The bounds of what is remembered of clients.
+    pub(crate) status: StatusTable,
     /// The form and the level of log lines.
     pub(crate) log: LogTable,
     /// The waits and limits.
@@ -217,7 +229,7 @@ impl Config {
             protocol: self.limits.protocol(),
             limits: self.limits.server(),
             times: self.limits.times(),
-            status: defaults.status,
+            status: self.status.bounds(),
         }
     }
 
@@ -243,6 +255,8 @@ impl Default for Config {
             unix_mode: SocketMode::default(),
             admin: AdminAddress::default(),
             admin_hosts: Vec::new(),
+            admin_tls: None,
+            admin_tokens: None,
             tls: None,
             groups: GroupRules::default(),
             unmatched: Decision::Base,
@@ -261,6 +275,7 @@ impl Default for Config {
             gate: GateConfig::default(),
             load_reports: LoadReportsTable::default(),
             csds: CsdsAccess::default(),
+            status: StatusTable::default(),
             log: LogTable::default(),
             limits: LimitsTable::default(),
         }

@@ -10,8 +10,8 @@ use chancery_core::printable::Printable;
 use clap::Args;
 
 use crate::admin::{CHANGED, CONFIRM, Confirmation, HeldDocument, NOTHING_HELD};
-use crate::admin_client::{AdminClient, Reply, encoded};
-use crate::config::{AdminAddress, Span};
+use crate::admin_client::{AdminArgs, AdminClient, Reply, encoded};
+use crate::config::Span;
 use crate::exit::Failure;
 use crate::gate::HeldRow;
 use crate::stdout;
@@ -40,10 +40,8 @@ pub(crate) struct ConfirmArgs {
     #[arg(long, value_name = "TOKEN", conflicts_with = "list")]
     token: Option<String>,
 
-    /// Address of the admin interface of the server, IP:PORT
-    #[arg(long, value_name = "ADDR", env = "CHANCERY_ADMIN", hide_env_values = true)]
-    #[arg(default_value = "127.0.0.1:18080")]
-    admin: AdminAddress,
+    #[command(flatten)]
+    admin: AdminArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -61,7 +59,7 @@ Exit codes:
 
 /// Runs the command.
 pub(crate) fn run(args: &ConfirmArgs) -> Result<(), Failure> {
-    let admin = AdminClient::new(args.admin)?;
+    let admin = AdminClient::at(&args.admin)?;
     let found = document(admin.get(&path(&args.group))?, &admin)?;
     if args.list {
         return stdout::write(listed(&found, args).as_bytes()).map(drop);

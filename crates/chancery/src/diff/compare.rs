@@ -14,6 +14,7 @@ use super::change::{Change, SeenChanges};
 use super::inherited::Inheritance;
 use super::served::{NodeMove, Served, ServedView};
 use super::side::{DirectorySide, find, keys_of};
+use super::values;
 use crate::check::LoadedDirectory;
 use crate::exit::Failure;
 
@@ -23,6 +24,8 @@ pub(super) struct Comparison {
     pub(super) changes: Vec<(Vec<Audience>, Vec<Change>)>,
     /// True if the rules that decide on the group of a node differ.
     pub(super) rules_differ: bool,
+    /// The fields that are filled in another way with what nodes state, in sentences.
+    pub(super) values: Vec<String>,
     /// The nodes of a server that the rules would move.
     pub(super) moves: Vec<NodeMove>,
     /// The parts of a server that could not be compared, with the reasons.
@@ -45,7 +48,8 @@ impl Comparison {
         }
         let changes = Inheritance::of(&sides, &audiences).seen().by_viewers();
         let rules_differ = sides[0].rules() != sides[1].rules();
-        Ok(Self { changes, rules_differ, moves: Vec::new(), left_out: Vec::new() })
+        let values = values::differing(&sides, group);
+        Ok(Self { changes, rules_differ, values, moves: Vec::new(), left_out: Vec::new() })
     }
 
     /// Compares what a server gives to its clients with what a directory has for them.
@@ -56,12 +60,14 @@ impl Comparison {
             reader.changes_of(&view).into_iter().for_each(|change| seen.add(change, set));
         }
         let Served { moves, left_out, .. } = served;
-        Self { changes: seen.by_viewers(), rules_differ: false, moves, left_out }
+        let values = Vec::new();
+        Self { changes: seen.by_viewers(), rules_differ: false, values, moves, left_out }
     }
 
     /// Returns true if nothing differs.
     pub(super) fn is_empty(&self) -> bool {
-        self.changes.is_empty() && !self.rules_differ && self.moves.is_empty()
+        let is_silent = self.values.is_empty() && self.moves.is_empty();
+        self.changes.is_empty() && !self.rules_differ && is_silent
     }
 }
 

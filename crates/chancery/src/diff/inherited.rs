@@ -138,7 +138,7 @@ impl<'a> Inheritance<'a> {
             Some(_) => after.audience(audience).group,
             None => after.catalog.lineage().parent(audience.group.as_deref()?).cloned(),
         };
-        let parent = Audience { group, node: None };
+        let parent = Audience::of(group, None);
         let is_parent_in = |side: &DirectorySide<'_>| {
             let below = side.layers(&side.audience(&parent));
             side.layers(&side.audience(audience)).into_iter().filter(|it| *it != own).eq(below)

@@ -18,6 +18,7 @@ mod options;
 mod output;
 mod served;
 mod side;
+mod values;
 
 use std::path::Path;
 

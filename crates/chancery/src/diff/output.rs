@@ -145,6 +145,9 @@ fn summary(comparison: &Comparison) -> String {
     if comparison.rules_differ {
         text += &format!("the rules for groups differ: {MAY_MOVE}\n");
     }
+    for values in &comparison.values {
+        text += &format!("{}\n", plain(values));
+    }
     for moved in &comparison.moves {
         text += &format!("{}\n", moved.told());
     }
@@ -166,6 +169,7 @@ fn objects(comparison: &Comparison) -> String {
     };
     let mut all: Vec<_> = comparison.left_out.iter().map(|it| object("left-out", it)).collect();
     all.extend(comparison.rules_differ.then(|| object("rules", MAY_MOVE)));
+    all.extend(comparison.values.iter().map(|it| object("values", it)));
     for moved in &comparison.moves {
         let (mut told, more) = (object("nodes", &moved.told()), moved.json());
         if let (Some(told), Value::Object(more)) = (told.as_object_mut(), more) {

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use chancery_catalog::{Audience, Catalog, EntryContent, Key, Layer, LayerContent};
+use chancery_catalog::{
+    Audience, Catalog, Entry, EntryContent, Key, Layer, LayerContent, Unstated,
+};
 use chancery_core::{Node, Resource, Snapshot, TypeUrl};
 
 use super::change::is_same;
@@ -27,9 +29,9 @@ impl<'a> DirectorySide<'a> {
     /// The audiences in it, base first. The group of a node with files of its own is left open.
     pub(super) fn audiences(&self) -> BTreeSet<Audience> {
         let groups = self.catalog.groups();
-        let groups = groups.iter().map(|name| Audience { group: Some(name.clone()), node: None });
+        let groups = groups.iter().map(|name| Audience::of(Some(name.clone()), None));
         let nodes = self.catalog.nodes();
-        let nodes = nodes.iter().map(|id| Audience { group: None, node: Some(id.clone()) });
+        let nodes = nodes.iter().map(|id| Audience::of(None, Some(id.clone())));
         std::iter::once(Audience::default()).chain(groups).chain(nodes).collect()
     }
 
@@ -70,6 +72,25 @@ impl<'a> DirectorySide<'a> {
     /// The layers that an audience sees, the lowest first.
     pub(super) fn layers(&self, audience: &Audience) -> Vec<Layer> {
         self.catalog.lineage().layers(audience)
+    }
+
+    /// The snapshot that a node of an audience sees, with the values that it states.
+    ///
+    /// # Errors
+    /// If it would be refused because of them.
+    pub(super) fn snapshot_for(
+        &self,
+        audience: &Audience,
+        node: &Node,
+    ) -> Result<Option<Arc<Snapshot>>, Unstated> {
+        if self.catalog.needs(audience).is_nothing() {
+            return Ok(self.snapshot(audience));
+        }
+        let of_node = self.catalog.audience_of(audience.group.as_deref(), Some(node))?;
+        match of_node.without_values() == *audience {
+            true => Ok(self.snapshot(&of_node)),
+            false => Ok(self.snapshot(audience)),
+        }
     }
 
     pub(super) fn snapshot(&self, audience: &Audience) -> Option<Arc<Snapshot>> {
@@ -114,8 +135,11 @@ fn differing(before: Option<&LayerContent>, after: Option<&LayerContent>) -> BTr
     let missing_in = |one: Option<&LayerContent>, other: Option<&LayerContent>| {
         let entries = one.into_iter().flat_map(LayerContent::iter);
         let differs = entries.filter(|(key, entry)| {
-            let found = other.and_then(|other| other.get(key)).map(|found| &found.content);
-            !found.is_some_and(|found| is_same_content(&entry.content, found))
+            let found = other.and_then(|other| other.get(key));
+            let digest = |entry: &Entry| entry.values.as_ref().map(|values| values.digest());
+            !found.is_some_and(|found| {
+                is_same_content(&entry.content, &found.content) && digest(entry) == digest(found)
+            })
         });
         differs.map(|(key, _)| key.clone()).collect::<Vec<_>>()
     };

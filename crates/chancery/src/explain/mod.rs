@@ -11,6 +11,7 @@
 mod options;
 mod output;
 mod story;
+mod values;
 
 use chancery_catalog::Audience;
 use chancery_core::Node;
@@ -20,6 +21,7 @@ use chancery_server::Refusal;
 
 pub(crate) use self::options::ExplainArgs;
 use self::story::Story;
+use self::values::ValuesStory;
 use crate::check::LoadedDirectory;
 use crate::config::{self, FileContent};
 use crate::exit::Failure;
@@ -31,6 +33,7 @@ struct Explanation {
     decision: GroupDecision,
     /// The layers and resources of the node; `None` if it is refused.
     story: Option<Story>,
+    values: ValuesStory,
 }
 
 /// The group of a node, and the reason.
@@ -49,16 +52,16 @@ pub(crate) fn run(flags: &ExplainArgs) -> Result<(), Failure> {
     let node = flags.node()?;
     let loaded = LoadedDirectory::faultless(&flags.resources.of_serve(&flags.dir), true)?;
     let decision = decision(flags, &node, &loaded);
+    let mut values = ValuesStory::default();
     let story = decision.group.as_ref().ok().map(|group| {
-        let audience = Audience {
-            group: group.as_deref().map(Into::into),
-            node: Some(node.id.as_str().into()),
-        };
+        let audience =
+            Audience::of(group.as_deref().map(Into::into), Some(node.id.as_str().into()));
+        values = ValuesStory::of(&loaded.catalog, &audience, &node);
         let mut story = Story::of(&loaded.catalog, &audience);
         story.keep_only(flags.type_name.as_deref(), flags.name.as_deref());
         story
     });
-    output::write(flags.output, &Explanation { node, decision, story })
+    output::write(flags.output, &Explanation { node, decision, story, values })
 }
 
 fn decision(flags: &ExplainArgs, node: &Node, loaded: &LoadedDirectory) -> GroupDecision {

@@ -20,12 +20,12 @@ pub(super) fn write(format: ExplainFormat, explanation: &Explanation) -> Result<
     };
     stdout::write(text.as_bytes())?;
     match &explanation.story {
-        Some(story) if !story.is_empty() => Ok(()),
+        Some(story) if !story.is_empty() && explanation.values.refused.is_none() => Ok(()),
         _ => Err(Failure::told()),
     }
 }
 
-fn text(Explanation { node, decision, story }: &Explanation) -> String {
+fn text(Explanation { node, decision, story, values }: &Explanation) -> String {
     let paint = Paint::of_stdout();
     let place = decision.place.as_ref();
     let place = place.map(|(file, position)| format!(" ({}:{})", plain(file), position.line));
@@ -49,6 +49,11 @@ fn text(Explanation { node, decision, story }: &Explanation) -> String {
     text += if story.resources.is_empty() { "resources: none\n" } else { "resources:\n" };
     for (key, story) in &story.resources {
         text += &resource_lines(key, story, paint);
+    }
+    text += &values.text();
+    if let Some(why) = &values.refused {
+        let line = format!("the node is refused: {}", plain(why));
+        text += &format!("{}\n", paint.with(Colour::Red, &line));
     }
     text
 }
@@ -93,20 +98,21 @@ fn resource_lines(key: &Key, story: &ResourceStory, paint: Paint) -> String {
 }
 
 /// Returns the explanation as JSON. The keys are a promise to users; new ones may be added at the end.
-fn json(Explanation { node, decision, story }: &Explanation) -> String {
+fn json(Explanation { node, decision, story, values }: &Explanation) -> String {
     let GroupDecision { by, rule, place, group } = decision;
     let layers = story.iter().flat_map(|story| &story.layers).map(layer_object);
     let resources = story.iter().flat_map(Story::rows);
     let object = json!({
         "node": node.id,
         "group": group.as_ref().ok().cloned().flatten(),
-        "refused": group.as_ref().err().map(ToString::to_string),
+        "refused": group.as_ref().err().map(ToString::to_string).or_else(|| values.refused.clone()),
         "decided_by": by,
         "rule": rule,
         "file": place.as_ref().map(|(file, _)| file),
         "line": place.as_ref().map(|(_, position)| position.line),
         "layers": layers.collect::<Vec<_>>(),
         "resources": resources.collect::<Vec<_>>(),
+        "values": values.rows(),
     });
     format!("{object}\n")
 }
@@ -143,7 +149,7 @@ fn layer_object(LayerStory { layer, files }: &LayerStory) -> Value {
     json!({"group": group, "node": node, "files": files})
 }
 
-fn place(origin: &Origin) -> Value {
+pub(super) fn place(origin: &Origin) -> Value {
     match origin {
         Origin::File { path, position } => json!({
             "file": path.display().to_string(), "line": position.line, "column": position.column,

@@ -102,16 +102,21 @@ impl ResourceStory {
                 self.hide();
                 self.removed_by = Some(place());
             }
-            (EntryContent::Patch(patch), Some(below)) => match patch.apply(&below) {
-                Ok(patched) => {
-                    self.patches.push(place());
-                    self.resource = Some(patched);
+            (EntryContent::Patch(patch), Some(below)) => {
+                match patch.apply(&below).and_then(|made| {
+                    let values = entry.values.as_ref().map_or(Ok(()), |values| values.check(&made));
+                    values.map(|()| made)
+                }) {
+                    Ok(patched) => {
+                        self.patches.push(place());
+                        self.resource = Some(patched);
+                    }
+                    Err(why) => {
+                        self.not_applied.push((place(), why.to_string()));
+                        self.resource = Some(below);
+                    }
                 }
-                Err(why) => {
-                    self.not_applied.push((place(), why.to_string()));
-                    self.resource = Some(below);
-                }
-            },
+            }
             (EntryContent::Patch(_) | EntryContent::Removal(_), None) => {
                 self.not_applied.push((place(), "no layer below has it".to_owned()));
             }

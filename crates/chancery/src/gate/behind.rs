@@ -30,6 +30,10 @@ impl LoadGate {
         let mut before = std::mem::take(&mut state.behind);
         for one in layers.iter().filter(|one| !one.is_passed) {
             let audience = audience_of(&one.layer);
+            // An edit that was held back before the fault came cannot pass without the way past it.
+            if one.count == 0 && !state.held.contains_key(&audience) {
+                continue;
+            }
             let token = Token::of_faults(one);
             let known = before.remove(&audience);
             let same = known.as_ref().filter(|known| known.held.token == token);
@@ -73,8 +77,8 @@ impl State {
 pub(crate) fn audience_of(layer: &Layer) -> Audience {
     match layer {
         Layer::Base => Audience::default(),
-        Layer::Group(name) => Audience { group: Some(name.clone()), node: None },
-        Layer::Node(id) => Audience { group: None, node: Some(id.clone()) },
+        Layer::Group(name) => Audience::of(Some(name.clone()), None),
+        Layer::Node(id) => Audience::of(None, Some(id.clone())),
     }
 }
 

@@ -10,20 +10,30 @@ use std::sync::Arc;
 use chancery_catalog::{Seen, Unapplied};
 use chancery_proto::complete::{Clash, Cycle};
 
+use super::allowing::Allowing;
 use super::loss::{Listed, Reason};
 use super::place::{Places, text};
+use crate::serve::{AGGREGATE_CYCLE, DUPLICATE_ADDRESS, UNAPPLIED};
 
 /// The reasons of a change that makes resources clash, closes a circle, or leaves edits without effect.
-pub(super) fn reasons(before: &Seen, after: &Seen) -> impl Iterator<Item = Reason> {
+pub(super) fn reasons(
+    allowing: &Allowing,
+    before: &Seen,
+    after: &Seen,
+) -> impl Iterator<Item = Reason> {
     let places = Places::new(before, after);
     let clash = |clash: &Clash| {
         let Clash { type_url, name, other, .. } = clash;
         let (at, of) = (places.leading(type_url, name), places.in_brackets(type_url, other));
         format!("{at}{clash}{of}")
     };
-    let clashes = news([before.clashes(), after.clashes()], |_| true, clash);
+    let is_told =
+        |clash: &Clash| !allowing.allows_in(DUPLICATE_ADDRESS, after, &clash.type_url, &clash.name);
+    let clashes = news([before.clashes(), after.clashes()], is_told, clash);
     let cycle = |cycle: &Cycle| format!("{}{cycle}", places.leading(&cycle.type_url, &cycle.name));
-    let cycles = news([before.cycles(), after.cycles()], |_| true, cycle);
+    let is_cycle_told =
+        |cycle: &Cycle| !allowing.allows_in(AGGREGATE_CYCLE, after, &cycle.type_url, &cycle.name);
+    let cycles = news([before.cycles(), after.cycles()], is_cycle_told, cycle);
     let edit = |edit: &Unapplied| {
         let place = text(&edit.origin);
         match after.question(edit) {
@@ -32,7 +42,8 @@ pub(super) fn reasons(before: &Seen, after: &Seen) -> impl Iterator<Item = Reaso
         }
     };
     // A removal that is done below too has done its work.
-    let matters = |edit: &Unapplied| !edit.is_harmless();
+    let matters =
+        |edit: &Unapplied| !edit.is_harmless() && !allowing.allows(UNAPPLIED, Some(&edit.origin));
     let unapplied = news([before.unapplied(), after.unapplied()], matters, edit);
     let of_all = clashes.map(Reason::Clash).into_iter().chain(cycles.map(Reason::Cycle));
     of_all.chain(unapplied.map(Reason::Unapplied))

@@ -26,6 +26,9 @@ pub(crate) enum NotConfirmed {
     /// The content is another one than the token is of.
     #[error("what is held back has changed: its token is {0}")]
     Changed(Token),
+    /// The directory is being read for too long.
+    #[error("the directory is being read, which takes long, so nothing has passed; try again")]
+    Busy,
     /// A part is live, and the content of the rest changed meanwhile.
     #[error("{live}: that is live; what is still held back has changed: its token is {token}")]
     Partly {

@@ -9,23 +9,32 @@ use chancery_catalog::{Audience, External, LostReference, Seen, SeenReferences, 
 use chancery_core::printable::Printable;
 use chancery_proto::schema::Schema;
 
+use super::allowing::Allowing;
 use super::loss::{Listed, Reason};
 use super::place::Places;
+use crate::serve::DANGLING_REFERENCE;
 
 /// The reason, if a change makes references of this audience lead nowhere.
 pub(super) fn reason(
     schema: &Schema,
-    external: &External,
+    (external, allowing): (&External, &Allowing),
     audience: &Audience,
     [before, after]: [&Seen; 2],
 ) -> Option<Reason> {
+    if allowing.codes.allow(DANGLING_REFERENCE) {
+        return None;
+    }
     let places = Places::new(before, after);
-    let [before, after] = [before, after]
+    let is_allowed = |lost: &LostReference| {
+        let from = &lost.reference;
+        allowing.allows_in(DANGLING_REFERENCE, after, &from.type_url, &from.name)
+    };
+    let [before, states] = [before, after]
         .map(|seen| SeenReferences { snapshot: seen.snapshot(), dangling: seen.dangling() });
-    let (lost, count) = lost_references(schema, audience, external, Some(before), after, MOST);
+    let (lost, count) = lost_references(schema, audience, external, Some(before), states, MOST);
     let not_looked_at = count - lost.len();
-    let mut sentences: Vec<_> =
-        lost.iter().filter(|one| matters(one)).map(|one| sentence(one, places)).collect();
+    let lost = lost.iter().filter(|one| matters(one) && !is_allowed(one));
+    let mut sentences: Vec<_> = lost.map(|one| sentence(one, places)).collect();
     let count = sentences.len() + not_looked_at;
     sentences.truncate(MOST_NAMED);
     let first = sentences;

@@ -9,6 +9,8 @@ use chancery_catalog::Seen;
 use chancery_core::{Api, Resource, TypeUrl};
 use chancery_proto::Schema;
 
+use super::Finding;
+use super::allowing::Allowing;
 use super::loss::{Listed, Reason};
 use super::place::Places;
 use super::steps::Steps;
@@ -17,7 +19,7 @@ use crate::certificates;
 /// The reason of a change that replaces certificates by worse ones.
 pub(super) fn reason(
     schema: &Schema,
-    known: &Steps<Vec<String>>,
+    (known, allowing): (&Steps<Vec<Finding>>, &Allowing),
     before: &Seen,
     after: &Seen,
 ) -> Option<Reason> {
@@ -29,7 +31,8 @@ pub(super) fn reason(
             let (Some(old), Some(new)) = (&change.old, &change.new) else { continue };
             let find = || made_worse(schema, type_url, old, new);
             let Some(faults) = known.of((Some(old), Some(new)), find) else { break };
-            for fault in faults.iter() {
+            let is_told = |code: &str| !allowing.allows_in(code, after, type_url, &change.name);
+            for (_, fault) in faults.iter().filter(|(code, _)| is_told(code)) {
                 let (at, kind) = (places.leading(type_url, &change.name), type_url.short());
                 worse.add_words(|| format!("{at}{kind} `{}`: {fault}", change.name));
             }
@@ -43,12 +46,13 @@ fn may_have_certificates(type_url: &TypeUrl) -> bool {
 }
 
 /// The faults for which nobody can use what a resource has now, if what it had could be used.
-fn made_worse(schema: &Schema, type_url: &TypeUrl, old: &Resource, new: &Resource) -> Vec<String> {
+fn made_worse(schema: &Schema, type_url: &TypeUrl, old: &Resource, new: &Resource) -> Vec<Finding> {
     let now = SystemTime::now();
     let fatal = |resource| {
         let states = certificates::states(schema, type_url, resource);
         let faults = states.iter().filter_map(|state| state.fault(now));
-        let fatal = faults.filter(certificates::Fault::is_fatal).map(|it| it.to_string());
+        let fatal =
+            faults.filter(certificates::Fault::is_fatal).map(|it| (it.code, it.to_string()));
         (fatal.collect::<Vec<_>>(), states.is_empty())
     };
     let (faults, _) = fatal(new);

@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use chancery_catalog::{Audience, Unapplied};
+use chancery_catalog::{Audience, FilledValue, Unapplied};
 use chancery_core::Snapshot;
 use chancery_sources::BehindFaults;
 
@@ -61,7 +61,7 @@ impl Token {
     /// The token of a state of an audience. It is the same for the same content.
     pub(super) fn of(audience: &Audience, state: &Snapshot, has_own_layer: bool) -> Self {
         let mut hash = DefaultHasher::new();
-        (audience, has_own_layer).hash(&mut hash);
+        (&audience.group, &audience.node, has_own_layer).hash(&mut hash);
         for type_url in state.types() {
             type_url.as_str().hash(&mut hash);
             state.set(type_url).version().to_string().hash(&mut hash);
@@ -78,6 +78,19 @@ impl Token {
         let mut hash = DefaultHasher::new();
         self.0.hash(&mut hash);
         edits.for_each(|edit| edit.to_string().hash(&mut hash));
+        Self(hash.finish())
+    }
+
+    /// The token of this state with the fields that are filled for each node.
+    pub(super) fn with_values(self, values: &[FilledValue]) -> Self {
+        if values.is_empty() {
+            return self;
+        }
+        let mut hash = DefaultHasher::new();
+        self.0.hash(&mut hash);
+        for FilledValue { key, value, .. } in values {
+            (key, &value.path, &value.template).hash(&mut hash);
+        }
         Self(hash.finish())
     }
 

@@ -163,6 +163,8 @@ pub(crate) enum Reason {
     Cycle(Listed),
     /// Patches and removals are not applied that were before, or are new, each in a sentence.
     Unapplied(Listed),
+    /// Nodes do not state a value that is asked for, or it does not fit, each in a sentence.
+    Unstated(Listed),
     /// Domains or addresses are served no more, each in a sentence. It holds nothing back.
     Narrowed(Listed),
     /// Certificates are replaced by ones that cannot be used, each in a sentence.
@@ -198,6 +200,7 @@ impl Reason {
             Self::Clash(_) => "clash",
             Self::Cycle(_) => "cycle",
             Self::Unapplied(_) => "unapplied",
+            Self::Unstated(_) => "unstated",
             Self::Narrowed(_) => "narrowed",
             Self::Expired(_) => "expired",
             Self::Faults(_) => "faults",
@@ -206,7 +209,7 @@ impl Reason {
     }
 
     /// The names of all kinds.
-    pub(crate) const KINDS: [&str; 13] = [
+    pub(crate) const KINDS: [&str; 14] = [
         "type-gone",
         "loss",
         "emptied",
@@ -217,6 +220,7 @@ impl Reason {
         "cycle",
         "unanswered",
         "unapplied",
+        "unstated",
         "expired",
         "faults",
         "moved",
@@ -288,6 +292,11 @@ impl Display for Reason {
                 f.write_str(" (what stood there before was good)")
             }
             Self::Unapplied(listed) => write_sentences(f, listed),
+            Self::Unstated(listed) => {
+                let (plural, count) = (if listed.count == 1 { "" } else { "s" }, listed.count);
+                write!(f, "{count} connected node{plural} would be refused: ")?;
+                write_sentences(f, listed)
+            }
             Self::Dangling(Listed { count, first }) => {
                 f.write_str(&first.join("; "))?;
                 match count - first.len() {

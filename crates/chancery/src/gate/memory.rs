@@ -75,7 +75,7 @@ impl From<&Audience> for KeptAudience {
 impl From<&KeptAudience> for Audience {
     fn from(kept: &KeptAudience) -> Self {
         let KeptAudience { group, node } = kept;
-        Self { group: group.as_deref().map(Into::into), node: node.as_deref().map(Into::into) }
+        Self::of(group.as_deref().map(Into::into), node.as_deref().map(Into::into))
     }
 }
 

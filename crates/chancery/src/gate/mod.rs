@@ -11,6 +11,7 @@
 //! It remembers numbers and digests, and no states: those that somebody still sees are the catalog's.
 //! Not here: where a held audience is served from (`chancery-catalog`), and who may confirm (`admin`).
 
+mod allowing;
 mod behind;
 mod change;
 mod clash;
@@ -25,6 +26,7 @@ mod notices;
 mod place;
 mod silent;
 mod steps;
+mod unstated;
 mod users;
 mod waiting;
 mod window;
@@ -38,6 +40,7 @@ use chancery_proto::document::RuleCheck;
 use chancery_proto::schema::Schema;
 use chancery_sources::LayerChecks;
 
+use self::allowing::Allowing;
 use self::behind::WaitingLayer;
 pub(crate) use self::behind::audience_of;
 use self::change::Between;
@@ -51,6 +54,7 @@ pub(crate) use self::moves::{Move, name_nodes};
 use self::notices::Lost;
 use self::place::Places;
 use self::steps::Steps;
+pub(crate) use self::unstated::NodesByAudience;
 pub(crate) use self::users::{Use, Users};
 use self::window::Window;
 use crate::config::{Config, ExternalNames, GateConfig, GateMode};
@@ -62,24 +66,35 @@ pub(crate) struct LoadGate(Arc<Shared>);
 /// Finds the nodes with open streams.
 type FindUsers = Box<dyn Fn() -> Users + Send + Sync>;
 
+/// Finds the nodes with open streams, and what they say of themselves.
+type FindNodes = Box<dyn Fn() -> NodesByAudience + Send + Sync>;
+
 struct Shared {
     schema: Schema,
     /// The time since the beginning.
     clock: Box<dyn Fn() -> Duration + Send + Sync>,
     find_users: OnceLock<FindUsers>,
+    find_nodes: OnceLock<FindNodes>,
     /// The nodes with open streams, once they were looked for while one commit is judged.
     users: Mutex<Option<Arc<Users>>>,
+    /// The same with all that they say of themselves.
+    nodes: Mutex<Option<Arc<NodesByAudience>>>,
     /// The domains that changes take away, and the parts without answers that they bring, while one commit is
     /// judged.
     lost: Steps<Lost>,
-    unanswered: Steps<Option<String>>,
+    unanswered: Steps<Option<Finding>>,
     /// The certificates that changes make worse, likewise.
-    expired: Steps<Vec<String>>,
+    expired: Steps<Vec<Finding>>,
     state: Mutex<State>,
 }
 
+/// A finding about a resource: its code, and a sentence.
+type Finding = (&'static str, String);
+
 struct State {
     config: GateConfig,
+    /// The findings that hold nothing back.
+    allowing: Arc<Allowing>,
     /// The time of the start.
     started: Duration,
     /// The time of the first start.
@@ -146,6 +161,7 @@ impl LoadGate {
         let names = ExternalNames::new(config);
         let state = State {
             config: config.gate.clone(),
+            allowing: Arc::new(Allowing::new(&config.allow)),
             started: clock(),
             begun: clock(),
             external: names.for_catalog(),
@@ -161,9 +177,21 @@ impl LoadGate {
             news: News::default(),
         };
         let (clock, find_users) = (Box::new(clock), OnceLock::new());
+        let (find_nodes, nodes) = (OnceLock::new(), Mutex::default());
         let (users, state) = (Mutex::default(), Mutex::new(state));
         let (lost, unanswered, expired) = (Steps::default(), Steps::default(), Steps::default());
-        let shared = Shared { schema, clock, find_users, users, lost, unanswered, expired, state };
+        let shared = Shared {
+            schema,
+            clock,
+            find_users,
+            find_nodes,
+            users,
+            nodes,
+            lost,
+            unanswered,
+            expired,
+            state,
+        };
         Self(Arc::new(shared))
     }
 
@@ -175,6 +203,11 @@ impl LoadGate {
     /// States how to find the nodes with open streams. Until then nobody knows.
     pub(crate) fn ask_for_users(&self, find: impl Fn() -> Users + Send + Sync + 'static) {
         self.0.find_users.set(Box::new(find)).ok();
+    }
+
+    /// States how to find the nodes with open streams, by the audiences that they belong to.
+    pub(crate) fn ask_for_nodes(&self, find: impl Fn() -> NodesByAudience + Send + Sync + 'static) {
+        self.0.find_nodes.set(Box::new(find)).ok();
     }
 
     /// States when the first start was, which counts for `gate.warn-for`.
@@ -201,6 +234,11 @@ impl LoadGate {
         checks
     }
 
+    /// Returns true if nothing is held back and the rules of messages are looked at: what the files say is served.
+    pub(crate) fn knows_all(&self) -> bool {
+        self.held().is_empty() && self.lock().config.rules() != RuleCheck::Off
+    }
+
     /// Returns true if its own settings are those of this configuration.
     pub(crate) fn has_settings(&self, config: &Config) -> bool {
         self.lock().config == config.gate
@@ -209,8 +247,9 @@ impl LoadGate {
     /// Puts other settings in force. Returns true if they differ: what is held has to be judged again.
     pub(crate) fn configure(&self, config: &Config) -> bool {
         let names = ExternalNames::new(config);
+        let are_others_allowed = self.set_allowed(&config.allow);
         let mut state = self.lock();
-        let differs = state.config != config.gate || state.names != names;
+        let differs = are_others_allowed || state.config != config.gate || state.names != names;
         state.config.clone_from(&config.gate);
         state.external = names.for_catalog();
         state.names = names;
@@ -244,6 +283,13 @@ impl LoadGate {
         }
     }
 
+    /// The nodes with open streams, by their audience without values.
+    fn nodes(&self) -> Arc<NodesByAudience> {
+        let Some(find) = self.0.find_nodes.get() else { return Arc::default() };
+        let mut known = self.0.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(known.get_or_insert_with(|| Arc::new(find())))
+    }
+
     /// Returns true if something is held back from a node that belongs to another group by now.
     pub(crate) fn holds_for_nobody(&self) -> bool {
         let of_nodes = |it: &&Audience| it.node.is_some();
@@ -255,11 +301,13 @@ impl LoadGate {
     /// The reason why references of an audience hold a change back. What base lacks, groups may have, so
     /// that matters only to nodes in no group.
     fn dangling(&self, audience: &Audience, change: [&Seen; 2]) -> Option<Reason> {
-        let external = {
+        let (external, allowing) = {
             let state = self.lock();
-            (state.config.dangling != GateMode::Off).then(|| state.external.clone())?
+            let is_off = state.config.dangling == GateMode::Off;
+            (!is_off).then(|| (state.external.clone(), Arc::clone(&state.allowing)))?
         };
-        let reason = dangling::reason(&self.0.schema, &external, audience, change)?;
+        let schema = &self.0.schema;
+        let reason = dangling::reason(schema, (&external, &allowing), audience, change)?;
         let is_base = *audience == Audience::default();
         (!is_base || self.use_of(audience) == Some(Use::Used)).then_some(reason)
     }
@@ -293,6 +341,7 @@ impl LoadGate {
         config: &GateConfig,
     ) -> Vec<Reason> {
         let mut reasons = Vec::new();
+        let allowing = Arc::clone(&self.lock().allowing);
         if config.loss != GateMode::Off {
             let between = self.between(before, after);
             let percent = config.loss_percent.0;
@@ -301,13 +350,18 @@ impl LoadGate {
             let file_gone = silent::file_gone(before, after);
             reasons.extend(file_gone.filter(|_| self.use_of(audience) == Some(Use::Used)));
             let known = &self.0.expired;
-            reasons.extend(expired::reason(&self.0.schema, known, before, after));
+            reasons.extend(expired::reason(&self.0.schema, (known, &allowing), before, after));
+            if !before.fills_same(after) {
+                let nodes = self.nodes();
+                let of_audience = nodes.get(audience).map_or(&[][..], |nodes| nodes);
+                reasons.extend(unstated::reason(of_audience, before, after));
+            }
         }
         reasons.extend(self.dangling(audience, [before, after]));
         if config.messages != GateMode::Off {
-            reasons.extend(clash::reasons(before, after));
+            reasons.extend(clash::reasons(&allowing, before, after));
             let known = &self.0.unanswered;
-            reasons.extend(silent::unanswered(&self.0.schema, known, before, after));
+            reasons.extend(silent::unanswered(&self.0.schema, (known, &allowing), before, after));
         }
         reasons
     }
@@ -358,7 +412,8 @@ impl Gate for LoadGate {
         let largest = self.lock().largest(audience, &change, now);
         let reasons = self.reasons(audience, [before, after], (&change, &largest), &config);
         let token = Token::of(audience, after.snapshot(), after.has_own_layer())
-            .with_edits(after.unapplied().iter());
+            .with_edits(after.unapplied().iter())
+            .with_values(&after.filled_values());
         let (audience, at, edits) = (audience.clone(), SystemTime::now(), Listed::default());
         let mut held = Held { token, audience, reasons, edits, largest, since: now, at };
         if held.reasons.is_empty() {
@@ -382,6 +437,7 @@ impl Gate for LoadGate {
     fn judged(&self, held: &mut dyn Iterator<Item = &Audience>) {
         let now = (self.0.clock)();
         self.0.users.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.0.nodes.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.0.lost.clear();
         self.0.unanswered.clear();
         self.0.expired.clear();

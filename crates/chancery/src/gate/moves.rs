@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn the_token_of_moves_is_that_of_all_that_is_told() {
-        let audience = |group: &str| Audience { group: Some(group.into()), node: None };
+        let audience = |group: &str| Audience::of(Some(group.into()), None);
         let moved = |count: usize, first: &str| Move {
             from: audience("a"),
             to: Some((audience("b"), Arc::default())),

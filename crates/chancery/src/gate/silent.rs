@@ -14,6 +14,8 @@ use chancery_core::{Api, Resource, ResourceName, TypeUrl};
 use chancery_proto::resource::unanswering;
 use chancery_proto::schema::Schema;
 
+use super::Finding;
+use super::allowing::Allowing;
 use super::loss::{Listed, Reason};
 use super::place::Places;
 use super::steps::Steps;
@@ -65,7 +67,7 @@ fn sentence(path: &Path, resources: &[(TypeUrl, ResourceName)]) -> String {
 /// there.
 pub(super) fn unanswered(
     schema: &Schema,
-    known: &Steps<Option<String>>,
+    (known, allowing): (&Steps<Option<Finding>>, &Allowing),
     before: &Seen,
     after: &Seen,
 ) -> Option<Reason> {
@@ -79,10 +81,11 @@ pub(super) fn unanswered(
             let (old, new) = (change.old.as_ref(), change.new.as_ref());
             let find = || {
                 let found = new.and_then(of)?;
-                old.and_then(of).is_none().then(|| found.to_string())
+                old.and_then(of).is_none().then(|| (found.code, found.to_string()))
             };
             let Some(found) = known.of((old, new), find) else { break };
-            if let Some(found) = &*found {
+            let is_told = |code: &str| !allowing.allows_in(code, after, type_url, &change.name);
+            if let Some((_, found)) = found.as_ref().as_ref().filter(|(code, _)| is_told(code)) {
                 let (at, kind) = (places.leading(type_url, &change.name), type_url.short());
                 listed.add_words(|| format!("{at}{kind} `{}`: {found}", change.name));
             }

@@ -192,7 +192,7 @@ fn a_group_that_nodes_use_does_not_go() {
     let used = Arc::new(AtomicBool::new(true));
     let is_used = Arc::clone(&used);
     gated.gate.ask_for_users(move || {
-        let edge = Audience { group: Some("edge".into()), node: None };
+        let edge = Audience::of(Some("edge".into()), None);
         Users::new(is_used.load(Ordering::Relaxed).then_some(edge), true)
     });
     let other = Layer::Group("other".into());
@@ -299,7 +299,7 @@ fn it_only_warns_for_the_time_after_the_first_start_that_is_set() {
 
 /// Another gate and catalog that begin with what these have, as after a restart.
 fn restarted(gated: &Gated) -> Gated {
-    let used = [KeptAudience::from(&Audience { group: Some("edge".into()), node: None })];
+    let used = [KeptAudience::from(&Audience::of(Some("edge".into()), None))];
     let memory = serde_json::to_value(gated.gate.memory(used.into())).unwrap();
     let again = Gated::new("{}");
     again.wait(1_000_000);

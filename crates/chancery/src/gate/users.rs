@@ -31,6 +31,7 @@ impl Users {
     pub(crate) fn new(watched: impl IntoIterator<Item = Audience>, has_groups: bool) -> Self {
         let mut users = Self { is_all_base: !has_groups, ..Self::default() };
         for audience in watched {
+            let audience = audience.without_values();
             users.groups.insert(audience.group.clone());
             users.nodes.extend(audience.node.clone());
             users.audiences.insert(audience);
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     fn audience(group: Option<&str>, node: Option<&str>) -> Audience {
-        Audience { group: group.map(Into::into), node: node.map(Into::into) }
+        Audience::of(group.map(Into::into), node.map(Into::into))
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl CertificateWarnings {
     }
 
     /// Looks at the catalog and the clock. Returns the warnings that are new and that somebody wants to hear.
-    pub(crate) fn look(&mut self, wants: impl Fn(&Warning) -> bool) -> Vec<Warning> {
+    pub(crate) fn look(&mut self, wants: impl FnMut(&Warning) -> bool) -> Vec<Warning> {
         let (groups, nodes) = (self.catalog.groups(), self.catalog.nodes());
         let groups = groups.iter().map(|name| Layer::Group(Arc::clone(name)));
         let nodes = nodes.iter().map(|name| Layer::Node(Arc::clone(name)));
@@ -63,7 +63,7 @@ impl CertificateWarnings {
     }
 
     /// Makes the warnings of this time, and returns those that are new.
-    fn tell(&mut self, now: SystemTime, wants: impl Fn(&Warning) -> bool) -> Vec<Warning> {
+    fn tell(&mut self, now: SystemTime, mut wants: impl FnMut(&Warning) -> bool) -> Vec<Warning> {
         let (mut told, mut new) = (BTreeSet::new(), Vec::new());
         self.present.clear();
         for (layer, known) in &self.layers {

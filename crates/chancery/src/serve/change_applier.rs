@@ -8,13 +8,14 @@
 mod confirming;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chancery_catalog::{Author, OverlayNames};
 use chancery_server::Audiences;
-use chancery_sources::{Allowance, LayerChecks, LoadReport, Passer, Scope, Warning};
+use chancery_sources::{
+    AllowedPlaces, LayerChecks, LoadReport, NeededAllowances, Passer, Scope, Warning,
+};
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
@@ -28,8 +29,10 @@ use super::keeping::Keeping;
 use super::metrics::LoadMetrics;
 use super::reference_warnings::{ReferenceWarnings, is_let_pass};
 use super::rules::{self, Belonging, WantedRules};
+use super::seen_grpc::{self, SeenGrpc};
 use super::strays::strays;
 use super::unruled;
+use super::unused_allowances::UnusedAllowances;
 use crate::admin::{Admin, LoadFindings, ReadinessState};
 use crate::check::codes::GROUP_WITHOUT_FILES;
 use crate::config::{
@@ -65,7 +68,7 @@ struct ApplierState {
     /// The codes of warnings that nobody wants to hear of.
     allowed: AllowedCodes,
     /// The comments in files that let a warning pass.
-    comments: Arc<Vec<(Arc<Path>, Allowance)>>,
+    comments: Arc<AllowedPlaces>,
     certificates: CertificateWarnings,
     config_fault: Option<Finding>,
     /// The rules of `chancery.yaml`, if they are not in force.
@@ -78,6 +81,8 @@ struct ApplierState {
     nearly_clusters: BTreeSet<(String, String)>,
     /// The groups of which the present load has told that they may be meant for others.
     strays: BTreeMap<String, String>,
+    seen_grpc: SeenGrpc,
+    unused: UnusedAllowances,
     /// The groups with files at the last load.
     groups: OverlayNames,
     /// The fault of the whole directory at the last load, if it was not there, or had no files any more.
@@ -93,9 +98,9 @@ struct ApplierState {
 
 impl ApplierState {
     /// Looks at certificates and at the clock. Returns the warnings that are new.
-    fn look_at_certificates(&mut self) -> Vec<Warning> {
-        let Self { certificates, allowed, comments, .. } = self;
-        certificates.look(|it| !allowed.allow(it.code) && !is_let_pass(comments, it))
+    fn look_at_certificates(&mut self, comments: &mut NeededAllowances) -> Vec<Warning> {
+        let Self { certificates, allowed, .. } = self;
+        certificates.look(|it| !is_let_pass(comments, it) && !allowed.allow(it.code))
     }
 }
 
@@ -131,6 +136,8 @@ impl ChangeApplier {
             is_unruled_stale: true,
             nearly_clusters: BTreeSet::new(),
             strays: BTreeMap::new(),
+            seen_grpc: SeenGrpc::new(config),
+            unused: UnusedAllowances::default(),
             groups: audiences.catalog().groups(),
             directory_fault: None,
             is_gate_changed: false,
@@ -211,8 +218,12 @@ impl ChangeApplier {
         }
         let moved = self.look_at_groups(&mut state, report);
         state.comments = Arc::clone(&report.allowances);
-        let mut of_references = state.references.look(&report.allowances);
-        of_references.extend(state.look_at_certificates());
+        let mut comments = NeededAllowances::new(Arc::clone(&report.allowances));
+        let mut of_references = state.references.look(&mut comments);
+        of_references.extend(state.look_at_certificates(&mut comments));
+        let is_whole = report.fault_count() == 0 && state.references.are_all();
+        let is_whole = is_whole && self.gate.knows_all();
+        of_references.extend(state.unused.look(&comments, is_whole));
         if is_first {
             // If nothing has changed, no commit judges what was held back before a start.
             self.judge_again("state");
@@ -245,8 +256,8 @@ impl ChangeApplier {
         let whole = state.directory_fault.is_none();
         let Some(changed) = state.file.look(whole) else { return };
         self.configured(&mut state, changed);
-        let comments = Arc::clone(&state.comments);
-        log_warnings(&state.references.look(&comments));
+        let mut comments = NeededAllowances::new(Arc::clone(&state.comments));
+        log_warnings(&state.references.look(&mut comments));
         self.judge_if_changed(&mut state);
         self.record(&mut state);
     }
@@ -298,10 +309,35 @@ impl ChangeApplier {
         }
     }
 
+    /// Looks for clients of gRPC in groups for which nothing is declared. The directory is read again if there
+    /// are some.
+    pub(crate) fn look_for_grpc(&self) {
+        let now = Instant::now();
+        let Some(known) = self.lock().seen_grpc.due(now) else { return };
+        let found = seen_grpc::look(&self.audiences, &known);
+        let words = seen_grpc::say(&found);
+        let mut state = self.lock();
+        if state.seen_grpc.add(found, now) {
+            info!("{words}");
+            self.check(&state.seen_grpc);
+        }
+    }
+
+    /// Has the directory read with the checks for all clients, if they are others than before.
+    fn check(&self, seen: &SeenGrpc) {
+        let checks = self.gate.due(seen.checks());
+        self.checks.send_if_modified(|now| {
+            let differ = *now != checks;
+            *now = checks;
+            differ
+        });
+    }
+
     /// Checks if certificates have come to their end meanwhile.
     pub(crate) fn check_certificates(&self) {
         let mut state = self.lock();
-        let new = state.look_at_certificates();
+        let mut comments = NeededAllowances::new(Arc::clone(&state.comments));
+        let new = state.look_at_certificates(&mut comments);
         if !new.is_empty() {
             log_warnings(&new);
             self.record(&mut state);
@@ -357,12 +393,8 @@ impl ChangeApplier {
                          rules of its groups wait"
                     ),
                 }
-                let checks = self.gate.due(config.checks());
-                self.checks.send_if_modified(|now| {
-                    let differ = *now != checks;
-                    *now = checks;
-                    differ
-                });
+                state.seen_grpc.set_config(&config);
+                self.check(&state.seen_grpc);
             }
             ConfigChange::Unusable(invalid) => {
                 let finding = invalid.finding();

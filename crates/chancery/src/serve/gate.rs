@@ -5,13 +5,14 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use chancery_catalog::Audience;
 use chancery_server::Audiences;
 use tracing::{info, warn};
 
 use super::change_applier::ChangeApplier;
 use super::grouping::Grouping;
 use crate::config::GateConfig;
-use crate::gate::{Held, NotConfirmed, Selection, Users};
+use crate::gate::{Held, NodesByAudience, NotConfirmed, Selection, Users};
 use crate::state::{seconds, utc};
 
 /// Says what is held back, and from when on if it is only warned of so far.
@@ -34,6 +35,29 @@ pub(super) fn say_mode(gate: &GateConfig, warns_for: Option<Duration>) {
 pub(super) fn users(audiences: &Audiences<Grouping>) -> impl Fn() -> Users + Send + Sync + 'static {
     let audiences = audiences.clone();
     move || Users::new(audiences.watched(), !audiences.catalog().groups().is_empty())
+}
+
+/// Finds the nodes with open streams, and what they say of themselves.
+pub(super) fn nodes(
+    audiences: &Audiences<Grouping>,
+) -> impl Fn() -> NodesByAudience + Send + Sync + 'static {
+    let audiences = audiences.clone();
+    move || {
+        let assignment = audiences.assignment();
+        let mut nodes = NodesByAudience::new();
+        for stream in audiences.streams() {
+            let Some(node) = stream.node else { continue };
+            let now = stream.audience.without_values();
+            // Its group may come with the load that is judged.
+            let group = assignment.of_node(&node, |_| true).ok().flatten();
+            let then = Audience::of(group.map(Into::into), now.node.clone());
+            if then != now {
+                nodes.entry(then).or_default().push(Arc::clone(&node));
+            }
+            nodes.entry(now).or_default().push(node);
+        }
+        nodes
+    }
 }
 
 /// Applies confirmations, for as long as the server is there.

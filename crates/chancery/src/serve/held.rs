@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     fn audience(group: Option<&str>) -> Audience {
-        Audience { group: group.map(Into::into), node: None }
+        Audience::of(group.map(Into::into), None)
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Not here: the files and the thread that writes them (`crate::state`).
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
@@ -17,6 +18,7 @@ use super::faulty::FaultyLayers;
 use super::grouping::Grouping;
 use super::metrics::LoadMetrics;
 use super::rules::WantedRules;
+use super::signals::Signals;
 use crate::config::{self, Config, ConfigFile, FILE, FileContent, InvalidConfig, ServeFlags};
 use crate::exit::Failure;
 use crate::gate::{KeptAudience, LoadGate, TIME_TO_COME_BACK};
@@ -60,13 +62,37 @@ pub(super) fn say_fault(fault: &InvalidConfig) {
     );
 }
 
-/// Tells the gate when the first start was, if a state directory says so.
-pub(super) fn find_first_start(flags: &ServeFlags, config: &Config, gate: &LoadGate) {
-    if let Some(begun) =
-        config.state.as_ref().and_then(|state| state::first_start(state, &flags.dir))
-    {
-        gate.begun_at(begun);
+/// Looks if the state directory can be used, and tells the gate when the first start was, if it says so. Its storage
+/// may not answer, so it is looked at on a thread of its own. Returns `None` if the operator stops the process before
+/// that is done.
+pub(super) async fn look(
+    flags: &ServeFlags,
+    config: &Config,
+    gate: &LoadGate,
+    signals: &mut Signals,
+) -> Result<Option<()>, Failure> {
+    let Some(state) = config.state.clone() else { return Ok(Some(())) };
+    let (dir, gate) = (flags.dir.clone(), gate.clone());
+    let looking = tokio::task::spawn_blocking(move || {
+        refuse_inside(&state, &dir)?;
+        state::first_start(&state, &dir).into_iter().for_each(|begun| gate.begun_at(begun));
+        Ok(())
+    });
+    tokio::select! {
+        looked = looking => looked.context("the state directory was not looked at")?.map(Some),
+        () = signals.stop() => Ok(None),
     }
+}
+
+/// Refuses a state directory whose files would be served.
+fn refuse_inside(state: &Path, dir: &Path) -> Result<(), Failure> {
+    if state::lies_in(state, dir) {
+        let (state, served) = (state.display(), dir.display());
+        let error =
+            anyhow!("the state directory `{state}` lies in `{served}`, whose files are served");
+        return Err(Failure::negative(error).hint("choose a directory outside of it"));
+    }
+    Ok(())
 }
 
 /// Has the first load begin with what was in force, if there is a state directory.
@@ -78,12 +104,6 @@ pub(super) fn begin(
     schema: &Schema,
 ) -> Result<(Directory, Option<PastState>), Failure> {
     let Some(state) = &config.state else { return Ok((directory, None)) };
-    if state::lies_in(state, &flags.dir) {
-        let (state, served) = (state.display(), flags.dir.display());
-        let error =
-            anyhow!("the state directory `{state}` lies in `{served}`, whose files are served");
-        return Err(Failure::negative(error).hint("choose a directory outside of it"));
-    }
     let served = std::path::absolute(&flags.dir).context("cannot find the directory")?;
     let past = Past {
         state: state.clone(),
@@ -165,7 +185,7 @@ impl Keeping {
         }
         let mut used = BTreeSet::new();
         for watched in audiences.watched() {
-            used.insert((&Audience { node: None, ..watched.clone() }).into());
+            used.insert((&Audience::of(watched.group.clone(), None)).into());
             used.insert((&watched).into());
         }
         if !used.is_empty() && audiences.catalog().groups().is_empty() {

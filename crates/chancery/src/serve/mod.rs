@@ -28,9 +28,11 @@ mod metrics;
 mod reference_warnings;
 mod reloads;
 mod rules;
+mod seen_grpc;
 mod signals;
 mod strays;
 mod unruled;
+mod unused_allowances;
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -59,15 +61,15 @@ use self::keeping::Started;
 use self::listeners::Listeners;
 use self::metrics::LoadMetrics;
 pub(crate) use self::reference_warnings::{
-    DANGLING_REFERENCE, DUPLICATE_ADDRESS, NOTHING_TO_REMOVE, ReferenceWarnings, UNAPPLIED,
-    UNUSED_RESOURCE,
+    AGGREGATE_CYCLE, DANGLING_REFERENCE, DUPLICATE_ADDRESS, NOTHING_TO_REMOVE, ReferenceWarnings,
+    UNAPPLIED, UNUSED_RESOURCE,
 };
 use self::reloads::Reloads;
 use self::signals::OperatorSignal;
 pub(crate) use self::signals::Signals;
 use crate::admin::{
-    self, Admin, AdminHosts, ClientStatusPage, Confirmations, LoadReportsPage, LoadStatus,
-    MetricsPage, NodesPage, Readiness, ReadinessState, StatusPages, Turn,
+    self, Access, Admin, AdminHosts, AdminTls, ClientStatusPage, Confirmations, LoadReportsPage,
+    LoadStatus, MetricsPage, NodesPage, Readiness, ReadinessState, StatusPages, Tokens, Turn,
 };
 use crate::check::codes::UNSUPPORTED_RULE;
 use crate::config::{self, Config, ListenAddress, ServeFlags};
@@ -136,18 +138,21 @@ async fn serve(
     fault.iter().for_each(keeping::say_fault);
     let mut signals = Signals::new().context("cannot listen to signals")?;
     let gate = LoadGate::new(&config, schema.clone());
-    keeping::find_first_start(flags, &config, &gate);
+    let catalog = Catalog::gated(gate.clone());
+    catalog.extend(config.groups.lineage().clone(), config::FILE);
+    catalog.limit_values(config.limits.max_node_values.get());
+    let (admin, server_metrics, metrics) = admin(catalog.clone(), &gate, &config, dropped)?;
+    // This failure is returned later: the faults of the directory help the operator more.
+    let watched = listeners::bind_admin(&config).and_then(|bound| watch(bound, &admin));
+    let Some(()) = keeping::look(flags, &config, &gate, &mut signals).await? else { return Ok(()) };
     gate::say_mode(&config.gate, gate.warns_for());
     let mut source = config.source(&flags.dir);
     source.checks = gate.due(source.checks);
     let directory = Directory::new(source, schema.clone());
-    let directory = directory.with_catalog(Catalog::gated(gate.clone()));
-    directory.catalog().extend(config.groups.lineage().clone(), config::FILE);
+    let directory = directory.with_catalog(catalog);
+    let told = gate.clone();
+    let directory = directory.telling_allowances(move |comments| told.set_comments(comments));
     let (directory, past) = keeping::begin(directory, flags, &config, &gate, &schema)?;
-    let (admin, server_metrics, metrics) = admin(directory.catalog(), &gate, &config, dropped);
-
-    // This failure is returned later: the faults of the directory help the operator more.
-    let watched = listeners::bind_admin(config.admin).and_then(|bound| watch(bound, &admin));
     if config.gate.rules() != RuleCheck::Off && !config.allow.allow(UNSUPPORTED_RULE) {
         first::warn_of_rules(&schema);
     }
@@ -165,6 +170,7 @@ async fn serve(
     let rules = waiting.as_ref().map_or(wanted_rules, |(in_force, _)| in_force.clone());
     let audiences = Audiences::new(directory.catalog(), rules);
     gate.ask_for_users(gate::users(&audiences));
+    gate.ask_for_nodes(gate::nodes(&audiences));
     let (wanted, checks) = watch::channel(gate.due(config.checks()));
     let applier = ChangeApplier::new(
         audiences.clone(),
@@ -283,7 +289,7 @@ fn admin(
     gate: &LoadGate,
     config: &Config,
     dropped: &Counter,
-) -> (Arc<Admin>, chancery_server::Metrics, LoadMetrics) {
+) -> Result<(Arc<Admin>, chancery_server::Metrics, LoadMetrics), Failure> {
     let mut registry = Registry::default();
     let server_metrics = chancery_server::Metrics::registered(&mut registry);
     let metrics = LoadMetrics::registered(&mut registry, dropped);
@@ -299,6 +305,13 @@ fn admin(
         loaded,
         metrics: metrics_page,
         hosts,
+        access: Access::new(config.admin_tokens.clone().map(Tokens::load).transpose()?),
+        tls: config
+            .admin_tls
+            .clone()
+            .map(AdminTls::load)
+            .transpose()
+            .map_err(listeners::no_admin_tls)?,
         confirmations,
         nodes,
         load_reports,
@@ -306,7 +319,7 @@ fn admin(
         client_status: ClientStatusPage::default(),
         turn: Turn::default(),
     };
-    (Arc::new(admin), server_metrics, metrics)
+    Ok((Arc::new(admin), server_metrics, metrics))
 }
 
 /// Serves the admin interface until the token is cancelled.
@@ -344,6 +357,7 @@ async fn watch_config(applier: Arc<ChangeApplier>, stop: CancellationToken) {
             }
             if looks_at_nodes {
                 applier.check_groups();
+                applier.look_for_grpc();
             }
         });
         checking.await.ok();

@@ -5,7 +5,6 @@
 //! Not here: which references these are (`chancery_catalog`).
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 
 use chancery_catalog::{
@@ -15,7 +14,7 @@ use chancery_catalog::{
 use chancery_core::printable::Printable;
 use chancery_core::{Facts, ResourceName, TypeUrl};
 use chancery_proto::complete::{Clash, Cycle};
-use chancery_sources::{Allowance, Warning};
+use chancery_sources::{NeededAllowances, Warning};
 
 use crate::config::{AllowedCodes, ExternalNames};
 
@@ -41,6 +40,8 @@ pub(crate) struct ReferenceWarnings {
     present: Vec<Warning>,
     /// The number of all, with those that are not described.
     count: usize,
+    /// True if all were looked at.
+    is_whole: bool,
     told: BTreeSet<Identity>,
 }
 
@@ -58,6 +59,7 @@ impl ReferenceWarnings {
             allowed: AllowedCodes::default(),
             present: Vec::new(),
             count: 0,
+            is_whole: true,
             told: BTreeSet::new(),
         }
     }
@@ -77,7 +79,7 @@ impl ReferenceWarnings {
 
     /// Looks at the catalog. Returns the warnings that are new. The places are looked up each time, because
     /// an edit may move a resource and change nothing else.
-    pub(crate) fn look(&mut self, comments: &[(Arc<Path>, Allowance)]) -> Vec<Warning> {
+    pub(crate) fn look(&mut self, comments: &mut NeededAllowances) -> Vec<Warning> {
         let references = self.catalog.references(&self.external);
         let missing = references.missing.iter().take(MOST);
         let unused = references.unused.iter().take(MOST - missing.len());
@@ -118,16 +120,22 @@ impl ReferenceWarnings {
         });
         let all = unapplied.chain(clashes).chain(cycles).chain(missing).chain(unused);
         let (passed, now): (Vec<_>, Vec<_>) =
-            all.partition(|(_, it)| self.allowed.allow(it.code) || is_let_pass(comments, it));
+            all.partition(|(_, it)| is_let_pass(comments, it) || self.allowed.allow(it.code));
         let new = now.iter().filter(|(identity, _)| !self.told.contains(identity));
         let new = new.map(|(_, warning)| warning.clone()).collect();
         let (told, present): (BTreeSet<_>, Vec<_>) = now.into_iter().unzip();
         self.count = references.missing.len() + references.unused.len() + references.more_unused;
         self.count += references.clashes.len() + references.cycles.len();
         self.count += references.unapplied.len() + of_nodes.len();
+        self.is_whole = self.count <= MOST;
         self.count -= passed.len();
         (self.told, self.present) = (told, present);
         new
+    }
+
+    /// Returns true if all of them were looked at.
+    pub(super) fn are_all(&self) -> bool {
+        self.is_whole
     }
 
     /// The first of the present warnings, and the number of all.
@@ -234,18 +242,18 @@ impl ReferenceWarnings {
 }
 
 /// Returns true if a comment at the place of a warning lets it pass.
-pub(super) fn is_let_pass(comments: &[(Arc<Path>, Allowance)], warning: &Warning) -> bool {
-    comments.iter().any(|(file, comment)| {
-        let is_there = warning.line.is_some_and(|line| comment.lets_pass(line, warning.code));
-        is_there && warning.file.as_deref() == Some(file)
-    })
+pub(super) fn is_let_pass(comments: &mut NeededAllowances, warning: &Warning) -> bool {
+    let place = warning.file.as_deref().zip(warning.line);
+    place.is_some_and(|(file, line)| comments.let_pass(file, line, warning.code))
 }
 
 /// The warning about an edit that is not applied.
 fn of_unapplied(unapplied: &UnappliedEdit) -> Warning {
     let UnappliedEdit { edit, audiences, near } = unapplied;
     let remedy = match (&edit.why, near) {
-        (WhyUnapplied::NotPatched(_), _) => "; it stays as it is below",
+        (WhyUnapplied::NotPatched(_) | WhyUnapplied::NotFilled(_), _) => {
+            "; it stays as it is below"
+        }
         (_, Some(_)) => "",
         (WhyUnapplied::NothingToPatch, None) => "; write it whole, or take the patch out",
         (_, None) => "; that can be taken out",

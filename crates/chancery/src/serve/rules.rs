@@ -120,6 +120,8 @@ impl WantedRules {
         for (node, from) in belonging {
             let after = self.grouping.of_node(&node, is_known).ok();
             let to = after.map(|group| catalog.audience(group.as_deref(), None));
+            // A node that does not state what its new group needs is refused there.
+            let to = to.filter(|to| catalog.needs(to).stated_by(Some(&node)).is_ok());
             if to.as_ref() != Some(&from) {
                 let nodes = found.entry((from, to)).or_default();
                 nodes.count += 1;
@@ -161,8 +163,7 @@ pub(super) fn moved_by_load(
         if !known.insert((node.id.clone(), node.cluster.clone())) {
             continue;
         }
-        let [from, to] =
-            [before, after].map(|known| Audience { group: audience(&node, known), node: None });
+        let [from, to] = [before, after].map(|known| Audience::of(audience(&node, known), None));
         if from != to {
             *moves.entry([from, to]).or_default() += 1;
         }

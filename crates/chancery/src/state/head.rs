@@ -117,7 +117,7 @@ impl KeptLayer {
             Layer::Group(name) => (text(name), None),
             Layer::Node(id) => (None, text(id)),
         };
-        let layer = (&chancery_catalog::Audience { group, node }).into();
+        let layer = (&chancery_catalog::Audience::of(group, node)).into();
         Self { layer, since: seconds(since) }
     }
 

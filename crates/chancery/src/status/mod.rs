@@ -1,7 +1,7 @@
 //! `chancery status`: what the nodes of a server hold, and which of them need attention.
 //!
-//! It asks the API of the server. Not here: the states themselves (docs/status.md), and waiting for them
-//! (`wait`).
+//! It asks the API of the server, or a client itself what it runs (`running`). Not here: the states
+//! themselves (docs/status.md), and waiting for them (`wait`).
 
 mod detail;
 mod overview;
@@ -19,8 +19,8 @@ use serde::de::DeserializeOwned;
 pub(crate) use self::overview::nodes as nodes_table;
 use self::running::RunningArgs;
 use crate::admin::{NODES, NodeDocument, RESOURCES_BELOW, ResourceDocument, STATUS, StatusSummary};
-use crate::admin_client::{AdminClient, encoded};
-use crate::config::{AdminAddress, Span};
+use crate::admin_client::{AdminArgs, AdminClient, encoded};
+use crate::config::Span;
 use crate::exit::Failure;
 use crate::stdout;
 
@@ -29,6 +29,9 @@ use crate::stdout;
 /// Without a name it shows the groups, and the nodes that need attention first. With the id of a node it shows
 /// its streams, and each type: the versions it was sent and acknowledged, what it rejected in its own words,
 /// what it waits for, and what happened to it last. docs/status.md says exactly what each state means.
+///
+/// With --envoy or --csds it shows what a client says that it runs: an Envoy is asked on its admin port, a gRPC
+/// application that serves its status (CSDS) at the address of that. docs/csds.md describes these states.
 #[derive(Args, Clone, Debug)]
 #[command(verbatim_doc_comment, after_long_help = AFTER_HELP)]
 pub(crate) struct StatusArgs {
@@ -65,17 +68,15 @@ pub(crate) struct StatusArgs {
     #[arg(long, value_name = "TIME", default_value = "2s", requires = "watch")]
     every: Span,
 
-    #[command(flatten)]
-    running: RunningArgs,
-
     /// The format of the output
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = StatusFormat::Table)]
     output: StatusFormat,
 
-    /// Address of the admin interface of the server, IP:PORT
-    #[arg(long, visible_alias = "server", value_name = "ADDR", env = "CHANCERY_ADMIN")]
-    #[arg(hide_env_values = true, default_value = "127.0.0.1:18080")]
-    admin: AdminAddress,
+    #[command(flatten)]
+    admin: AdminArgs,
+
+    #[command(flatten)]
+    running: RunningArgs,
 }
 
 /// A resource, as it stands on the command line.
@@ -128,13 +129,18 @@ Exit codes:
 
 /// Runs the command.
 pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
+    if args.running.is_asked() {
+        if args.asks_the_server() {
+            return Err(Failure::misuse(
+                "`--envoy` and `--csds` show one client, and take `-o` and the server alone",
+            ));
+        }
+        return running::run(&args.running, &args.admin, args.output);
+    }
     if args.every.0 < LEAST_TIME {
         return Err(Failure::misuse("`--every` is at least 100ms"));
     }
-    if args.running.is_given() {
-        return running::run(&args.running, args.admin, args.output);
-    }
-    let client = AdminClient::new(args.admin)?;
+    let client = AdminClient::at(&args.admin)?;
     let mut before = String::new();
     loop {
         let text = shown(&client, args)?;
@@ -150,6 +156,17 @@ pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
         }
         before = text;
         thread::sleep(args.every.0);
+    }
+}
+
+impl StatusArgs {
+    /// Returns true if there is a flag that means nodes of the server.
+    fn asks_the_server(&self) -> bool {
+        self.node.is_some()
+            || self.resource.is_some()
+            || self.group.is_some()
+            || self.state.is_some()
+            || self.watch
     }
 }
 

@@ -23,7 +23,7 @@ use crate::stdout;
 
 /// Runs the command.
 pub(crate) fn run(args: &WaitArgs) -> Result<(), Failure> {
-    let client = AdminClient::new(args.admin)?;
+    let client = AdminClient::at(&args.admin)?;
     let waiting = Waiting { args, client, began: Instant::now() };
     let found = waiting.wait()?;
     let text = match args.output {

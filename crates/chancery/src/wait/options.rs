@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 
-use crate::config::{AdminAddress, Span};
+use crate::admin_client::AdminArgs;
+use crate::config::Span;
 
 /// Wait until the nodes of a server have acknowledged what is loaded
 ///
@@ -46,10 +47,8 @@ pub(crate) struct WaitArgs {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = WaitFormat::Text)]
     pub(super) output: WaitFormat,
 
-    /// Address of the admin interface of the server, IP:PORT
-    #[arg(long, visible_alias = "server", value_name = "ADDR", env = "CHANCERY_ADMIN")]
-    #[arg(hide_env_values = true, default_value = "127.0.0.1:18080")]
-    pub(super) admin: AdminAddress,
+    #[command(flatten)]
+    pub(super) admin: AdminArgs,
 }
 
 /// The load that is waited for.

@@ -13,6 +13,7 @@ mod gate;
 mod grpc;
 mod layers;
 mod mutants;
+mod node_values;
 mod nodes;
 mod peers;
 mod quickstart;

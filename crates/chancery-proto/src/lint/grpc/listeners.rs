@@ -1,10 +1,14 @@
-//! Listeners of gRPC clients that these reject (C-092, C-093).
+//! Listeners of gRPC clients that these reject (C-092, C-093), and the connection managers of both clients and
+//! servers.
 
 use std::collections::BTreeSet;
 
 use prost_reflect::{DynamicMessage, Value};
 
-use super::{ALL, CORE, Findings, GO, JAVA, is_unknown_filter, routes, type_in};
+use super::{
+    ALL, CORE, Findings, GO, JAVA, NODE, Side, is_unknown_filter, is_unknown_to_servers, routes,
+    type_in,
+};
 use crate::any;
 use crate::walk::{list_in, message_in, messages_in, text_in, value_in};
 
@@ -18,24 +22,30 @@ pub(super) fn lint(listener: &DynamicMessage, found: &mut Findings) {
         let why = "the listener of a client must hold an HTTP connection manager";
         return found.rejected(ALL, MANAGER, why);
     };
-    let at = |field: &str| format!("{MANAGER}.{field}");
-    let strict = GO.and(CORE).and(JAVA);
-    if value_in(&manager, "xff_num_trusted_hops").and_then(Value::as_u32).unwrap_or_default() != 0 {
-        found.rejected(strict, at("xff_num_trusted_hops"), "must be zero");
-    }
-    if !list_in(&manager, "original_ip_detection_extensions").is_empty() {
-        found.rejected(strict, at("original_ip_detection_extensions"), "must be empty");
-    }
+    lint_manager(MANAGER, &manager, Side::Client, found);
     if let Some(config) = message_in(&manager, "route_config") {
-        routes::lint(&format!("{}.", at("route_config")), config, found);
-    } else if message_in(&manager, "rds").is_none() {
-        found.rejected(ALL, at("route_specifier"), "must be `rds` or `route_config`");
+        routes::lint(&format!("{MANAGER}.route_config."), config, found);
     }
-    lint_filters(&manager, found);
 }
 
-fn lint_filters(manager: &DynamicMessage, found: &mut Findings) {
-    let list = format!("{MANAGER}.http_filters");
+/// Adds what is found in a connection manager, but for its routes.
+pub(super) fn lint_manager(path: &str, manager: &DynamicMessage, side: Side, found: &mut Findings) {
+    let at = |field: &str| format!("{path}.{field}");
+    let strict = GO.and(CORE).and(JAVA);
+    if value_in(manager, "xff_num_trusted_hops").and_then(Value::as_u32).unwrap_or_default() != 0 {
+        found.rejected(strict, at("xff_num_trusted_hops"), "must be zero");
+    }
+    if !list_in(manager, "original_ip_detection_extensions").is_empty() {
+        found.rejected(strict, at("original_ip_detection_extensions"), "must be empty");
+    }
+    let has_routes = ["rds", "route_config"].iter().any(|it| message_in(manager, it).is_some());
+    if !has_routes {
+        found.rejected(ALL, at("route_specifier"), "must be `rds` or `route_config`");
+    }
+    lint_filters(&at("http_filters"), manager, side, found);
+}
+
+fn lint_filters(list: &str, manager: &DynamicMessage, side: Side, found: &mut Findings) {
     let mut names = BTreeSet::new();
     let mut ends = Vec::new();
     for (index, filter) in messages_in(manager, "http_filters").enumerate() {
@@ -45,7 +55,15 @@ fn lint_filters(manager: &DynamicMessage, found: &mut Findings) {
             found.rejected(ALL, format!("{path}.name"), "another filter has the same name");
         }
         let name = message_in(filter, "typed_config").map(type_in).unwrap_or_default();
-        match (is_unknown_filter(&name), is_optional) {
+        let is_unknown = match side {
+            Side::Client => is_unknown_filter(&name),
+            Side::Server => is_unknown_to_servers(&name),
+        };
+        if side == Side::Server && name.starts_with(RBAC) && !is_optional {
+            let why = "servers know RBAC only with `GRPC_XDS_EXPERIMENTAL_RBAC`";
+            found.rejected(NODE, &path, why);
+        }
+        match (is_unknown, is_optional) {
             (true, true) => found.ignored(ALL, &path, "the filter is not known"),
             (true, false) => {
                 found.rejected(ALL, &path, "the filter is not known, and not optional");
@@ -69,4 +87,5 @@ fn lint_filters(manager: &DynamicMessage, found: &mut Findings) {
     }
 }
 
+const RBAC: &str = "envoy.extensions.filters.http.rbac.";
 const ROUTER: &str = "envoy.extensions.filters.http.router.";

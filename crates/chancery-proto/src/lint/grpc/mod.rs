@@ -10,12 +10,15 @@
 //! S-127 ([A36](https://github.com/grpc/proposal/blob/master/A36-xds-for-servers.md)). Not here: the weight of
 //! a finding for clients of which something is declared (`document`).
 
+mod chains;
 mod clusters;
 mod endpoints;
 mod listeners;
 mod only;
+mod rbac;
 mod routes;
 mod server;
+mod server_tls;
 mod sources;
 
 use std::fmt;
@@ -40,6 +43,13 @@ const CORE: Who = Who(2);
 const JAVA: Who = Who(4);
 const NODE: Who = Who(8);
 const ALL: Who = Who(15);
+
+/// The side of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Client,
+    Server,
+}
 
 /// The code of what somebody rejects.
 const REJECTED: &str = "grpc/rejected";
@@ -125,6 +135,23 @@ fn is_unknown_filter(name: &str) -> bool {
     let filter = name.strip_prefix("envoy.extensions.filters.http.");
     filter.is_some_and(|filter| !KNOWN_FILTERS.iter().any(|known| filter.starts_with(known)))
 }
+
+/// Returns true for the type of a filter that no gRPC server has.
+fn is_unknown_to_servers(name: &str) -> bool {
+    is_unknown_filter(name) || name.starts_with("envoy.extensions.filters.http.fault.")
+}
+
+/// The ways to compare a header.
+const HEADER_MATCHES: [&str; 8] = [
+    "exact_match",
+    "safe_regex_match",
+    "range_match",
+    "present_match",
+    "prefix_match",
+    "suffix_match",
+    "contains_match",
+    "string_match",
+];
 
 /// The filters that some gRPC knows, if not each.
 const KNOWN_FILTERS: [&str; 9] = [

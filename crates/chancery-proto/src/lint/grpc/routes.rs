@@ -4,13 +4,24 @@ use std::collections::BTreeSet;
 
 use prost_reflect::{DynamicMessage, Value};
 
-use super::{ALL, CORE, Findings, GO, JAVA, NODE, is_unknown_filter, type_in};
+use super::{
+    ALL, CORE, Findings, GO, HEADER_MATCHES, JAVA, NODE, Side, is_unknown_filter, type_in,
+};
 use crate::any;
 use crate::rules::is_pattern;
 use crate::walk::{list_in, message_in, messages_in, text_in, texts_in, value_in};
 
 /// Adds what is found in a route configuration at this path.
 pub(super) fn lint(at: &str, config: &DynamicMessage, found: &mut Findings) {
+    lint_of(at, config, Side::Client, found);
+}
+
+/// The same for the routes of a server.
+pub(super) fn lint_of_server(at: &str, config: &DynamicMessage, found: &mut Findings) {
+    lint_of(at, config, Side::Server, found);
+}
+
+fn lint_of(at: &str, config: &DynamicMessage, side: Side, found: &mut Findings) {
     let plugins: BTreeSet<_> = messages_in(config, "cluster_specifier_plugins")
         .filter_map(|plugin| Some(text_in(message_in(plugin, "extension")?, "name")))
         .collect();
@@ -27,7 +38,7 @@ pub(super) fn lint(at: &str, config: &DynamicMessage, found: &mut Findings) {
         lint_overrides(&at, host, found);
         lint_retries(&at, host, found);
         for (index, route) in messages_in(host, "routes").enumerate() {
-            lint_route(&format!("{at}.routes[{index}]"), route, &plugins, found);
+            lint_route(&format!("{at}.routes[{index}]"), route, (&plugins, side), found);
         }
     }
 }
@@ -43,7 +54,12 @@ fn lint_plugins(at: &str, config: &DynamicMessage, found: &mut Findings) {
     }
 }
 
-fn lint_route(at: &str, route: &DynamicMessage, plugins: &BTreeSet<&str>, found: &mut Findings) {
+fn lint_route(
+    at: &str,
+    route: &DynamicMessage,
+    (plugins, side): (&BTreeSet<&str>, Side),
+    found: &mut Findings,
+) {
     if let Some(matcher) = message_in(route, "match")
         && !lint_match(&format!("{at}.match"), matcher, found)
     {
@@ -51,6 +67,9 @@ fn lint_route(at: &str, route: &DynamicMessage, plugins: &BTreeSet<&str>, found:
     }
     lint_overrides(at, route, found);
     let is_set = |field| message_in(route, field).is_some();
+    if side == Side::Server {
+        return lint_action_of_server(at, route, found);
+    }
     if ["redirect", "direct_response", "filter_action"].into_iter().any(is_set) {
         let why = "the action of a route must be `route`";
         return found.rejected(JAVA.and(NODE), at, why);
@@ -86,6 +105,21 @@ fn lint_route(at: &str, route: &DynamicMessage, plugins: &BTreeSet<&str>, found:
             found.ignored(ALL, format!("{at}.hash_policy[{index}]"), why);
         }
     }
+}
+
+/// A server fails the calls of all other routes (C-144).
+fn lint_action_of_server(at: &str, route: &DynamicMessage, found: &mut Findings) {
+    let is_set = |field| message_in(route, field).is_some();
+    if is_set("non_forwarding_action") {
+        return;
+    }
+    if !is_set("route") {
+        let why = "the action of a route must be `route` or `non_forwarding_action`";
+        found.rejected(JAVA.and(NODE), at, why);
+    }
+    let why =
+        "a server fails the calls of a route without `non_forwarding_action`, and its action is";
+    found.ignored(ALL, at, why);
 }
 
 /// Adds what is found in a match. Returns false if the route is left out because of it.
@@ -142,14 +176,3 @@ fn lint_overrides(at: &str, owner: &DynamicMessage, found: &mut Findings) {
 }
 
 const FILTER_CONFIG: &str = "envoy.config.route.v3.FilterConfig";
-
-const HEADER_MATCHES: [&str; 8] = [
-    "exact_match",
-    "safe_regex_match",
-    "range_match",
-    "present_match",
-    "prefix_match",
-    "suffix_match",
-    "contains_match",
-    "string_match",
-];

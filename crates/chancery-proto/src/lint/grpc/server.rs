@@ -3,63 +3,56 @@
 //!
 //! A gRPC server asks for a listener by a name that contains its listening address, as in
 //! `grpc/server?xds.resource.listening_address=0.0.0.0:8080`. So a listener with an address in its
-//! name is taken for one of a server.
+//! name is taken for one of a server. Not here: its filter chains (`chains`).
 
 use std::net::{IpAddr, SocketAddr};
 
 use chancery_core::percent;
 use prost_reflect::{DynamicMessage, Value};
 
-use super::{ALL, Findings};
-use crate::any;
-use crate::walk::{list_in, message_in, messages_in, text_in, value_in};
+use super::{ALL, CORE, Findings, GO, JAVA, NODE, chains};
+use crate::walk::{list_in, message_in, text_in, value_in};
 
 /// Returns true if this listener is for a gRPC server.
 pub(in crate::lint) fn is_server(listener: &DynamicMessage) -> bool {
     address_in_name(listener).is_some()
 }
 
-/// Adds the warnings about the listener of a server.
+/// Adds what is found in the listener of a server.
 pub(super) fn lint(listener: &DynamicMessage, found: &mut Findings) {
-    if let Some(expected) = address_in_name(listener)
-        && own_address(listener) != Some(expected)
-    {
-        let why = format!("a server accepts only the address of the name, `{expected}`");
-        found.rejected(ALL, "address", &why);
-    }
+    lint_address(listener, found);
     if !list_in(listener, "listener_filters").is_empty() {
-        found.rejected(ALL, "listener_filters", "servers have no listener filters");
+        found.rejected(
+            GO.and(JAVA).and(NODE),
+            "listener_filters",
+            "servers have no listener filters",
+        );
     }
-    let original_dst = message_in(listener, "use_original_dst");
-    if original_dst.is_some_and(|flag| value_in(flag, "value") == Some(&Value::Bool(true))) {
-        found.rejected(ALL, "use_original_dst", "servers do not have this");
+    if let Some(flag) = message_in(listener, "use_original_dst") {
+        let is_set = value_in(flag, "value").and_then(Value::as_bool) == Some(true);
+        let who = if is_set { ALL } else { JAVA };
+        found.rejected(who, "use_original_dst", "servers do not have this");
     }
-    lint_chains(listener, found);
+    chains::lint(listener, found);
 }
 
-fn lint_chains(listener: &DynamicMessage, found: &mut Findings) {
-    let chains = messages_in(listener, "filter_chains").enumerate();
-    let chains = chains.map(|(at, chain)| (format!("filter_chains[{at}]"), chain));
-    let last = message_in(listener, "default_filter_chain");
-    let last = last.map(|chain| ("default_filter_chain".to_owned(), chain));
-    let mut none = true;
-    for (path, chain) in chains.chain(last) {
-        none = false;
-        let managers: Vec<_> = messages_in(chain, "filters").map(is_connection_manager).collect();
-        let count = managers.iter().filter(|is| **is).count();
-        if count != 1 || managers.last() != Some(&true) {
-            let why = "a server accepts one HTTP connection manager, last in the chain";
-            found.rejected(ALL, format!("{path}.filters"), why);
-        }
+/// A server that listens elsewhere takes the listener and does not serve, or rejects it.
+fn lint_address(listener: &DynamicMessage, found: &mut Findings) {
+    let Some(expected) = address_in_name(listener) else { return };
+    let own = own_address(listener);
+    // gRPC Go and Java take any port for 0 (C-142).
+    let is_any_port = own.is_some_and(|own| own.ip() == expected.ip() && own.port() == 0);
+    if own != Some(expected) {
+        let why = format!("a server accepts only the address of the name, `{expected}`");
+        let who = if is_any_port { CORE.and(NODE) } else { ALL };
+        found.rejected(who, "address", &why);
     }
-    if none {
-        found.rejected(ALL, "filter_chains", "a server needs at least one");
+    let socket = message_in(listener, "address").and_then(|it| message_in(it, "socket_address"));
+    let protocol = socket.and_then(|it| value_in(it, "protocol")).and_then(Value::as_enum_number);
+    if protocol.unwrap_or_default() != 0 {
+        let why = "a server listens with TCP";
+        found.rejected(CORE.and(JAVA), "address.socket_address.protocol", why);
     }
-}
-
-fn is_connection_manager(filter: &DynamicMessage) -> bool {
-    let type_url = message_in(filter, "typed_config").and_then(any::type_url);
-    type_url.is_some_and(|type_url| type_url.ends_with(".v3.HttpConnectionManager"))
 }
 
 /// The address in the name of a listener. In an `xdstp:` name it is percent-encoded.

@@ -1,5 +1,7 @@
 //! Clusters: what their type needs, load balancing, health checks and outlier detection.
 
+use std::collections::BTreeSet;
+
 use prost_reflect::{DynamicMessage, ReflectMessage, Value};
 
 use super::Below::{Field, Index};
@@ -12,6 +14,7 @@ use crate::walk::{list_in, message_in, messages_in, text_in, value_in};
 
 pub(super) const CHECKS: Checks = &[
     ("envoy.config.cluster.v3.Cluster", cluster),
+    ("envoy.config.cluster.v3.Cluster.SlowStartConfig", slow_start),
     ("envoy.config.cluster.v3.OutlierDetection", outlier_detection),
     ("envoy.config.core.v3.HealthCheck.HttpHealthCheck", http_health_check),
     ("envoy.config.core.v3.HealthCheck.Payload", payload),
@@ -47,6 +50,7 @@ fn cluster(cluster: &DynamicMessage, found: &mut Found<'_>) {
     }
     balancing(cluster, policy, found);
     health_checks(cluster, found);
+    health_check_names(cluster, found);
     alpn(cluster, found);
 }
 
@@ -357,6 +361,34 @@ fn health_checks(cluster: &DynamicMessage, found: &mut Found<'_>) {
     }
 }
 
+/// Several health checks are told apart by their names.
+fn health_check_names(cluster: &DynamicMessage, found: &mut Found<'_>) {
+    if list_in(cluster, "health_checks").len() < 2 {
+        return;
+    }
+    let mut names = BTreeSet::new();
+    for (at, check) in messages_in(cluster, "health_checks").enumerate() {
+        let sentence = match text_in(check, "name") {
+            "" => "is required where there are several health checks",
+            name if !names.insert(name) => {
+                "must be another one: a health check before it has it too"
+            }
+            _ => continue,
+        };
+        let below = [Field("health_checks"), Index(at), Field("name")];
+        found.says(&below, RuleName::HEALTH_CHECK_NAME, sentence);
+    }
+}
+
+/// Envoy ends at a share that is no number.
+fn slow_start(config: &DynamicMessage, found: &mut Found<'_>) {
+    let share = message_in(config, "min_weight_percent").and_then(|it| value_in(it, "value"));
+    if share.and_then(Value::as_f64).is_some_and(f64::is_nan) {
+        let below = [Field("min_weight_percent"), Field("value")];
+        found.says(&below, RuleName::LB_POLICY, "must be a number from 0 to 100");
+    }
+}
+
 fn may_have_http2(cluster: &DynamicMessage) -> bool {
     if message_in(cluster, "http2_protocol_options").is_some() {
         return true;
@@ -421,6 +453,17 @@ fn alpn(cluster: &DynamicMessage, found: &mut Found<'_>) {
     if explicit.is_some_and(|it| message_in(it, "http3_protocol_options").is_some()) && !has_quic {
         let below = [Field("typed_extension_protocol_options")];
         let sentence = "has `http3_protocol_options`, which need a `transport_socket` with QUIC";
+        found.says(&below, RuleName::ALPN, sentence);
+    }
+    let automatic = message_in(&options, "auto_config");
+    let has_cache =
+        || automatic.and_then(|it| message_in(it, "alternate_protocols_cache_options")).is_some();
+    if automatic.is_some_and(|it| message_in(it, "http3_protocol_options").is_some())
+        && !has_cache()
+    {
+        let below = [Field("typed_extension_protocol_options")];
+        let sentence = "has an `auto_config` with `http3_protocol_options`, which need \
+                        `alternate_protocols_cache_options`";
         found.says(&below, RuleName::ALPN, sentence);
     }
     if chooses && socket.is_none() {

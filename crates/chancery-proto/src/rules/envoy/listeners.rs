@@ -43,9 +43,11 @@ fn listener(listener: &DynamicMessage, found: &mut Found<'_>) {
         None => found.says(&[Field("address")], RuleName::LISTENER, "is required"),
     }
     for (at, more) in messages_in(listener, "additional_addresses").enumerate() {
-        if let Some(address) = message_in(more, "address") {
-            let below = [Field("additional_addresses"), Index(at), Field("address")];
-            addresses::address(&below, address, addresses::NOT_IP, found);
+        let below = [Field("additional_addresses"), Index(at), Field("address")];
+        match message_in(more, "address") {
+            Some(address) => addresses::address(&below, address, addresses::NOT_IP, found),
+            // Envoy ends here.
+            None => found.says(&below, RuleName::LISTENER, "is required"),
         }
     }
     let has_chains = !list_in(listener, "filter_chains").is_empty();

@@ -5,14 +5,42 @@ use prost_reflect::{DynamicMessage, Value};
 use super::Below::Field;
 use super::{Checks, Found};
 use crate::rules::name::RuleName;
-use crate::walk::{message_in, text_in, value_in};
+use crate::walk::{message_in, number_in, text_in, value_in};
 
 pub(super) const CHECKS: Checks = &[
     ("envoy.service.runtime.v3.Runtime", runtime),
     ("envoy.config.route.v3.ScopedRouteConfiguration", scope),
     ("envoy.config.core.v3.HeaderValueOption", header),
     (EXTRACTOR, extractor),
+    ("envoy.config.endpoint.v3.ClusterLoadAssignment.Policy.DropOverload", drop_overload),
+    ("envoy.config.route.v3.RouteAction.RequestMirrorPolicy", mirror_policy),
 ];
+
+/// A fraction of all calls is no more than all of them.
+fn drop_overload(overload: &DynamicMessage, found: &mut Found<'_>) {
+    let Some(share) = message_in(overload, "drop_percentage") else { return };
+    let denominator = value_in(share, "denominator").and_then(Value::as_enum_number);
+    let whole = match denominator.unwrap_or_default() {
+        0 => 100,
+        1 => 10_000,
+        2 => 1_000_000,
+        _ => return,
+    };
+    if number_in(share, "numerator") > whole {
+        let below = [Field("drop_percentage"), Field("numerator")];
+        found.broken(&below, RuleName::DROP_OVERLOAD, || {
+            format!("must be at most {whole}, which is everything")
+        });
+    }
+}
+
+fn mirror_policy(policy: &DynamicMessage, found: &mut Found<'_>) {
+    let is_set = |field| !text_in(policy, field).is_empty();
+    if is_set("cluster") == is_set("cluster_header") {
+        let sentence = "must have one of `cluster` and `cluster_header`";
+        found.says(&[], RuleName::MIRROR_POLICY, sentence);
+    }
+}
 
 /// A layer has scalars, fractions and more of them below other names.
 fn runtime(runtime: &DynamicMessage, found: &mut Found<'_>) {

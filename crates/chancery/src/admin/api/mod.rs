@@ -87,7 +87,11 @@ where
         _ if endpoint.post.is_some() => return Err(ApiError::method("GET, HEAD, POST")),
         _ => return Err(ApiError::method("GET, HEAD")),
     };
-    local::check(caller.peer, request.headers())?;
+    match endpoint.ask {
+        // It changes something.
+        Ask::Confirm => local::check(caller.peer, request.headers())?,
+        _ => admin.access.check(caller, request.headers()).await?,
+    }
     if is_post {
         let document = admin.confirmations.confirm(request).await?;
         return Ok(Answer::Document(written(&Selection::default(), &document)));

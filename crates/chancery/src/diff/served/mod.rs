@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use chancery_catalog::Audience;
 use chancery_core::Snapshot;
+use chancery_core::printable::Printable;
 use tokio::task::JoinSet;
 
 pub(super) use self::contents::Contents;
@@ -61,7 +62,9 @@ pub(super) fn ask(flags: &DiffArgs, after: &LoadedDirectory) -> Result<Served, F
     }
     left_out.extend(unknown);
     let runtime = ask::runtime()?;
-    let asked = runtime.block_on(contents(&server, &side, all, after));
+    let (all, refused) = snapshots(&side, all);
+    left_out.extend(refused);
+    let asked = runtime.block_on(contents(&server, all, after));
     runtime.shutdown_background();
     let (mut views, mut interner) = (Vec::new(), Interner::default());
     for (shown, mut before, snapshot) in asked? {
@@ -121,21 +124,37 @@ fn nodes(
     }
 }
 
+/// The representatives, each with what the directory has for it; and those that it would refuse, in words.
+fn snapshots(
+    side: &DirectorySide<'_>,
+    all: Vec<Representative>,
+) -> (Vec<(Representative, Option<Arc<Snapshot>>)>, Vec<String>) {
+    let (mut seen, mut refused) = (Vec::new(), Vec::new());
+    for one in all {
+        match side.snapshot_for(&one.after, &one.node) {
+            Ok(snapshot) => seen.push((one, snapshot)),
+            Err(unstated) => {
+                let (shown, id) = (Printable(&one.shown), Printable(&one.node.id));
+                refused.push(format!("{shown}: node `{id}` would be refused: {unstated}"));
+            }
+        }
+    }
+    (seen, refused)
+}
+
 /// The contents for each audience, and what the directory has for it.
 async fn contents(
     server: &Arc<ServerArgs>,
-    side: &DirectorySide<'_>,
-    representatives: Vec<Representative>,
+    representatives: Vec<(Representative, Option<Arc<Snapshot>>)>,
     after: &LoadedDirectory,
 ) -> Result<Vec<(Audience, Contents, Option<Arc<Snapshot>>)>, Failure> {
     let (mut asking, mut all, read) = (JoinSet::new(), Vec::new(), Arc::default());
-    for Representative { shown, node, after: audience } in representatives {
+    for (Representative { shown, node, .. }, snapshot) in representatives {
         if asking.len() >= AT_ONCE {
             all.extend(
                 asking.join_next().await.transpose().map_err(anyhow::Error::from)?.transpose()?,
             );
         }
-        let snapshot = side.snapshot(&audience);
         let names = snapshot.as_deref().map(keys_of).unwrap_or_default();
         let (server, read) = (Arc::clone(server), Arc::clone(&read));
         let wanted = Wanted { server, node, schema: after.schema.clone(), names, read };

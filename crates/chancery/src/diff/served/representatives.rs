@@ -68,8 +68,8 @@ pub(super) fn of(
 /// The audience on the server, as it is told.
 fn audience_of(connected: &ConnectedNode) -> Audience {
     match connected.own_files {
-        true => Audience { group: None, node: Some(connected.node.id.as_str().into()) },
-        false => Audience { group: connected.group.as_deref().map(Into::into), node: None },
+        true => Audience::of(None, Some(connected.node.id.as_str().into())),
+        false => Audience::of(connected.group.as_deref().map(Into::into), None),
     }
 }
 

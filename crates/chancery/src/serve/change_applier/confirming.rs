@@ -27,10 +27,10 @@ impl ChangeApplier {
         // Those that wait on are told beside the states of now.
         self.apply_rules(&mut state);
         let behind = self.gate.behind_of(&confirmed);
-        self.gate.end_confirmation();
         self.record(&mut state);
         drop(state);
-        self.pass(behind);
+        let is_in_time = self.pass(behind);
+        self.gate.end_confirmation();
         let still_held = self.gate.still_held(&confirmed);
         // Whoever is told that it is live finds it so after a restart.
         self.settle(CONFIRM_WAIT);
@@ -41,16 +41,17 @@ impl ChangeApplier {
         let is_live = |one: &&Held| !still_held.iter().any(|held| one.leads_to(held));
         let live: Vec<_> = confirmed.iter().filter(is_live).map(|one| &one.audience).collect();
         Err(match live.is_empty() {
+            true if !is_in_time => NotConfirmed::Busy,
             true => NotConfirmed::Changed(token),
             false => NotConfirmed::Partly { live: held::names(&live), token },
         })
     }
 
-    /// Lets pass what waits behind faults in these layers. The report of that comes before it returns.
-    fn pass(&self, behind: Vec<(Layer, u128)>) {
-        if let Some(passer) = self.passer.get().filter(|_| !behind.is_empty()) {
-            passer.pass(behind, PASS_WAIT);
-        }
+    /// Lets pass what waits behind faults in these layers. The report of that comes before it returns. Returns false
+    /// if that takes too long.
+    fn pass(&self, behind: Vec<(Layer, u128)>) -> bool {
+        let passer = self.passer.get().filter(|_| !behind.is_empty());
+        passer.is_none_or(|passer| passer.pass(behind, PASS_WAIT))
     }
 
     /// States what lets edits pass that wait behind faults.

@@ -70,7 +70,7 @@ impl Verdict {
 }
 
 /// Compares clients with what a server sent to their nodes. The error is the reason why that is not known.
-pub(super) fn compare(server: AdminClient, clients: &mut [RunningClient]) -> Result<(), Failure> {
+pub(super) fn compare(server: &AdminClient, clients: &mut [RunningClient]) -> Result<(), Failure> {
     let mut nodes: Vec<String> = clients.iter().map(|client| client.node.clone()).collect();
     nodes.sort();
     nodes.dedup();

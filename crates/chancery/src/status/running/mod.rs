@@ -28,7 +28,7 @@ pub(crate) use self::options::RunningArgs;
 use self::options::Source;
 use self::report::RunningClient;
 use super::StatusFormat;
-use crate::admin_client::AdminClient;
+use crate::admin_client::{AdminArgs, AdminClient, AdminServer};
 use crate::config::AdminAddress;
 use crate::exit::Failure;
 use crate::stdout;
@@ -39,13 +39,13 @@ use crate::stdout;
 /// If it cannot be asked, and as a negative answer if something does not run as it was sent.
 pub(crate) fn run(
     args: &RunningArgs,
-    admin: AdminAddress,
+    admin: &AdminArgs,
     format: StatusFormat,
 ) -> Result<(), Failure> {
     let mut clients = ask(args)?;
-    if admin != AdminAddress::Off {
-        let server = AdminClient::new(admin)?.within(SERVER_TIME);
-        if let Err(why) = compare::compare(server, &mut clients) {
+    if admin.admin != AdminServer::At(AdminAddress::Off) {
+        let server = AdminClient::at(admin)?.within(SERVER_TIME);
+        if let Err(why) = compare::compare(&server, &mut clients) {
             // It goes to stderr, because a program may read stdout.
             write!(io::stderr(), "not compared with what was sent:\n{why}").ok();
         }

@@ -13,13 +13,12 @@ pub(crate) struct RunningArgs {
     /// Show what an Envoy says it runs, beside what the server sent to it: HOST:PORT of the admin interface of
     /// the Envoy (/config_dump and /init_dump); with `--admin off` what runs alone
     #[arg(long, value_name = "ADDR", help_heading = "What runs")]
-    #[arg(conflicts_with_all = ["csds", "node", "resource", "group", "state", "watch"])]
+    #[arg(conflicts_with = "csds")]
     envoy: Option<String>,
 
     /// The same of a client that tells it by CSDS: HOST:PORT or unix:PATH, at which a gRPC application serves
     /// its status
     #[arg(long, value_name = "ADDR", help_heading = "What runs")]
-    #[arg(conflicts_with_all = ["node", "resource", "group", "state", "watch"])]
     csds: Option<String>,
 
     /// The time that a connection to --envoy or --csds may take, and then its answer
@@ -48,8 +47,8 @@ pub(super) struct Limits {
 }
 
 impl RunningArgs {
-    /// Returns true if the question is what a client runs.
-    pub(crate) fn is_given(&self) -> bool {
+    /// Returns true if it is said which program is asked.
+    pub(crate) fn is_asked(&self) -> bool {
         self.envoy.is_some() || self.csds.is_some()
     }
 

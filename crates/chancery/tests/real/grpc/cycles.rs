@@ -1,4 +1,4 @@
-//! Clusters that aggregate each other in a circle (C-119): the clients of gRPC take them. Java and Node fail every
+//! Clusters that aggregate each other in a circle: the clients of gRPC take them. Java and Node fail every
 //! call that they are for, also where one of them has endpoints; Go and the C core call these.
 
 use std::process::Command;
@@ -53,25 +53,21 @@ fn meets_a_circle(rig: &Rig, command: Command, fails: bool) {
     client.says_after(mark, "from leaf");
 }
 
-// C-119
 #[test]
 fn go_calls_the_others_in_a_circle_of_clusters() {
     with_clients(|rig| meets_a_circle(rig, rig.clients.grpc_go("client"), false));
 }
 
-// C-119
 #[test]
 fn java_fails_the_calls_to_a_circle_of_clusters() {
     with_clients(|rig| meets_a_circle(rig, rig.clients.grpc_java("client"), true));
 }
 
-// C-119
 #[test]
 fn python_calls_the_others_in_a_circle_of_clusters() {
     with_clients(|rig| meets_a_circle(rig, rig.clients.python("client.py"), false));
 }
 
-// C-119
 #[test]
 fn node_fails_the_calls_to_a_circle_of_clusters() {
     with_clients(|rig| meets_a_circle(rig, rig.clients.node("client.js"), true));

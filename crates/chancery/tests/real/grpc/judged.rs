@@ -14,11 +14,11 @@ use crate::support::process::Process;
 use crate::support::wait;
 
 /// A change of one of the resources of a service.
-struct Case {
-    name: String,
+pub(super) struct Case {
+    pub(super) name: String,
     /// The type of the resource, as in `cds`.
     kind: String,
-    resource: Value,
+    pub(super) resource: Value,
     /// The clients that end because of it.
     ends: Vec<String>,
 }
@@ -65,12 +65,13 @@ fn good() -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn cases() -> Vec<Case> {
-    let all: Vec<Value> = serde_json::from_str(CASES).expect("it is JSON");
+/// The cases of a file, each of which changes a good resource.
+pub(super) fn cases(text: &str, good: &[(&str, Value)]) -> Vec<Case> {
+    let all: Vec<Value> = serde_json::from_str(text).expect("it is JSON");
     let case = |case: Value| {
         let kind = case["kind"].as_str().expect("a kind").to_owned();
-        let (_, mut resource) =
-            good().into_iter().find(|(known, _)| *known == kind).expect("a known kind");
+        let (_, resource) = good.iter().find(|(known, _)| *known == kind).expect("a known kind");
+        let mut resource = resource.clone();
         for (path, value) in case["set"].as_object().expect("a change") {
             let (parent, field) = path.rsplit_once('/').expect("a path");
             let parent = resource.pointer_mut(parent).unwrap_or_else(|| panic!("{path}"));
@@ -89,7 +90,7 @@ fn cases() -> Vec<Case> {
 
 impl Case {
     /// The implementations of gRPC that reject it, by what is found in it.
-    fn rejected_by(&self, schema: &Schema) -> BTreeSet<&'static str> {
+    pub(super) fn rejected_by(&self, schema: &Schema) -> BTreeSet<&'static str> {
         let clients = "grpc".parse().expect("a client");
         let checks = Checks { rules: RuleCheck::Fault, clients };
         let text = self.resource.to_string();
@@ -186,7 +187,7 @@ fn agrees(name: &'static str, command: fn(&Rig) -> Command) {
     with_clients(|rig| {
         let schema = Schema::bundled();
         let mut judge = Judge::start(rig, name, command);
-        let wrong: Vec<_> = cases()
+        let wrong: Vec<_> = cases(CASES, &good())
             .iter()
             .filter(|case| judge.judge(case) != case.rejected_by(&schema).contains(name))
             .map(|case| format!("{} {}: {:?}", case.kind, case.name, case.rejected_by(&schema)))

@@ -14,6 +14,8 @@ mod judged;
 mod load;
 mod nameless;
 mod rejection;
+mod seen;
+mod servers;
 mod status;
 
 use std::fs;

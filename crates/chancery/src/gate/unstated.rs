@@ -1,0 +1,56 @@
+//! Values that a change asks nodes for and that nodes with open streams do not state, as a reason to hold it back.
+//!
+//! Such a node would be refused, and keeps what it has until it is restarted. Not here: which values are needed,
+//! and what fits (`chancery_catalog`), and the refusal of a node that comes (`chancery_server`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chancery_catalog::{Audience, Seen};
+use chancery_core::Node;
+use chancery_core::printable::{Printable, cut};
+
+use super::loss::{Listed, Reason};
+
+/// The nodes with open streams, by their audience without values.
+pub(crate) type NodesByAudience = BTreeMap<Audience, Vec<Arc<Node>>>;
+
+/// The reason, if some of these nodes could not be served after the change.
+pub(super) fn reason(nodes: &[Arc<Node>], before: &Seen, after: &Seen) -> Option<Reason> {
+    if nodes.is_empty() || before.fills_same(after) {
+        return None;
+    }
+    let needs = after.needs();
+    // Many nodes state the same.
+    let mut known = BTreeMap::new();
+    let mut listed = Listed::default();
+    let mut seen: Vec<&Arc<Node>> = nodes.iter().collect();
+    seen.sort_by(|one, other| one.id.cmp(&other.id));
+    // A node may have several streams.
+    seen.dedup_by(|one, other| one.id == other.id);
+    for node in seen {
+        let why = match needs.stated_by(Some(node)) {
+            Err(unstated) => Some(unstated.to_string()),
+            Ok(stated) => match known.get(&stated) {
+                Some(why) => Option::clone(why),
+                None if known.len() >= MOST_FILLED => continue,
+                None => {
+                    let why = after.fits(&stated).err().map(|unstated| unstated.to_string());
+                    known.insert(stated, why.clone());
+                    why
+                }
+            },
+        };
+        if let Some(why) = why {
+            let id = cut(&node.id, LONGEST_ID);
+            listed.add_words(|| format!("node `{}`: {why}", Printable(&*id)));
+        }
+    }
+    (listed.count > 0).then_some(Reason::Unstated(listed))
+}
+
+/// The sets of values for which the resources are filled, to see if they fit: that takes some 0.1 ms each.
+const MOST_FILLED: usize = 2000;
+
+/// The bytes of an id that are shown.
+const LONGEST_ID: usize = 128;
