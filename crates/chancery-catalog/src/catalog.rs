@@ -315,7 +315,13 @@ impl Catalog {
     /// The snapshot that an audience sees; `None` if every state so far is held back from it.
     pub fn seen_by(&self, audience: &Audience) -> Option<AudienceSnapshot> {
         let (view, revision) = self.view(audience);
-        self.lock().views.is_for_clients(audience);
+        let mut inner = self.lock();
+        inner.views.is_for_clients(audience);
+        if audience.values.is_some() {
+            // Their references are told of nodes without values, as far as both have the same.
+            inner.views.is_for_clients(&audience.without_values());
+        }
+        drop(inner);
         Some(AudienceSnapshot { snapshot: Arc::clone(&view?.snapshot), revision })
     }
 
@@ -549,10 +555,13 @@ impl Catalog {
 
     /// The view of an audience, and the number of the revision that it was looked up in.
     fn view(&self, audience: &Audience) -> (Option<Arc<View>>, u64) {
-        let below = audience.group.as_ref().and_then(|_| self.lineage().below(audience));
-        if let Some(group) = below.filter(|parent| parent.group.is_some()) {
-            // Those above a group share its view, also if nobody belongs to the group alone.
-            self.view(&group);
+        let is_above = |parent: &Audience| parent.group.is_some() || audience.values.is_some();
+        let may_be = audience.group.is_some() || audience.values.is_some();
+        let below = may_be.then(|| self.lineage().below(audience)).flatten();
+        if let Some(parent) = below.filter(is_above) {
+            // Those above a group share its view, also if nobody belongs to the group alone; and so do nodes
+            // with values that of nodes without.
+            self.view(&parent);
         }
         loop {
             let Question { state, number, before } = self.lock().ask(audience);

@@ -246,7 +246,8 @@ fn filled(
     for key in keys {
         let entry = match filled_entry(layers, &key, stated) {
             Ok(entry) => entry,
-            Err((entry, unfit)) => {
+            Err(found) => {
+                let (entry, unfit) = *found;
                 content.note_unfit(unfit);
                 Some(entry)
             }
@@ -265,7 +266,7 @@ fn filled_entry(
     layers: &[Slot],
     key: &Key,
     stated: &Stated,
-) -> Result<Option<Entry>, (Entry, UnfitResource)> {
+) -> Result<Option<Entry>, Box<(Entry, UnfitResource)>> {
     let (mut resource, mut origin, mut has_values) = (None, None, false);
     for entry in in_force(layers, key).into_iter().rev() {
         match resolve_for(entry, resource.as_ref(), stated) {
@@ -278,7 +279,8 @@ fn filled_entry(
                 let origin = place_at(&entry.origin, unfit.place);
                 let removal = EntryContent::Removal(key.name.clone());
                 let entry = Entry::of(removal, entry.origin.clone());
-                return Err((entry, UnfitResource { key: key.clone(), unfit, origin }));
+                let unfit = UnfitResource { key: key.clone(), unfit, origin };
+                return Err(Box::new((entry, unfit)));
             }
         }
     }

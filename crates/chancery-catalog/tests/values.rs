@@ -313,3 +313,30 @@ fn values_come_back_after_a_restart() {
     };
     assert_eq!(seen(&again), seen(&catalog));
 }
+
+#[test]
+fn references_of_nodes_with_values_are_told_once() {
+    let catalog = Catalog::new();
+    let mut changes = ChangeSet::new("test");
+    let text = "{\"@type\": t/envoy.config.cluster.v3.Cluster, name: n00, type: EDS, eds_cluster_config: \
+                {eds_config: {ads: {}}}}\n---\nvalues: [{type: cds, name: n00, set: {alt_stat_name: \
+                '${node.id}'}}]";
+    let parsed = parsed(text.replace("t/", "type.googleapis.com/"));
+    let whole = &parsed.resources[0];
+    let content = EntryContent::Whole(Arc::clone(&whole.resource));
+    let entry = Entry::of(content, Origin::program("test")).with_values(whole.values.clone());
+    changes.set(&Layer::Base, key(0), Some(entry));
+    changes.add_layer(&Layer::Group("g".into()));
+    catalog.commit(changes);
+    let node = |id: &str| Node { id: id.to_owned(), ..Node::default() };
+    let seen: Vec<_> = ["a", "b"]
+        .map(|id| catalog.audience_of(None, Some(&node(id))).unwrap())
+        .into_iter()
+        .map(|audience| (catalog.seen_by(&audience).unwrap(), audience))
+        .collect();
+    assert_ne!(seen[0].1, seen[1].1);
+    let references = catalog.references(&chancery_catalog::External::default());
+    let audiences = &references.missing[0].audiences;
+    assert!(audiences.contains(&Audience::default()), "{audiences:?}");
+    assert!(audiences.iter().all(|audience| audience.values.is_none()), "{audiences:?}");
+}

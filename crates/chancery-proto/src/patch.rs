@@ -103,6 +103,11 @@ impl Patch {
         &self.name
     }
 
+    /// Returns true if it changes nothing.
+    pub fn is_nothing(&self) -> bool {
+        self.cleared.is_nothing() && self.message.fields().next().is_none()
+    }
+
     /// A digest of what it changes.
     pub fn digest(&self) -> u128 {
         let mut hash = Xxh3::new();

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chancery_catalog::{Catalog, Entry, Form, Key, Layer, LayerContent, Origin};
+use chancery_catalog::{Catalog, Entry, EntryContent, Form, Key, Layer, LayerContent, Origin};
 use chancery_core::printable::{MAX_NAME_BYTES, cut};
 use chancery_proto::document::MAX_FAULTS;
 
@@ -72,7 +72,8 @@ pub(crate) fn whole_layer<'a>(
         for loaded in &document.resources {
             let Err(first) = whole.define(file, loaded) else { continue };
             if again < MAX_FAULTS {
-                faults.push(defined_again(layer, file, loaded, &first));
+                let has_values = whole.has_values(loaded);
+                faults.push(defined_again(layer, file, loaded, &first, has_values));
             } else {
                 faults.count(file, 1);
             }
@@ -143,6 +144,18 @@ impl WholeLayer {
         Ok(())
     }
 
+    /// Returns true if this says no more of a resource than which of its fields differ by node, or what was read
+    /// of it before.
+    fn has_values(&self, loaded: &LoadedResource) -> bool {
+        let known = loaded.entries(&Arc::from(Path::new(""))).next();
+        let known = known.and_then(|(key, _)| self.entries.get(&key));
+        let is_alone = |content: &EntryContent, has_values: bool| {
+            has_values && matches!(content, EntryContent::Patch(patch) if patch.is_nothing())
+        };
+        is_alone(&loaded.content, loaded.values.is_some())
+            || known.is_some_and(|it| is_alone(&it.content, it.values.is_some()))
+    }
+
     /// Adds the v2 form of a resource, unless a file holds one.
     pub(crate) fn derive(&mut self, file: &Arc<Path>, loaded: &LoadedResource) {
         for (key, entry) in loaded.entries(file).filter(|(_, entry)| entry.form == Form::Derived) {
@@ -176,11 +189,19 @@ fn emptied<'a>(
 }
 
 /// The fault of a name that is defined a second time.
-fn defined_again(layer: &Layer, file: &Path, loaded: &LoadedResource, first: &Origin) -> Fault {
-    let wrong = Wrong::Defined {
-        kind: loaded.type_url.short().to_owned(),
-        name: cut(loaded.content.name().as_str(), MAX_NAME_BYTES).into_owned(),
-        first: first.to_string(),
+fn defined_again(
+    layer: &Layer,
+    file: &Path,
+    loaded: &LoadedResource,
+    first: &Origin,
+    has_values: bool,
+) -> Fault {
+    let kind = loaded.type_url.short().to_owned();
+    let name = cut(loaded.content.name().as_str(), MAX_NAME_BYTES).into_owned();
+    let first = first.to_string();
+    let wrong = match has_values {
+        true => Wrong::ValuesElsewhere { kind, name, first },
+        false => Wrong::Defined { kind, name, first },
     };
     wrong.at(Scope::Layer(layer.clone()), file, Some(loaded.position))
 }

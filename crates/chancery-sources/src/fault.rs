@@ -126,6 +126,10 @@ pub(crate) enum Wrong {
     Name(#[from] InvalidLayerName),
     #[error("{kind} `{name}` is defined twice: first at {first}")]
     Defined { kind: String, name: String, first: String },
+    #[error(
+        "values of {kind} `{name}` stand in another file than what the layer says of it: first at {first}"
+    )]
+    ValuesElsewhere { kind: String, name: String, first: String },
 }
 
 impl From<ReadError> for Wrong {
@@ -162,6 +166,9 @@ impl Wrong {
                 Some("move it elsewhere, or list it under `ignore` in chancery.yaml")
             }
             Self::Defined { .. } => Some("remove one of the two, or give it another name"),
+            Self::ValuesElsewhere { .. } => {
+                Some("put `values` into the file of the resource, behind `---`")
+            }
             Self::Gone
             | Self::NotADirectory
             | Self::Unreadable(_)
@@ -187,7 +194,7 @@ impl Wrong {
             | Self::TooMuch { .. }
             | Self::TooDeep { .. } => "file/limit",
             Self::Panicked => "file/parser",
-            Self::Defined { .. } => "duplicate-name",
+            Self::Defined { .. } | Self::ValuesElsewhere { .. } => "duplicate-name",
         }
     }
 

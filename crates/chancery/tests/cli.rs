@@ -275,7 +275,9 @@ fn groups_follow_chancery_yaml_while_the_server_runs() {
         "limits: {max-names: 5}\nunmatched: refuse\nanonymous: refuse\n",
     );
     assert!(server.log_has("keys=\"limits.max-names\""));
-    eventually(|| server.post("clusters", "{\"node\": {\"id\": \"b\"}}").0 == 403);
+    // A poll that is being answered is of a node that these rules would refuse, which is held back.
+    eventually(|| server.admin("/metrics").1.contains("\nchancery_config_faulty 0\n"));
+    assert_eq!(server.post("clusters", "{\"node\": {\"id\": \"b\"}}").0, 403);
     assert_eq!(server.post("clusters", "{}").0, 400);
 }
 

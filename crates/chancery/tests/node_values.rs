@@ -142,7 +142,7 @@ fn hostile_metadata_has_a_bound() {
     let _second = client(&server, "b", &["port=8002"]);
     let (status, told) = listeners(&server, "c", "\"port\": 8003");
     assert!(status == 503 && told.contains("2 different sets of values already"), "{told}");
-    server.log_has("`limits.max-node-values` in chancery.yaml would let in node `c`");
+    server.log_has("a larger `limits.max-node-values` would let in node `c`");
     assert_eq!(listeners(&server, "a", "\"port\": 8001").0, 200, "this one is known");
     drop(first);
     eventually(|| listeners(&server, "c", "\"port\": 8003").0 == 200);
@@ -168,6 +168,16 @@ fn a_slip_is_found_before_it_is_served_with_its_line() {
     let (code, told) = check(&fleet(&typo));
     assert!(code == Some(1) && told.contains("unknown field `prot_value`"), "{told}");
     assert!(told.contains("listeners.yaml:16:5"), "{told}");
+
+    // Its values stand beside the resource.
+    let dir = fleet("");
+    dir_write(&dir, "groups/edge/values.yaml", &VALUES.replace("---\n", ""));
+    let (code, told) = check(&dir);
+    assert!(
+        code == Some(1) && told.contains("values of lds `ingress` stand in another file"),
+        "{told}"
+    );
+    assert!(told.contains("put `values` into the file of the resource"), "{told}");
 
     // A canary has other values of the resource below it.
     let canary = VALUES.replace("---\n", "").replace("[0].filters", "[1].filters");

@@ -12,6 +12,7 @@
 //! text has. If it has none, they are for the resource of the layers below. Not here: paths, placeholders, and
 //! what nodes state (`crate::values`).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chancery_core::{Api, ResourceName, TypeUrl};
@@ -139,6 +140,12 @@ impl<'n> DocumentReader<'_, 'n> {
         if entries.is_empty() {
             return self.reader.mismatch(node, Mismatch::Expected("a path of a field".to_owned()));
         }
+        if entries.len() > MOST_FIELDS {
+            self.reader.fault_of(NODE_VALUE, node.position(), || {
+                (format!("more than {MOST_FIELDS} fields of one resource"), None)
+            });
+            return None;
+        }
         let mut fields = Vec::new();
         for entry in entries {
             self.reader.path.push(PathStep::Field(&entry.key));
@@ -182,51 +189,69 @@ impl<'n> DocumentReader<'_, 'n> {
 
     /// Puts all values that were declared to the resources of the text that they are for.
     pub(super) fn place_values(&mut self) {
-        for declared in std::mem::take(&mut self.declared) {
-            self.place_value(declared);
+        let declared = std::mem::take(&mut self.declared);
+        if declared.is_empty() {
+            return;
+        }
+        let resources = self.collector.resources.iter().enumerate();
+        let whole =
+            resources.map(|(at, it)| ((it.type_url.clone(), it.resource.name().clone()), at));
+        let whole: BTreeMap<_, _> = whole.collect();
+        let edits = self.collector.edits.iter().enumerate();
+        let edited = edits.map(|(at, it)| ((it.type_url.clone(), it.name.clone()), at));
+        let edited: BTreeMap<_, _> = edited.collect();
+        for declared in declared {
+            let key = (declared.type_url.clone(), declared.name.clone());
+            let (path, dialect) = (declared.path.clone(), self.dialect);
+            let place = Location { node: Some(declared.node), dialect, path };
+            match (whole.get(&key), edited.get(&key)) {
+                (Some(at), _) => self.place_beside_resource(&declared, *at, &place),
+                (None, Some(at)) => self.place_beside_edit(&declared, *at, &place),
+                (None, None) => self.values_alone(declared, &place),
+            }
         }
     }
 
-    fn place_value(&mut self, declared: Declared<'n, 'n>) {
-        let (path, dialect, node) = (declared.path.clone(), self.dialect, Some(declared.node));
-        let place = Location { node, dialect, path };
-        let key = (&declared.type_url, &declared.name);
-        let resources = &mut self.collector.resources;
-        let found = resources.iter().position(|it| (&it.type_url, it.resource.name()) == key);
-        if let Some(at) = found {
-            let body = self.collector.resources[at].resource.body().clone();
-            let Ok(message) = DynamicMessage::decode(declared.descriptor.clone(), body) else {
-                return;
-            };
-            if !self.fits(&declared, &message) {
-                return;
-            }
-            let is_again = self.collector.resources[at].values.is_some();
-            if is_again {
-                return self.collector.wrong_edit(AGAIN.to_owned(), &place);
-            }
-            let values = self.values(&declared, self.collector.resources[at].position);
-            self.collector.resources[at].values = Some(values);
-            return;
+    fn place_beside_resource(
+        &mut self,
+        declared: &Declared<'n, 'n>,
+        at: usize,
+        place: &Location<'_, '_>,
+    ) {
+        let found = &self.collector.resources[at];
+        // A resource is read once for all that is declared of it.
+        if found.values.is_some() {
+            return self.collector.wrong_edit(AGAIN.to_owned(), place);
         }
-        let edits = &self.collector.edits;
-        let found = edits.iter().position(|it| (&it.type_url, &it.name) == key);
-        match found.map(|at| (at, &edits[at])) {
-            None => self.values_alone(declared, &place),
-            Some((_, edit)) if edit.edit == ResourceEdit::Remove || edit.values.is_some() => {
-                let why = if edit.values.is_some() { AGAIN } else { REMOVED };
-                self.collector.wrong_edit(why.to_owned(), &place);
-            }
-            Some((at, edit)) => {
-                let values = self.values(&declared, edit.position);
+        let (body, position) = (found.resource.body().clone(), found.position);
+        let Ok(message) = DynamicMessage::decode(declared.descriptor.clone(), body) else { return };
+        self.look(declared, &message);
+        let values = self.values(declared, position);
+        self.collector.resources[at].values = Some(values);
+    }
+
+    fn place_beside_edit(
+        &mut self,
+        declared: &Declared<'n, 'n>,
+        at: usize,
+        place: &Location<'_, '_>,
+    ) {
+        let edit = &self.collector.edits[at];
+        let why = match edit.edit {
+            ResourceEdit::Remove => Some(REMOVED),
+            ResourceEdit::Patch(_) => edit.values.is_some().then_some(AGAIN),
+        };
+        match why {
+            Some(why) => self.collector.wrong_edit(why.to_owned(), place),
+            None => {
+                let values = self.values(declared, edit.position);
                 self.collector.edits[at].values = Some(values);
             }
         }
     }
 
     /// Looks if a resource of the text has the fields.
-    fn fits(&mut self, declared: &Declared<'_, '_>, message: &DynamicMessage) -> bool {
-        let before = self.reader.faults.count();
+    fn look(&mut self, declared: &Declared<'_, '_>, message: &DynamicMessage) {
         for field in &declared.fields {
             let found = field.path.look(&declared.descriptor, Some(message));
             let (position, fault) = match found {
@@ -240,7 +265,6 @@ impl<'n> DocumentReader<'_, 'n> {
             let path = format!("{}.set.{}", declared.path, field.path);
             self.reader.fault_at(NODE_VALUE, position, path, fault);
         }
-        self.reader.faults.count() == before
     }
 
     /// The values of a resource of the layers below: they are a patch that changes nothing else.
@@ -274,6 +298,9 @@ impl<'n> DocumentReader<'_, 'n> {
         Arc::new(values)
     }
 }
+
+/// The fields of one resource that may differ by node. For each of them the message is walked, for each node.
+const MOST_FIELDS: usize = 100;
 
 const AGAIN: &str = "the text has values of this resource already";
 const REMOVED: &str = "the text removes this resource, which then has no values";

@@ -134,7 +134,10 @@ fn a_locality_without_weight_counts_for_nothing_else() {
 
 /// A valid listener of a server, after `change` edited it.
 fn server(name: &str, ip: &str, port: u16, change: impl FnOnce(&mut Json)) -> Vec<String> {
-    let hcm = json!({"name": "hcm", "typedConfig": {"@type": HCM, "routeConfig": {}}});
+    let router = json!({"name": "router", "typedConfig": {
+        "@type": "t/envoy.extensions.filters.http.router.v3.Router"}});
+    let hcm = json!({"name": "hcm",
+        "typedConfig": {"@type": HCM, "routeConfig": {}, "httpFilters": [router]}});
     let mut json = json!({
         "name": name,
         "address": {"socketAddress": {"address": ip, "portValue": port}},
@@ -166,21 +169,26 @@ fn a_server_accepts_one_connection_manager_and_nothing_around_it() {
     let filters = of(|json| json["listenerFilters"] = json!([{"name": "tls_inspector"}]));
     one(&filters, "listener_filters", "rejected by gRPC");
     one(&of(|json| json["useOriginalDst"] = json!(true)), "use_original_dst", "rejected by gRPC");
-    assert_eq!(of(|json| json["useOriginalDst"] = json!(false)), [""; 0]);
+    let unset = of(|json| json["useOriginalDst"] = json!(false));
+    one(&unset, "use_original_dst", "rejected by gRPC Java");
     one(&of(|json| json["filterChains"] = json!([])), "filter_chains", "at least one");
     let chain = "filter_chains[0].filters";
     let after = of(|json| {
         let chain = json["filterChains"][0]["filters"].as_array_mut().unwrap();
         chain.push(json!({"name": "other"}));
     });
-    one(&after, chain, "last in the chain");
+    one(&after, chain, "one HTTP connection manager, and no other filter: rejected by gRPC");
     let two = of(|json| {
         let chain = json["filterChains"][0]["filters"].as_array_mut().unwrap();
-        chain.push(chain[0].clone());
+        let mut second = chain[0].clone();
+        second["name"] = json!("second");
+        chain.push(second);
     });
-    one(&two, chain, "last in the chain");
+    one(&two, chain, "one HTTP connection manager: rejected by gRPC C-core, Java and Node");
     let default = of(|json| json["defaultFilterChain"] = json!({"filters": []}));
-    one(&default, "default_filter_chain.filters", "last in the chain");
+    let [filters, chain] = &default[..] else { panic!("{default:?}") };
+    assert!(filters.starts_with("default_filter_chain.filters: "), "{filters}");
+    assert!(chain.contains("cannot use a default filter chain: rejected by gRPC Node"), "{chain}");
 }
 
 #[test]

@@ -43,8 +43,11 @@ pub struct NodeValues {
     checks: Checks,
     fields: Vec<FilledField>,
     /// The outcome for the resource that was looked at last.
-    last: Mutex<Option<(Arc<Resource>, Result<(), NotPatched>)>>,
+    last: Mutex<Option<Looked>>,
 }
+
+/// A resource, and the outcome of a look for the fields in it.
+type Looked = (Arc<Resource>, Result<(), NotPatched>);
 
 /// A field that is filled.
 #[derive(Clone, Debug, PartialEq)]

@@ -71,7 +71,10 @@ impl ValuePath {
                 rest = behind;
             }
         }
-        if parts.is_empty() { Err(malformed()) } else { Ok(Self(parts)) }
+        match parts.is_empty() || parts.len() > MOST_PARTS {
+            true => Err(malformed()),
+            false => Ok(Self(parts)),
+        }
     }
 
     /// The kind of the field in a message of this type; `None` if only a message knows that, because the path
@@ -81,34 +84,7 @@ impl ValuePath {
         descriptor: &MessageDescriptor,
         message: Option<&DynamicMessage>,
     ) -> Result<Option<Kind>, PathFault> {
-        let mut look = Look { descriptor: descriptor.clone(), message: message.cloned(), depth: 0 };
-        let mut parts = &self.0[..];
-        let mut is_root = true;
-        loop {
-            if !look.open()? {
-                return Ok(None);
-            }
-            let (field, rest) = look.field(parts)?;
-            forbidden::check(&look.descriptor, &field, is_root)?;
-            is_root = false;
-            let (kind, value, rest) = look.value(&field, rest)?;
-            match (kind, rest) {
-                (kind, []) => return leaf(&field, kind).map(Some),
-                (Kind::Message(inner), rest) => {
-                    let value = value.and_then(|value| value.as_message().cloned());
-                    let new = || DynamicMessage::new(inner.clone());
-                    look.message = look.message.is_some().then(|| value.unwrap_or_else(new));
-                    look.descriptor = inner;
-                    parts = rest;
-                }
-                (_, _) => {
-                    let name = field.name();
-                    return Err(PathFault::new(format!(
-                        "`{name}` is no message, and has no fields"
-                    )));
-                }
-            }
-        }
+        Look { descriptor, message, is_root: true, depth: 0 }.kind(&self.0)
     }
 
     /// Sets the field in a message in which it was found.
@@ -136,27 +112,46 @@ fn malformed() -> PathFault {
 }
 
 /// The place of a lookup: a type, and the message if there is one.
-struct Look {
-    descriptor: MessageDescriptor,
-    message: Option<DynamicMessage>,
+#[derive(Clone, Copy)]
+struct Look<'m> {
+    descriptor: &'m MessageDescriptor,
+    message: Option<&'m DynamicMessage>,
+    is_root: bool,
+    /// The number of `Any`s around it.
     depth: usize,
 }
 
-impl Look {
-    /// Goes into an `Any`. Returns false if nobody knows what is in it.
-    fn open(&mut self) -> Result<bool, PathFault> {
-        while any::is_any(&self.descriptor) {
-            let Some(message) = &self.message else { return Ok(false) };
+impl Look<'_> {
+    /// The kind of the field at the end of a path; `None` if nobody knows what is in an `Any` on it.
+    fn kind(self, parts: &[PathPart]) -> Result<Option<Kind>, PathFault> {
+        if any::is_any(self.descriptor) {
+            let Some(message) = self.message else { return Ok(None) };
             let content = any::open(message).filter(|_| self.depth < any::MAX_DEPTH);
             let content = content.ok_or_else(|| {
                 let hint = "write it in the resource, with the values that all nodes share";
                 PathFault::new("the `Any` on this path is empty, or of an unknown type").hint(hint)
             })?;
-            self.depth += 1;
-            self.descriptor = content.descriptor();
-            self.message = Some(content);
+            let (descriptor, message) = (&content.descriptor(), Some(&content));
+            return Look { descriptor, message, is_root: false, depth: self.depth + 1 }.kind(parts);
         }
-        Ok(true)
+        let (field, rest) = self.field(parts)?;
+        forbidden::check(self.descriptor, &field, self.is_root)?;
+        let held = self.message.map(|message| message.get_field(&field));
+        let (kind, value, rest) = self.value(&field, held.as_deref(), rest)?;
+        match (kind, rest) {
+            (kind, []) => leaf(&field, kind).map(Some),
+            (Kind::Message(inner), rest) => {
+                let nothing = DynamicMessage::new(inner.clone());
+                let value = value.and_then(Value::as_message);
+                let message = self.message.map(|_| value.unwrap_or(&nothing));
+                let (is_root, depth) = (false, self.depth);
+                Look { descriptor: &inner, message, is_root, depth }.kind(rest)
+            }
+            (_, _) => {
+                let name = field.name();
+                Err(PathFault::new(format!("`{name}` is no message, and has no fields")))
+            }
+        }
     }
 
     fn field<'p>(
@@ -164,7 +159,7 @@ impl Look {
         parts: &'p [PathPart],
     ) -> Result<(FieldDescriptor, &'p [PathPart]), PathFault> {
         let name = self.descriptor.name();
-        if Special::of(&self.descriptor).is_some() {
+        if Special::of(self.descriptor).is_some() {
             return Err(PathFault::new(format!("a `{name}` has no fields that can be set alone")));
         }
         let Some((PathPart::Field(wanted), rest)) = parts.split_first() else {
@@ -188,15 +183,14 @@ impl Look {
         Ok((field, rest))
     }
 
-    /// The kind of a value of a field, the value if it is there, and the path behind.
-    fn value<'p>(
-        &self,
+    /// The kind of a value of a field, the value if it is there, and the path behind. `value` is all of the field.
+    fn value<'v, 'p>(
+        self,
         field: &FieldDescriptor,
+        value: Option<&'v Value>,
         rest: &'p [PathPart],
-    ) -> Result<(Kind, Option<Value>, &'p [PathPart]), PathFault> {
+    ) -> Result<(Kind, Option<&'v Value>, &'p [PathPart]), PathFault> {
         let name = field.name();
-        let value = self.message.as_ref().map(|message| message.get_field(field));
-        let value = value.as_deref();
         if let (true, Kind::Message(entry)) = (field.is_map(), field.kind()) {
             let Some((PathPart::Key(key), rest)) = rest.split_first() else {
                 let hint = format!("name one of its keys, as in `{name}[\"key\"]`");
@@ -210,11 +204,11 @@ impl Look {
             if value.is_some() && found.is_none() {
                 return Err(no_key().hint("the resource needs an ordinary value there"));
             }
-            return Ok((kind, found.cloned(), rest));
+            return Ok((kind, found, rest));
         }
         if !field.is_list() {
-            let is_set = self.message.as_ref().is_some_and(|message| message.has_field(field));
-            return Ok((field.kind(), value.filter(|_| is_set).cloned(), rest));
+            let is_set = self.message.is_some_and(|message| message.has_field(field));
+            return Ok((field.kind(), value.filter(|_| is_set), rest));
         }
         let Some((PathPart::Index(index), rest)) = rest.split_first() else {
             let hint = format!("say which item, as in `{name}[0]`");
@@ -224,7 +218,7 @@ impl Look {
             return Ok((field.kind(), None, rest));
         };
         match items.get(*index) {
-            Some(item) => Ok((field.kind(), Some(item.clone()), rest)),
+            Some(item) => Ok((field.kind(), Some(item), rest)),
             None => Err(PathFault::new(format!(
                 "`{name}` has {} items, and none has number {index}, from 0",
                 items.len()
@@ -299,3 +293,6 @@ impl fmt::Display for ValuePath {
 
 /// The bytes of a path.
 const MAX_BYTES: usize = 1024;
+
+/// The steps of a path. Messages are not nested deeper than clients decode them.
+const MOST_PARTS: usize = 200;

@@ -80,10 +80,14 @@ fn filled(text: &str, node: &Node) -> Result<serde_json::Value, String> {
     let made =
         values.fill(resource, &stated).map_err(|unfit| format!("{}: {unfit}", unfit.path))?;
     assert_ne!(made.version(), resource.version());
+    Ok(as_json(type_url, &made))
+}
+
+fn as_json(type_url: &TypeUrl, made: &Resource) -> serde_json::Value {
     let descriptor = Schema::bundled().message(type_url.as_str()).unwrap();
     let message = DynamicMessage::decode(descriptor, made.body().clone()).unwrap();
     let options = prost_reflect::SerializeOptions::new().use_proto_field_name(true);
-    Ok(message.serialize_with_options(serde_json::value::Serializer, &options).unwrap())
+    message.serialize_with_options(serde_json::value::Serializer, &options).unwrap()
 }
 
 #[test]
@@ -245,7 +249,10 @@ fn values_belong_to_the_resource_or_the_patch_of_their_text() {
     assert!(twice[0].contains("has values of this resource already"), "{twice:?}");
     let removed = faults(&format!("remove: {{cds: [shop]}}\n{of_shop}"));
     assert!(removed[0].contains("the text removes this resource"), "{removed:?}");
+    let many: String = (0..101).map(|at| format!("'x[{at}]': a, ")).collect();
+    let many = format!("values: [{{type: cds, name: a, set: {{{many}}}}}]");
     for (text, expected) in [
+        (&*many, "more than 100 fields of one resource"),
         ("values: {a: b}", "expected a list of values"),
         ("values: [{type: cds, name: a}]", "`set` is missing"),
         ("values: [{type: cds, set: {name: a}}]", "`name` is missing"),

@@ -268,7 +268,7 @@ fn refusal(node: Option<&Node>, unstated: &Unstated) -> Refusal {
     let id = Printable(&*id);
     match unstated {
         Unstated::TooMany(_) => Refusal::Full(format!(
-            "{unstated}: a larger `limits.max-node-values` in chancery.yaml would let in node `{id}`"
+            "{unstated}: a larger `limits.max-node-values` would let in node `{id}`"
         )),
         unstated => Refusal::Unstated(format!(
             "node `{id}` cannot be served: {unstated}; set it in the `node` of its bootstrap, or change \

@@ -4,7 +4,7 @@
 //! and none of them by whoever looks at all streams.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -41,6 +41,8 @@ pub(crate) struct Book {
     /// The number of changes of what a look at all streams would find.
     changes: AtomicU64,
     pub(super) changed: Notify,
+    /// The number of those who wait for a change.
+    waiters: AtomicUsize,
     /// The last look at all streams, and when it began.
     fleet: Mutex<Option<(Arc<Fleet>, Instant)>>,
     /// Permits for those who ask many streams.
@@ -64,6 +66,7 @@ impl Default for Book {
             events: Events::new(),
             changes: AtomicU64::new(0),
             changed: Notify::new(),
+            waiters: AtomicUsize::new(0),
             fleet: Mutex::default(),
             askers: Semaphore::new(MOST_ASKERS),
         }
@@ -228,6 +231,8 @@ impl Book {
     /// Looks whether the last load has landed. Returns the times that loads took since the last call.
     pub(crate) fn converged(&self) -> Vec<Duration> {
         self.look_at_load(Instant::now());
+        // Nobody asks any more.
+        lock(&self.fleet).take_if(|(_, began)| began.elapsed() > KEPT);
         lock(&self.loads).take_converged()
     }
 
@@ -269,6 +274,12 @@ impl Book {
 
     pub(super) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
+    }
+
+    /// Counts one who waits for a change, until that is dropped.
+    pub(super) fn waiter(&self) -> Waiter<'_> {
+        self.waiters.fetch_add(1, Ordering::Relaxed);
+        Waiter(&self.waiters)
     }
 
     pub(super) fn card(&self, stream: u64) -> Option<Arc<StreamCard>> {
@@ -347,6 +358,32 @@ fn those_back(gone: &GoneStreams, cards: &[Arc<StreamCard>]) -> Vec<GoneKey> {
         gone.id_of(&key).is_some_and(|id| id < card.id).then_some(key)
     });
     back.collect()
+}
+
+/// The age at which a look at all streams is forgotten.
+const KEPT: Duration = Duration::from_secs(2);
+
+/// The shortest time between two looks of one who waits.
+const PACE: Duration = Duration::from_millis(20);
+
+/// The number of those who wait for each of which it is as much longer.
+const WAITERS: usize = 16;
+
+/// One who waits for a change.
+pub(super) struct Waiter<'a>(&'a AtomicUsize);
+
+impl Waiter<'_> {
+    /// The time between two looks: longer if many wait, so that all together do not look more often.
+    pub(super) fn pace(&self) -> Duration {
+        let others = self.0.load(Ordering::Relaxed) / WAITERS;
+        PACE * u32::try_from(1 + others).unwrap_or(u32::MAX)
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The time between two looks whether the load before has landed.

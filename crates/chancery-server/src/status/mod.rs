@@ -87,7 +87,7 @@ impl StatusBook {
         self.0.fleet_since(None).0
     }
 
-    /// The rejections of a stream that wait for a change.
+    /// The rejections of a stream that are not repaired: they wait for a change, or for the answer to one.
     pub fn rejections(&self, stream: u64) -> Vec<RejectionNote> {
         let card = self.0.card(stream);
         card.map(|card| card.rejections(Instant::now())).unwrap_or_default()
@@ -129,13 +129,14 @@ impl StatusBook {
     /// milliseconds at least, so that whoever looks again and again costs little, and a second at most,
     /// because some states follow from the time. Cancel-safe.
     pub async fn changed_since(&self, mark: u64) {
+        let waiter = self.0.waiter();
         let changed = async {
             let mut changed = std::pin::pin!(self.0.changed.notified());
             changed.as_mut().enable();
             if self.0.changes() == mark {
                 changed.await;
             }
-            tokio::time::sleep(PACE).await;
+            tokio::time::sleep(waiter.pace()).await;
         };
         // The time is over, or it came.
         _ = timeout(LONGEST, changed).await;
@@ -208,7 +209,5 @@ impl std::fmt::Debug for StatusBook {
 
 /// The number of streams that anybody may ask at once.
 const FEW: usize = 64;
-/// The time between two looks of one who waits.
-const PACE: Duration = Duration::from_millis(20);
 /// The time after which one who waits looks again.
 const LONGEST: Duration = Duration::from_secs(1);

@@ -76,7 +76,7 @@ impl Findings {
         let base = Audience::default();
         let of_base = catalog.needs(&base);
         let others = groups.chain(nodes).filter(|it| *catalog.needs(it) != *of_base);
-        let sentences = std::iter::once(base.clone()).chain(others).filter_map(|audience| {
+        let sentences = std::iter::once(base).chain(others).filter_map(|audience| {
             let needs = catalog.needs(&audience);
             let named = needs.iter().map(|(variable, _)| format!("`{variable}`"));
             let named = named.collect::<Vec<_>>().join(", ");

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use chancery_catalog::{
-    Audience, Catalog, Entry, EntryContent, Key, Layer, LayerContent, Unstated,
-};
+use chancery_catalog::{Audience, Catalog, Entry, EntryContent, Key, Layer, LayerContent};
 use chancery_core::{Node, Resource, Snapshot, TypeUrl};
 
 use super::change::is_same;
@@ -77,16 +75,17 @@ impl<'a> DirectorySide<'a> {
     /// The snapshot that a node of an audience sees, with the values that it states.
     ///
     /// # Errors
-    /// If it would be refused because of them.
+    /// If it would be refused because of them, with the reason.
     pub(super) fn snapshot_for(
         &self,
         audience: &Audience,
         node: &Node,
-    ) -> Result<Option<Arc<Snapshot>>, Unstated> {
+    ) -> Result<Option<Arc<Snapshot>>, String> {
         if self.catalog.needs(audience).is_nothing() {
             return Ok(self.snapshot(audience));
         }
-        let of_node = self.catalog.audience_of(audience.group.as_deref(), Some(node))?;
+        let of_node = self.catalog.audience_of(audience.group.as_deref(), Some(node));
+        let of_node = of_node.map_err(|unstated| unstated.to_string())?;
         match of_node.without_values() == *audience {
             true => Ok(self.snapshot(&of_node)),
             false => Ok(self.snapshot(audience)),

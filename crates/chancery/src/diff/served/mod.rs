@@ -124,11 +124,14 @@ fn nodes(
     }
 }
 
+/// A representative, and what the directory has for it.
+type WithSnapshot = (Representative, Option<Arc<Snapshot>>);
+
 /// The representatives, each with what the directory has for it; and those that it would refuse, in words.
 fn snapshots(
     side: &DirectorySide<'_>,
     all: Vec<Representative>,
-) -> (Vec<(Representative, Option<Arc<Snapshot>>)>, Vec<String>) {
+) -> (Vec<WithSnapshot>, Vec<String>) {
     let (mut seen, mut refused) = (Vec::new(), Vec::new());
     for one in all {
         match side.snapshot_for(&one.after, &one.node) {
@@ -145,7 +148,7 @@ fn snapshots(
 /// The contents for each audience, and what the directory has for it.
 async fn contents(
     server: &Arc<ServerArgs>,
-    representatives: Vec<(Representative, Option<Arc<Snapshot>>)>,
+    representatives: Vec<WithSnapshot>,
     after: &LoadedDirectory,
 ) -> Result<Vec<(Audience, Contents, Option<Arc<Snapshot>>)>, Failure> {
     let (mut asking, mut all, read) = (JoinSet::new(), Vec::new(), Arc::default());
