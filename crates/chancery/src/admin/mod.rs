@@ -7,6 +7,7 @@
 
 mod access;
 mod api;
+mod client_status;
 mod confirm;
 mod hosts;
 mod lifetime;
@@ -38,6 +39,7 @@ pub(crate) use api::{
     CONFIG, CONFIRM, Described, ErrorDocument, LOAD, NO_SUCH_PATH, NODES, RESOURCES_BELOW, STATUS,
     Turn, Types, WAIT, document,
 };
+pub(crate) use client_status::ClientStatusPage;
 pub(crate) use confirm::{CHANGED, Confirmation, Confirmations, HeldDocument, NOTHING_HELD};
 pub(crate) use hosts::AdminHosts;
 pub(crate) use lifetime::Lifetime;
@@ -55,6 +57,7 @@ pub(crate) use status::{
 pub(crate) use tls::AdminTls;
 pub(crate) use tokens::{InvalidTokens, Tokens};
 
+use self::client_status::CLIENT_STATUS;
 use crate::gate::Held;
 
 /// The data that the admin interface shows.
@@ -79,6 +82,8 @@ pub(crate) struct Admin {
     pub(crate) load_reports: LoadReportsPage,
     /// The pages about what clients hold.
     pub(crate) status: StatusPages,
+    /// The status of clients, as CSDS tells it.
+    pub(crate) client_status: ClientStatusPage,
     /// The turn to make a page of the API.
     pub(crate) turn: Turn,
 }
@@ -115,6 +120,16 @@ where
 {
     if request.uri().path().starts_with(api::PREFIX) {
         return uncached(api::answer(admin, caller, request).await);
+    }
+    if request.uri().path() == CLIENT_STATUS {
+        let answer = match admin.hosts.check(&request) {
+            Ok(()) => match admin.access.check(caller, request.headers()).await {
+                Ok(()) => admin.client_status.answer(request).await,
+                Err(refused) => refused.response(),
+            },
+            Err(foreign) => text(StatusCode::FORBIDDEN, format!("{foreign}\n")),
+        };
+        return uncached(answer).map(Either::Left);
     }
     page(admin, &request).map(Either::Left)
 }
@@ -257,6 +272,7 @@ const INDEX: &str = "\
 /ready    200 while clients should come, 503 and why while not
 /healthz  200 while the process lives
 /metrics  what is counted (OpenMetrics)
+/v3/discovery:client_status  with POST how clients stand (CSDS, JSON); for those who may read the API
 ";
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -294,6 +310,7 @@ mod tests {
             nodes: NodesPage::default(),
             load_reports: LoadReportsPage::new(LoadReports::new(LoadBounds::default())),
             status: StatusPages::default(),
+            client_status: ClientStatusPage::default(),
             turn: Turn::default(),
         })
     }

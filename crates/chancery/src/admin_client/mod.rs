@@ -15,8 +15,7 @@ use anyhow::{Context, anyhow};
 use chancery_core::printable::{MAX_MESSAGE_BYTES, Printable, cut};
 use serde::de::DeserializeOwned;
 
-pub(crate) use self::args::AdminArgs;
-use self::args::AdminServer;
+pub(crate) use self::args::{AdminArgs, AdminServer};
 use self::connect::Route;
 pub(crate) use self::exchange::Reply;
 pub(crate) use self::nodes::{ConnectedNode, ConnectedNodes, value_of};

@@ -8,6 +8,7 @@
 mod address;
 mod allow;
 mod clients;
+mod csds;
 mod external;
 mod file;
 mod flags;
@@ -38,6 +39,7 @@ use self::pattern::Patterns;
 
 pub(crate) use address::{AdminAddress, ListenAddress};
 pub(crate) use allow::AllowedCodes;
+pub(crate) use csds::CsdsAccess;
 pub(crate) use external::ExternalNames;
 pub(crate) use file::{ConfigChange, ConfigFile};
 pub(crate) use flags::ServeFlags;
@@ -127,6 +129,9 @@ pub(crate) struct Config {
     pub(crate) gate: GateConfig,
     /// The load reports of clients.
     pub(crate) load_reports: LoadReportsTable,
+    /// The peers that may ask on the discovery port how clients stand (CSDS): `off`, `local` or `certified`.
+    /// Default: `local`.
+    pub(crate) csds: CsdsAccess,
     /// The bounds of what is remembered of clients.
     pub(crate) status: StatusTable,
     /// The form and the level of log lines.
@@ -269,6 +274,7 @@ impl Default for Config {
             control_plane: None,
             gate: GateConfig::default(),
             load_reports: LoadReportsTable::default(),
+            csds: CsdsAccess::default(),
             status: StatusTable::default(),
             log: LogTable::default(),
             limits: LimitsTable::default(),

@@ -42,7 +42,7 @@ use anyhow::Context;
 use chancery_catalog::Catalog;
 use chancery_proto::document::RuleCheck;
 use chancery_proto::schema::Schema;
-use chancery_server::{Audiences, LoadBounds, LoadReports, Server, Tls};
+use chancery_server::{Audiences, Csds, LoadBounds, LoadReports, Server, Tls};
 use chancery_sources::{Directory, LayerChecks};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
@@ -68,8 +68,8 @@ use self::reloads::Reloads;
 use self::signals::OperatorSignal;
 pub(crate) use self::signals::Signals;
 use crate::admin::{
-    self, Access, Admin, AdminHosts, AdminTls, Confirmations, LoadReportsPage, LoadStatus,
-    MetricsPage, NodesPage, Readiness, ReadinessState, StatusPages, Tokens, Turn,
+    self, Access, Admin, AdminHosts, AdminTls, ClientStatusPage, Confirmations, LoadReportsPage,
+    LoadStatus, MetricsPage, NodesPage, Readiness, ReadinessState, StatusPages, Tokens, Turn,
 };
 use crate::check::codes::UNSUPPORTED_RULE;
 use crate::config::{self, Config, ListenAddress, ServeFlags};
@@ -187,9 +187,13 @@ async fn serve(
     admin.confirmations.apply_by(gate::confirmer(&applier));
     admin.nodes.tell_of(audiences.clone());
     admin.status.tell_of(audiences.clone());
-    let server = Server::new(audiences.store(), audiences, server_config(&config))
+    let store = audiences.store();
+    let csds = Csds::new(store.status(), &schema, config.csds.into());
+    admin.client_status.tell_of(csds.clone());
+    let server = Server::new(store, audiences, server_config(&config))
         .with_metrics(server_metrics)
         .with_load_reports(admin.load_reports.reports())
+        .with_csds(csds)
         .with_schema(schema);
     let reread = Arc::<Notify>::default();
     let rereading = Arc::clone(&reread);
@@ -312,6 +316,7 @@ fn admin(
         nodes,
         load_reports,
         status: StatusPages::default(),
+        client_status: ClientStatusPage::default(),
         turn: Turn::default(),
     };
     Ok((Arc::new(admin), server_metrics, metrics))

@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(crate) use self::overview::nodes as nodes_table;
-use self::running::{RunningArgs, RunningFormat};
+use self::running::RunningArgs;
 use crate::admin::{NODES, NodeDocument, RESOURCES_BELOW, ResourceDocument, STATUS, StatusSummary};
 use crate::admin_client::{AdminArgs, AdminClient, encoded};
 use crate::config::Span;
@@ -119,11 +119,11 @@ Examples:
   chancery status --watch
   chancery status -o json
   chancery status --envoy 10.0.0.7:19000
-  chancery status --csds 127.0.0.1:50051 -o json
+  chancery status --csds 127.0.0.1:50051 --admin off
 
 Exit codes:
   0   it was shown, whatever the states are
-  1   there is no such node or resource; with --envoy or --csds: the client rejected something, or did not get it
+  1   there is no such node or resource; with --envoy or --csds, something does not run as it was sent
   2   the server or the client could not be asked, or refused to answer
   64  the command line is wrong";
 
@@ -132,14 +132,10 @@ pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
     if args.running.is_asked() {
         if args.asks_the_server() {
             return Err(Failure::misuse(
-                "`--envoy` and `--csds` show one client, and take `-o` alone",
+                "`--envoy` and `--csds` show one client, and take `-o` and the server alone",
             ));
         }
-        let format = match args.output {
-            StatusFormat::Table => RunningFormat::Table,
-            StatusFormat::Json => RunningFormat::Json,
-        };
-        return running::run(&args.running, format);
+        return running::run(&args.running, &args.admin, args.output);
     }
     if args.every.0 < LEAST_TIME {
         return Err(Failure::misuse("`--every` is at least 100ms"));
