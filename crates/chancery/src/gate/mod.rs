@@ -18,6 +18,7 @@ mod clash;
 mod confirmation;
 mod dangling;
 mod expired;
+mod filled;
 mod held;
 mod loss;
 mod memory;
@@ -357,11 +358,30 @@ impl LoadGate {
                 reasons.extend(unstated::reason(of_audience, before, after));
             }
         }
-        reasons.extend(self.dangling(audience, [before, after]));
+        reasons.extend(self.flaws(audience, [before, after], (&allowing, config)));
+        let nodes = self.nodes();
+        let of_audience = nodes.get(audience).map_or(&[][..], |nodes| nodes);
+        for [before, after] in filled::changes(of_audience, before, after) {
+            let of_nodes = self.flaws(audience, [&before, &after], (&allowing, config));
+            // What is wrong for all is told once, and what is wrong for several nodes by the first.
+            let told: BTreeSet<_> = reasons.iter().map(Reason::kind).collect();
+            reasons.extend(of_nodes.into_iter().filter(|it| !told.contains(it.kind())));
+        }
+        reasons
+    }
+
+    /// The reasons to hold a change back for what is wrong with all resources together.
+    fn flaws(
+        &self,
+        audience: &Audience,
+        [before, after]: [&Seen; 2],
+        (allowing, config): (&Allowing, &GateConfig),
+    ) -> Vec<Reason> {
+        let mut reasons: Vec<_> = self.dangling(audience, [before, after]).into_iter().collect();
         if config.messages != GateMode::Off {
-            reasons.extend(clash::reasons(&allowing, before, after));
+            reasons.extend(clash::reasons(allowing, before, after));
             let known = &self.0.unanswered;
-            reasons.extend(silent::unanswered(&self.0.schema, (known, &allowing), before, after));
+            reasons.extend(silent::unanswered(&self.0.schema, (known, allowing), before, after));
         }
         reasons
     }
