@@ -183,11 +183,26 @@ fn what_is_wrong_for_those_alone_who_state_it_is_held_back() {
     dir_write(&dir, "groups/edge/second.yaml", SECOND);
     eventually(|| server.admin("/ready").1 == "ready\n");
 
+    dir_write(&dir, "groups/edge/listeners.yaml", LISTENER);
+    server.log_has("no listener has the address 127.0.0.1:8001 any more, as `ingress` (");
+
     let other = SECOND.replace("metadata.cluster", "id");
     dir_write(&dir, "groups/edge/second.yaml", &other);
     server.log_has("refers to cds `a`, which does not exist");
     let (_, seen) = listeners(&server, "b", "\"port\": 1, \"second\": 2, \"cluster\": \"shop\"");
     assert!(seen.contains("\"cluster\":\"shop\"") && seen.contains("\"second\""), "{seen}");
+}
+
+#[test]
+fn nobody_is_told_of_what_nodes_lack_that_are_about_to_state_more() {
+    let dir = fleet(VALUES);
+    let mut server = Server::start(&dir, &[]);
+    let _one = client(&server, "a", &["port=8001"]);
+    let stat =
+        "---\nvalues:\n- {type: cds, name: shop, set: {alt_stat_name: \"${node.cluster}\"}}\n";
+    dir_write(&dir, "shop.yaml", &format!("{}{stat}", cluster("shop", 1)));
+    server.log_has("edits=\"base: ~cds shop\"");
+    assert!(!server.log().contains("does not exist"), "{}", server.log());
 }
 
 #[test]

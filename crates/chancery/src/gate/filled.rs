@@ -5,14 +5,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use chancery_catalog::Seen;
+use chancery_catalog::{Needs, Seen};
 use chancery_core::Node;
 
 /// The states before and after a change, for each set of values that some of these nodes state. Nodes that could
 /// not be served are left out.
 pub(super) fn changes(nodes: &[Arc<Node>], before: &Seen, after: &Seen) -> Vec<[Seen; 2]> {
     let needs = [before.needs(), after.needs()];
-    if needs[1].is_nothing() {
+    if needs.iter().all(Needs::is_nothing) {
         return Vec::new();
     }
     // Many nodes state the same.
