@@ -438,8 +438,10 @@ impl Catalog {
         let found = views.into_iter().filter(|(audience, view)| {
             let is_own = audience.values.is_none()
                 || view.parent().is_none_or(|parent| !parent.flaws.is_same(&view.flaws));
+            // Nodes whose resources cannot be filled are shown nothing.
+            let is_shown = view.own().as_ref().is_none_or(|own| own.unfit().is_none());
             with_values += usize::from(audience.values.is_some() && is_own);
-            is_own && with_values <= MOST_WITH_VALUES && !view.flaws.are_none()
+            is_own && is_shown && with_values <= MOST_WITH_VALUES && !view.flaws.are_none()
         });
         let found = found.map(|(audience, view)| Lacking {
             audience,

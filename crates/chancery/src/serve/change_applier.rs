@@ -398,7 +398,17 @@ impl ChangeApplier {
             }
             ConfigChange::Unusable(invalid) => {
                 let finding = invalid.finding();
-                error!("chancery.yaml cannot be used, what was in force stays: {finding}");
+                match finding.hint() {
+                    None => {
+                        error!("chancery.yaml cannot be used, what was in force stays: {finding}")
+                    }
+                    Some(hint) => {
+                        error!(
+                            hint,
+                            "chancery.yaml cannot be used, what was in force stays: {finding}"
+                        );
+                    }
+                }
                 state.config_fault = Some(finding);
             }
         }
