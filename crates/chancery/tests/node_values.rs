@@ -245,7 +245,7 @@ fn a_group_that_comes_and_rules_that_move_nodes_are_held_as_well() {
     server.log_has("no longer held back from group `edge`");
 
     dir_write(&dir, "groups/other/listeners.yaml", &text);
-    eventually(|| server.admin("/config").1.contains("other"));
+    eventually(|| server.admin("/api/v1/config").1.contains("other"));
     dir_write(&dir, "chancery.yaml", "groups: [{name: other, match: {id: a}}]\n");
     server.log_has("chancery.yaml refuses 1 node (`a`)");
 }

@@ -14,7 +14,7 @@ use crate::AudienceName;
 
 /// The name of an audience.
 pub(super) fn name_of(audience: &Audience, bytes: usize) -> AudienceName {
-    AudienceName::from(text_of(audience)).with_values(audience.values.clone(), bytes)
+    AudienceName::new(text_of(audience), audience.values.clone(), bytes)
 }
 
 /// The text of the name of an audience.

@@ -89,7 +89,7 @@ impl StatusBook {
         self.0.fleet_since(None).0
     }
 
-    /// The rejections of a stream that wait for a change.
+    /// The rejections of a stream that are not repaired: they wait for a change, or for the answer to one.
     pub fn rejections(&self, stream: u64) -> Vec<RejectionNote> {
         let card = self.0.card(stream);
         card.map(|card| card.rejections(Instant::now())).unwrap_or_default()

@@ -19,7 +19,7 @@ const OTHERS: &str = "other groups";
 /// Counts nodes, of which it keeps a hash of the id, the worst state and the audience.
 #[derive(Default)]
 pub(crate) struct NodeCounter {
-    nodes: HashMap<u64, (Option<StreamState>, usize)>,
+    nodes: BTreeMap<u64, (Option<StreamState>, usize)>,
     keys: RandomState,
     audiences: HashMap<AudienceName, usize>,
     /// The number of types with something rejected.

@@ -154,7 +154,7 @@ impl Poller {
             id,
             node: short_node(poll.node),
             peer: Arc::clone(poll.peer),
-            audience: poll.audience.clone(),
+            audience: poll.audience.without_values(),
             opened: now,
             last: now,
             interval: Duration::ZERO,
@@ -173,7 +173,7 @@ impl Poller {
         self.last = now;
         self.node = short_node(poll.node);
         self.peer = Arc::clone(poll.peer);
-        self.audience = poll.audience.clone();
+        self.audience = poll.audience.without_values();
         let accepts = self.given.as_ref().is_none_or(|given| **given == *poll.stated);
         self.refusals = if accepts { 0 } else { self.refusals.saturating_add(1) };
         self.stated = short(poll.stated);

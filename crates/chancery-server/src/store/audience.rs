@@ -532,12 +532,14 @@ mod tests {
         let newest = Arc::new(snapshot("2"));
         store.publish("g", Arc::clone(&newest));
         assert_eq!(count.0.load(Ordering::Relaxed), 0, "it is not for this watch");
+        assert!(watch.place().standing().is_current, "it has passed");
         let Poll::Ready(state) = watch.poll_state(&cx, Instant::now()) else {
             panic!("there is news")
         };
         assert!(Arc::ptr_eq(&state.snapshot.unwrap(), &newest));
         watch.want(&edit(true, &[]));
         store.publish("g", snapshot("3"));
+        assert!(watch.place().standing().is_unseen);
         assert_eq!(count.0.load(Ordering::Relaxed), 1);
         store.publish("g", newest);
         store.reassign();

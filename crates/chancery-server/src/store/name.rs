@@ -11,8 +11,11 @@ use crate::audiences::{audience_of, without_values};
 
 /// The name of an audience: the nodes that see the same snapshot.
 #[derive(Clone)]
-pub struct AudienceName {
-    text: Arc<str>,
+pub struct AudienceName(Arc<Named>);
+
+/// A stream has several names, so a name is one pointer.
+struct Named {
+    text: String,
     /// The values that its nodes state, which are known for as long as somebody has the name.
     values: Option<Arc<StatedValues>>,
     /// The bytes that are kept because of them.
@@ -27,54 +30,54 @@ impl AudienceName {
 
     /// The name as text.
     pub fn as_str(&self) -> &str {
-        &self.text
+        &self.0.text
     }
 
-    /// The same name, of nodes that state these values, because of which so many bytes are kept.
-    pub(crate) fn with_values(self, values: Option<Arc<StatedValues>>, bytes: usize) -> Self {
-        Self { values, bytes, ..self }
+    /// The name of nodes that state these values, because of which so many bytes are kept.
+    pub(crate) fn new(text: String, values: Option<Arc<StatedValues>>, bytes: usize) -> Self {
+        Self(Arc::new(Named { text, values, bytes }))
     }
 
     /// The name of the same layers, which keeps no values. Records have it, which are kept after a stream is gone.
     pub(crate) fn without_values(&self) -> Self {
-        match &self.values {
-            Some(_) => Self::from(without_values(&self.text)),
+        match &self.0.values {
+            Some(_) => Self::from(without_values(&self.0.text)),
             None => self.clone(),
         }
     }
 
     /// The values that its nodes state.
     pub(crate) fn values(&self) -> Option<&Arc<StatedValues>> {
-        self.values.as_ref()
+        self.0.values.as_ref()
     }
 
     /// The bytes that are kept because of its values.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.bytes
+        self.0.bytes
     }
 }
 
 impl Borrow<str> for AudienceName {
     fn borrow(&self) -> &str {
-        &self.text
+        &self.0.text
     }
 }
 
 impl AsRef<str> for AudienceName {
     fn as_ref(&self) -> &str {
-        &self.text
+        &self.0.text
     }
 }
 
 impl From<&str> for AudienceName {
     fn from(name: &str) -> Self {
-        Self { text: name.into(), values: None, bytes: 0 }
+        Self::new(name.into(), None, 0)
     }
 }
 
 impl From<String> for AudienceName {
     fn from(name: String) -> Self {
-        Self { text: name.into(), values: None, bytes: 0 }
+        Self::new(name, None, 0)
     }
 }
 
@@ -86,7 +89,7 @@ impl From<&Self> for AudienceName {
 
 impl PartialEq for AudienceName {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+        self.0.text == other.0.text
     }
 }
 
@@ -100,25 +103,25 @@ impl PartialOrd for AudienceName {
 
 impl Ord for AudienceName {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.text.cmp(&other.text)
+        self.0.text.cmp(&other.0.text)
     }
 }
 
 /// As a text has it, by which names are found.
 impl Hash for AudienceName {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.text.hash(state);
+        self.as_str().hash(state);
     }
 }
 
 impl fmt::Display for AudienceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.0.text)
     }
 }
 
 impl fmt::Debug for AudienceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.text, f)
+        fmt::Debug::fmt(&self.0.text, f)
     }
 }
