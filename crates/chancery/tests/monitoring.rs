@@ -183,7 +183,10 @@ fn is_known(expression: &str, told: &[String], series: &BTreeMap<String, BTreeSe
                 assert!(page.contains(&format!("`{value}`")), "no `{value}`: {expression}");
             }
         }
-        common = Some(common.map_or(labels.clone(), |common| &common & &labels));
+        common = Some(match common {
+            Some(common) => &common & &labels,
+            None => labels,
+        });
     }
     let common = common.unwrap_or_else(|| panic!("no metric: {expression}"));
     let unknown: Vec<_> = names.grouped_by.difference(&common).collect();
