@@ -215,7 +215,8 @@ impl Catalog {
         true
     }
 
-    /// The last revision, if anything was committed.
+    /// The last revision, if anything was committed. The audiences that it changed are named without the values of
+    /// their nodes, of which one set each is kept for as long as somebody has it.
     pub fn revision(&self) -> Option<Arc<Revision>> {
         self.lock().revision.clone()
     }
@@ -261,10 +262,16 @@ impl Catalog {
         if let Some(values) = inner.stated.get_or_add(stated.clone()) {
             return Ok(values);
         }
-        // The views of nodes that are gone may be all that has some of them.
-        inner.views.forget_values();
         let most = inner.stated.most;
-        inner.stated.get_or_add(stated).ok_or(Unstated::TooMany(most))
+        if inner.stated.may_sweep() {
+            // The views of nodes that are gone may be all that has some of them.
+            inner.views.forget_values();
+            if let Some(values) = inner.stated.get_or_add(stated) {
+                return Ok(values);
+            }
+            inner.stated.is_swept();
+        }
+        Err(Unstated::TooMany(most))
     }
 
     /// The most sets of values that nodes may state at a time, unless [`limit_values`](Self::limit_values) says
@@ -551,7 +558,7 @@ impl Catalog {
             changed,
             reassigned,
         });
-        self.lock().revision = Some(Arc::clone(&revision));
+        self.lock().revision = Some(revision.kept());
         revision
     }
 

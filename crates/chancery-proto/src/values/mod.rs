@@ -220,7 +220,8 @@ impl NodeValues {
                 .ok_or_else(|| fault(Some(field), "have no field to fill".to_owned()))?;
         }
         made::check(&self.schema, &self.type_url, self.checks, &message).map_err(|broken| {
-            let of_path = |field: &&FilledField| broken.path == field.path.to_string();
+            let of_path =
+                |field: &&FilledField| broken.path == field.path.named(&message).to_string();
             let field = self.fields.iter().find(of_path);
             let made::Broken { path, sentence, .. } = &broken;
             let why = match field {
