@@ -105,7 +105,11 @@ impl Beside {
         for key in keys {
             let before = content.get(key).filter(is_written);
             let after = after.get(key).filter(is_written);
-            if before.map(|it| &it.content) == after.map(|it| &it.content) {
+            let is_same = match (before, after) {
+                (Some(before), Some(after)) => before.says_same(after),
+                (before, after) => before.is_none() && after.is_none(),
+            };
+            if is_same {
                 continue;
             }
             add(&mut hash, key, after);
@@ -123,7 +127,7 @@ impl Beside {
     }
 }
 
-/// Adds a resource and its content to a digest.
+/// Adds a resource, its content and the fields that differ by node to a digest.
 fn add(hash: &mut Xxh3, key: &Key, entry: Option<&Entry>) {
     let mut add = |bytes: &[u8]| {
         hash.update(&bytes.len().to_le_bytes());
@@ -134,8 +138,12 @@ fn add(hash: &mut Xxh3, key: &Key, entry: Option<&Entry>) {
     match entry.map(|entry| &entry.content) {
         None => add(b"gone"),
         Some(EntryContent::Whole(resource)) => add(resource.version().to_string().as_bytes()),
-        Some(EntryContent::Patch(patch)) => add(&patch.to_bytes()),
+        Some(EntryContent::Patch(patch)) => add(&patch.digest().to_le_bytes()),
         Some(EntryContent::Removal(_)) => add(b"removal"),
+    }
+    match entry.and_then(|entry| entry.values.as_ref()) {
+        None => add(b""),
+        Some(values) => add(&values.digest().to_le_bytes()),
     }
 }
 

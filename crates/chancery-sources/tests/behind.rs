@@ -109,3 +109,25 @@ fn a_file_that_lost_all_it_had_and_a_load_of_everything_are_no_exceptions() {
     assert_eq!(behind(&report), [(0, true, vec!["a.yaml".to_owned()])]);
     has(&followed, &["a", "b", "c"]);
 }
+
+#[test]
+fn fields_that_differ_by_node_are_an_edit_like_others_and_part_of_what_somebody_reads() {
+    let with_values = |template: &str| {
+        let field = format!("set: {{alt_stat_name: \"{template}\"}}");
+        format!("{}---\nvalues: [{{type: cds, name: b, {field}}}]\n", cluster("b", 1))
+    };
+    let tree =
+        Tree::with(&[("a.yaml", &cluster("a", 1)), ("b.yaml", &with_values("a-${node.id}"))]);
+    let followed = Followed::new(tree.options());
+    has(&followed, &["a", "b"]);
+    tree.write("a.yaml", &broken("x"));
+    followed.until(|report, _| report.fault_count() == 1);
+    tree.write("b.yaml", &with_values("${node.id}"));
+    let read = order(&followed.until(|report, _| waits(report, 1)));
+    tree.write("b.yaml", &with_values("${node.cluster}"));
+    let report = followed.until(|report, _| waits(report, 1) && order(report) != read);
+    assert!(followed.following.passer().pass(read, LONG));
+    assert!(followed.catalog.layer(&Layer::Base).is_none(), "what nobody has read of waits");
+    assert!(followed.following.passer().pass(order(&report), LONG));
+    followed.settled(|catalog| catalog.layer(&Layer::Base).is_some());
+}
