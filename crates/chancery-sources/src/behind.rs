@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chancery_catalog::{Catalog, Entry, EntryContent, Form, Key, Layer, LayerContent, Origin};
+use chancery_catalog::{
+    Catalog, Entry, EntryContent, Form, Key, Layer, LayerContent, Origin, Unseen, UnseenEdit,
+};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::assemble::WholeLayer;
@@ -22,24 +24,13 @@ pub struct BehindFaults {
     pub files: Vec<Arc<Path>>,
     /// True if somebody let the other files pass ([`Passer`](crate::Passer)), so that nothing waits.
     pub is_passed: bool,
-    /// The number of resources by which the layer would differ. Without any, something may wait that a gate held
-    /// back before the fault came.
+    /// The number of resources by which the layer would differ, and of those in the layers of the same audiences
+    /// that nobody sees while this one is held back.
     pub count: usize,
     /// The first of them.
-    pub first: Vec<WaitingEdit>,
+    pub first: Vec<UnseenEdit>,
     /// A digest of all of this.
     pub digest: u128,
-}
-
-/// A resource by which a layer would differ.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WaitingEdit {
-    /// The resource.
-    pub key: Key,
-    /// The place of the one in force, if there is one.
-    pub before: Option<Origin>,
-    /// The place of the one that waits, unless it would go.
-    pub after: Option<Origin>,
 }
 
 /// A layer in which the files with faults are as they were.
@@ -88,6 +79,18 @@ pub(crate) fn beside<'a>(
     Some(Beside { whole, faulty })
 }
 
+impl BehindFaults {
+    /// The same with the edits in all layers that nobody sees before.
+    pub(crate) fn with(self, unseen: Unseen) -> Self {
+        let Self { count, mut first, .. } = self;
+        first.extend(unseen.first.into_iter().take(MOST_NAMED.saturating_sub(first.len())));
+        let mut hash = Xxh3::new();
+        hash.update(&self.digest.to_le_bytes());
+        hash.update(&unseen.digest.to_le_bytes());
+        Self { count: count + unseen.count, first, digest: hash.digest128(), ..self }
+    }
+}
+
 impl Beside {
     /// The edits that wait in a layer, if any do.
     pub(crate) fn waiting(
@@ -117,7 +120,7 @@ impl Beside {
             if first.len() < MOST_NAMED && !is_passed {
                 let origin = |entry: Option<&Entry>| entry.map(|entry| entry.origin.clone());
                 let (before, after) = (origin(before), origin(after));
-                first.push(WaitingEdit { key: key.clone(), before, after });
+                first.push(UnseenEdit { key: key.clone(), before, after });
             }
         }
         let count = if is_passed { 0 } else { count };

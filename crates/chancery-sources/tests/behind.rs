@@ -131,3 +131,40 @@ fn fields_that_differ_by_node_are_an_edit_like_others_and_part_of_what_somebody_
     assert!(followed.following.passer().pass(order(&report), LONG));
     followed.settled(|catalog| catalog.layer(&Layer::Base).is_some());
 }
+
+#[test]
+fn an_edit_of_a_group_passes_a_fault_at_the_top_with_all_that_waits_for_it() {
+    let tree = Tree::with(&[
+        ("a.yaml", &cluster("a", 1)),
+        ("groups/edge/web.yaml", &cluster("web", 1)),
+        ("groups/back/b.yaml", &cluster("b", 1)),
+    ]);
+    let followed = Followed::new(tree.options());
+    has(&followed, &["a"]);
+    tree.write("a.yaml", &broken("x"));
+    followed.until(|report, _| report.fault_count() == 1);
+    tree.write("groups/edge/web.yaml", &cluster("web", 2));
+    let read = order(&followed.until(|report, _| waits(report, 1)));
+    assert_eq!(read[0].0, Layer::Base);
+    // Another group would go live with it.
+    tree.write("groups/back/b.yaml", &cluster("b2", 1));
+    let report = followed.until(|report, _| waits(report, 3));
+    let passer = followed.following.passer();
+    assert!(passer.pass(read, LONG));
+    assert_eq!(named(&followed.catalog, Some("back"), None), ["a", "b"], "nobody has read of it");
+    assert!(passer.pass(order(&report), LONG));
+    followed.settled(|catalog| named(catalog, Some("back"), None) == ["a", "b2"]);
+    // What has passed in one layer waits for none.
+    tree.write("groups/edge/web.yaml", &broken("x"));
+    let report = followed.until(|report, _| report.fault_count() == 2);
+    assert_eq!(
+        behind(&report),
+        [(0, true, vec!["a.yaml".to_owned()]), (0, false, vec!["web.yaml".to_owned()])]
+    );
+    // An edit at the top is live for the others, and waits in the group with the fault.
+    tree.write("more.yaml", &cluster("more", 1));
+    let report = followed.until(|report, _| waits(report, 1));
+    assert_eq!(named(&followed.catalog, Some("edge"), None), ["a", "web"]);
+    assert!(passer.pass(order(&report), LONG));
+    followed.settled(|catalog| named(catalog, Some("edge"), None) == ["a", "more", "web"]);
+}

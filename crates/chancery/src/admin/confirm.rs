@@ -187,9 +187,11 @@ impl Refused {
             Self::TooEarly => StatusCode::SERVICE_UNAVAILABLE,
             Self::NotConfirmed(NotConfirmed::Nothing) => StatusCode::NOT_FOUND,
             Self::NotConfirmed(NotConfirmed::Busy) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::NotConfirmed(NotConfirmed::Changed(_) | NotConfirmed::Partly { .. }) => {
-                StatusCode::CONFLICT
-            }
+            Self::NotConfirmed(
+                NotConfirmed::Changed(_)
+                | NotConfirmed::Partly { .. }
+                | NotConfirmed::Faulty { .. },
+            ) => StatusCode::CONFLICT,
             Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let mut response = text(status, format!("{self}\n"));
