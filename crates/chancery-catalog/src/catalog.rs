@@ -406,6 +406,13 @@ impl Catalog {
         inner.history.newest().map(|it| it.held.iter().cloned().collect()).unwrap_or_default()
     }
 
+    /// The states that somebody depends on, and the audiences that somebody asked for, without values.
+    pub(crate) fn history_and_audiences(&self) -> (History, Vec<Audience>) {
+        let inner = self.lock();
+        let asked = inner.views.audiences().filter(|audience| audience.values.is_none()).cloned();
+        (inner.history.clone(), asked.collect())
+    }
+
     /// All resources that stand at their origin, by layer: of a layer that is held back, what is
     /// still served.
     pub fn entries(&self) -> impl Iterator<Item = ListedEntry> + use<> {

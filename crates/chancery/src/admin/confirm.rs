@@ -151,9 +151,9 @@ impl From<NotConfirmed> for ApiError {
         let (status, code) = match &refused {
             NotConfirmed::Nothing => (StatusCode::NOT_FOUND, NOTHING_HELD),
             NotConfirmed::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
-            NotConfirmed::Changed(_) | NotConfirmed::Partly { .. } => {
-                (StatusCode::CONFLICT, CHANGED)
-            }
+            NotConfirmed::Changed(_)
+            | NotConfirmed::Partly { .. }
+            | NotConfirmed::Faulty { .. } => (StatusCode::CONFLICT, CHANGED),
         };
         Self::new(status, code, refused.to_string())
     }
