@@ -166,7 +166,7 @@ impl Patch {
         facts.links.retain(|it| {
             of_all.links.contains(it) || own.links.contains(it) || !fields.links.contains(it)
         });
-        let has = |list: &[Box<str>], it: &Box<str>| list.contains(it);
+        let has = |list: &[Box<str>], it: &str| list.iter().any(|known| **known == *it);
         facts.addresses.retain(|it| {
             has(&of_all.addresses, it) || has(&own.addresses, it) || !has(&fields.addresses, it)
         });

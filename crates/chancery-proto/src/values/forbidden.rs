@@ -5,7 +5,7 @@
 //! is read, also where only it would read that.
 
 use chancery_core::Api;
-use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
+use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
 use super::convert::is_text;
 use super::path::PathFault;
@@ -112,6 +112,8 @@ const NO_FILES: [(&str, &str); 23] = [
 
 #[cfg(test)]
 mod tests {
+    use prost_reflect::Kind;
+
     use super::*;
     use crate::Schema;
 
