@@ -56,7 +56,8 @@ impl LoadGate {
     /// The changes that are held back from these, by audience.
     pub(crate) fn held_from(&self, whom: &Selection) -> Vec<Held> {
         let state = self.lock();
-        let held = state.held.values().chain(&state.moves).chain(state.behind());
+        let held = state.held.values().chain(state.held_before());
+        let held = held.chain(&state.moves).chain(state.behind());
         let mut held: Vec<_> = held.filter(|held| whom.has(&held.audience)).cloned().collect();
         held.sort_by(|one, other| one.audience.cmp(&other.audience));
         held
