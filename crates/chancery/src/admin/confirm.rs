@@ -186,7 +186,9 @@ impl Refused {
             Self::Malformed(_) => StatusCode::BAD_REQUEST,
             Self::TooEarly => StatusCode::SERVICE_UNAVAILABLE,
             Self::NotConfirmed(NotConfirmed::Nothing) => StatusCode::NOT_FOUND,
-            Self::NotConfirmed(NotConfirmed::Busy) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NotConfirmed(NotConfirmed::Busy | NotConfirmed::Slow) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::NotConfirmed(
                 NotConfirmed::Changed(_)
                 | NotConfirmed::Partly { .. }
