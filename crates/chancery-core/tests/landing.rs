@@ -124,3 +124,26 @@ fn a_heartbeat_lands_nothing_anew() {
          > lds ack",
     );
 }
+
+#[test]
+fn a_client_that_has_unsubscribed_all_owes_no_answer() {
+    // T-03
+    delta(
+        "= eds a@1
+         > eds +a
+         < eds n=1 a@1
+         > eds -a
+         ! landed",
+    );
+    sotw(
+        "= eds a@1
+         > eds a
+         < eds v=1 n=1 a@1
+         > eds []
+         ! landed
+         > eds a
+         < eds v=1 n=2 a@1
+         > eds ack
+         ! landed",
+    );
+}
