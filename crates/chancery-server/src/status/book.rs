@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 use chancery_catalog::ContentHash;
-use chancery_core::{ErrorDetail, Node, TypeUrl, Variant};
+use chancery_core::{ErrorDetail, TypeUrl, Variant};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
@@ -19,7 +19,7 @@ use super::card::{MachineState, RejectionNote, StreamCard};
 use super::clock::Clock;
 use super::events::{EventStream, Events, StatusEventKind};
 use super::fleet::Fleet;
-use super::gone::{GoneKey, GoneStream, GoneStreams};
+use super::gone::{GoneStream, GoneStreams};
 use super::loads::Loads;
 use super::polls::{DecidedPoll, Polls};
 use super::stream_status::StreamStatus;
@@ -164,23 +164,29 @@ impl Book {
         let rejections = card.rejections(now);
         if let Some(audience) = status.audience {
             if let Some(node) = &status.node {
-                let key = GoneKey::of(node, card.only.as_ref());
-                let gone = GoneStream {
+                let mut gone = GoneStream {
                     id: card.id,
-                    node: key.node,
-                    cluster: key.cluster,
-                    peer: Arc::clone(&card.peer),
+                    node: node.id.as_str().into(),
+                    cluster: node.cluster.as_str().into(),
+                    peer: card.peer.without_certificates(),
                     audience: audience.clone(),
                     variant: card.variant,
-                    type_url: key.type_url,
+                    type_url: card.only.clone(),
                     at: SystemTime::now(),
                     since: Duration::ZERO,
                     code,
                     landed: status.landed,
                     rejections,
                     went: now,
+                    before: 0,
                 };
-                lock(&self.gone).add(gone, &self.bounds());
+                let bounds = self.bounds();
+                let mut streams = lock(&self.gone);
+                if card.compare() {
+                    streams.is_back(card.id, node, card.only.as_ref());
+                }
+                gone.before = self.last_stream.load(Ordering::Relaxed);
+                streams.add(gone, &bounds);
             }
             self.event(StatusEventKind::Gone { stream: event_stream(card), audience, code });
         }
@@ -243,7 +249,7 @@ impl Book {
             if stream.audience.is_some() {
                 streams += 1;
                 waits |= stream.landed < load;
-                last = last.max(stream.acknowledged.and_then(|ago| now.checked_sub(ago)));
+                last = last.max(stream.landed_ago.and_then(|ago| now.checked_sub(ago)));
             }
         });
         let grace = self.bounds().grace;
@@ -326,38 +332,44 @@ impl Book {
     pub(crate) fn visit(&self, now: Instant, mut see: impl FnMut(StreamStatus)) -> Vec<GoneStream> {
         let (load, bounds) = (self.load(), self.bounds());
         let cards: Vec<_> = lock(&self.cards).values().cloned().collect();
+        let mut new = Vec::new();
         for card in &cards {
-            see(card.status(load, bounds.silent_after, self.clock));
+            let status = card.status(load, bounds.silent_after, self.clock);
+            if status.audience.is_some()
+                && !card.is_compared()
+                && let Some(node) = &status.node
+            {
+                new.push((card, Arc::clone(node)));
+            }
+            see(status);
         }
-        let mut polls = lock(&self.polls);
-        let gone_polls = polls.take_gone(&bounds, now);
+        let polls = lock(&self.polls).list();
         polls.statuses(&bounds, now).for_each(see);
         // A stream is among those that are gone before its card is taken out: here it is one or the other.
-        let mut gone = lock(&self.gone);
-        gone_polls.into_iter().for_each(|poll| gone.add(poll, &bounds));
-        gone.limit(&bounds);
-        // Only whoever sees the new stream forgets the old one.
-        let back = those_back(&gone, &cards);
-        gone.forget(&back);
-        gone.list(now)
+        let streams = {
+            let mut gone = lock(&self.gone);
+            // Only whoever has seen the new stream forgets the old one.
+            for (card, node) in new {
+                if card.compare() {
+                    gone.is_back(card.id, &node, card.only.as_ref());
+                }
+            }
+            gone.forget_old(&bounds);
+            gone.list()
+        };
+        let aged = |stream: Arc<GoneStream>| {
+            let since = now.saturating_duration_since(stream.went);
+            GoneStream { since, ..(*stream).clone() }
+        };
+        let mut gone: Vec<_> = streams.into_iter().map(aged).collect();
+        gone.extend(polls.gone(&bounds, now));
+        gone.sort_by_key(|stream| std::cmp::Reverse(stream.went));
+        gone
     }
 
     fn status_of(&self, card: &StreamCard) -> StreamStatus {
         card.status(self.load(), self.bounds().silent_after, self.clock)
     }
-}
-
-/// The streams that are gone and whose clients have opened another one after them.
-fn those_back(gone: &GoneStreams, cards: &[Arc<StreamCard>]) -> Vec<GoneKey> {
-    if gone.is_empty() {
-        return Vec::new();
-    }
-    let back = cards.iter().filter_map(|card| {
-        let node = card.node_in_place()?;
-        let key = GoneKey::of(&node, card.only.as_ref());
-        gone.id_of(&key).is_some_and(|id| id < card.id).then_some(key)
-    });
-    back.collect()
 }
 
 /// The age at which a look at all streams is forgotten.
@@ -396,13 +408,6 @@ fn event_stream(card: &StreamCard) -> EventStream {
     let node = card.node();
     let node = node.map(|node| (Arc::from(&*node.id), Arc::from(&*node.cluster)));
     EventStream { id: card.id, node, peer: Arc::clone(&card.peer) }
-}
-
-impl GoneKey {
-    pub(super) fn of(node: &Node, only: Option<&TypeUrl>) -> Self {
-        let (id, cluster) = (node.id.as_str().into(), node.cluster.as_str().into());
-        Self { node: id, cluster, type_url: only.cloned() }
-    }
 }
 
 /// No code panics with one of these locks held, and what they guard would be whole even then.

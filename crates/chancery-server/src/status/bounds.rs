@@ -13,7 +13,7 @@ pub struct StatusBounds {
     pub grace: Duration,
     /// The number of gone streams that are remembered, the last ones; 10,000.
     pub gone: usize,
-    /// The bytes that gone streams and polls may take together, about; 8 MiB.
+    /// The bytes that gone streams may take, about, and as many again clients that poll; 8 MiB.
     pub gone_bytes: usize,
     /// The time for which a gone stream is remembered; an hour.
     pub gone_for: Duration,

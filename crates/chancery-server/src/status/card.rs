@@ -33,6 +33,8 @@ pub(crate) struct StreamCard {
     settled: AtomicBool,
     /// True if somebody asks the stream.
     asked: AtomicBool,
+    /// True if it is known whether the stream takes the place of one that is gone.
+    is_compared: AtomicBool,
     /// The number of types with rejected content that waits for a change.
     rejected: AtomicU32,
     /// The bytes of the rejections that are noted, about.
@@ -41,6 +43,8 @@ pub(crate) struct StreamCard {
     seen: AtomicU64,
     /// The last load that it is known to have landed.
     landed: AtomicU64,
+    /// When the last acknowledgement settled it with a newer load than before.
+    landed_at: AtomicU64,
     /// When the last acknowledgement settled it.
     settled_at: AtomicU64,
     /// When it was first not settled any more.
@@ -145,10 +149,12 @@ impl StreamCard {
             opened,
             settled: AtomicBool::new(false),
             asked: AtomicBool::new(false),
+            is_compared: AtomicBool::new(false),
             rejected: AtomicU32::new(0),
             noted_bytes: AtomicU32::new(0),
             seen: AtomicU64::new(0),
             landed: AtomicU64::new(0),
+            landed_at: AtomicU64::new(0),
             settled_at: AtomicU64::new(0),
             unsettled_at: AtomicU64::new(clock.millis(opened)),
             unanswered: AtomicU64::new(0),
@@ -191,12 +197,16 @@ impl StreamCard {
     /// The client has acknowledged all of the state that the stream saw last.
     fn settle(&self, now: u64) {
         let before = self.settled_at.load(Ordering::Relaxed);
+        let seen = self.seen.load(Ordering::Relaxed);
+        let is_newer = self.landed.swap(seen, Ordering::Relaxed) < seen;
         // A look at a state in which nothing is new for the client changes nothing.
         if before == 0 || self.acknowledged.load(Ordering::Relaxed) > before {
             self.settled_at.store(now, Ordering::Relaxed);
+            if is_newer {
+                self.landed_at.store(now, Ordering::Relaxed);
+            }
         }
         self.unsettled_at.store(0, Ordering::Relaxed);
-        self.landed.store(self.seen.load(Ordering::Relaxed), Ordering::Relaxed);
         self.settled.store(true, Ordering::Release);
     }
 
@@ -215,10 +225,14 @@ impl StreamCard {
         self.lock().node.clone()
     }
 
-    /// The node of the client, if the stream is open and belongs to an audience.
-    pub(super) fn node_in_place(&self) -> Option<Arc<Node>> {
-        let card = self.lock();
-        card.node.clone().filter(|_| card.place.is_some())
+    /// Returns true if it is known whether the stream takes the place of one that is gone.
+    pub(super) fn is_compared(&self) -> bool {
+        self.is_compared.load(Ordering::Relaxed)
+    }
+
+    /// From here on it is known. Returns false if it was known before.
+    pub(super) fn compare(&self) -> bool {
+        !self.is_compared.swap(true, Ordering::Relaxed)
     }
 
     /// Notes the node of the client.
@@ -400,6 +414,7 @@ impl StreamCard {
             unanswered,
             acknowledged: clock.since(self.acknowledged.load(Ordering::Relaxed), now),
             heard: clock.since(self.heard.load(Ordering::Relaxed), now),
+            landed_ago: clock.since(self.landed_at.load(Ordering::Relaxed), now),
         }
     }
 
