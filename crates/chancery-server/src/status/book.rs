@@ -221,8 +221,9 @@ impl Book {
         let number = revision.map_or(next, |(number, _)| number.max(next));
         loads.add(number, revision, began, self.bounds().loads);
         self.load.store(number, Ordering::Release);
-        drop(loads);
+        // Under the lock, so that the events of loads are in their order.
         self.event(StatusEventKind::Loaded { load: number });
+        drop(loads);
         self.touch();
     }
 
@@ -258,8 +259,10 @@ impl Book {
             return;
         }
         let after = last.map_or(Duration::ZERO, |at| at.saturating_duration_since(shown));
-        lock(&self.loads).landed(load, after, streams);
-        self.event(StatusEventKind::Landed { load, after });
+        let mut loads = lock(&self.loads);
+        if loads.landed(load, after, streams) {
+            self.event(StatusEventKind::Landed { load, after });
+        }
     }
 }
 
