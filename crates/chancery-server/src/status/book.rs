@@ -410,7 +410,7 @@ const RECENT: Duration = Duration::from_millis(20);
 fn event_stream(card: &StreamCard) -> EventStream {
     let node = card.node();
     let node = node.map(|node| (Arc::from(&*node.id), Arc::from(&*node.cluster)));
-    EventStream { id: card.id, node, peer: Arc::clone(&card.peer) }
+    EventStream { id: card.id, node, peer: card.peer.without_certificates() }
 }
 
 /// No code panics with one of these locks held, and what they guard would be whole even then.
