@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 use chancery_catalog::ContentHash;
-use chancery_core::{ErrorDetail, TypeUrl, Variant};
+use chancery_core::{TypeUrl, Variant};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
@@ -113,6 +113,11 @@ impl Book {
         }
     }
 
+    /// The client of a stream takes a part of a large response.
+    pub(crate) fn takes(&self, card: &StreamCard, now: Instant) {
+        card.takes(self.clock.millis(now));
+    }
+
     /// The client of a stream said something.
     pub(crate) fn heard(&self, card: &StreamCard, now: Instant) {
         card.heard(self.clock.millis(now));
@@ -123,18 +128,13 @@ impl Book {
         card.acknowledged(self.clock.millis(now));
     }
 
+    /// Returns true if one more rejection may be noted now.
+    pub(crate) fn admits_rejection(&self, card: &StreamCard, now: Instant) -> bool {
+        card.admits_rejection(self.clock.millis(now))
+    }
+
     /// The client rejected a response.
-    pub(crate) fn rejected(
-        &self,
-        card: &StreamCard,
-        type_url: &TypeUrl,
-        version: &str,
-        (error, named, suspects): (ErrorDetail, Vec<Arc<str>>, Vec<Arc<str>>),
-    ) {
-        let (type_url, at) = (type_url.clone(), Instant::now());
-        let age = Duration::ZERO;
-        let note =
-            RejectionNote { type_url, version: version.into(), error, named, suspects, age, at };
+    pub(crate) fn rejected(&self, card: &StreamCard, note: RejectionNote) {
         if card.rejected(note.clone()) {
             let stream = event_stream(card);
             self.event(StatusEventKind::Rejected { stream, rejection: note });
@@ -142,7 +142,7 @@ impl Book {
         self.touch();
     }
 
-    /// The client accepted what it had rejected of a type, because that was changed.
+    /// Nothing that the client rejected of a type waits for a change any more.
     pub(crate) fn repaired(&self, card: &StreamCard, type_url: &TypeUrl) {
         if card.repaired(type_url) {
             let (stream, type_url) = (event_stream(card), type_url.clone());

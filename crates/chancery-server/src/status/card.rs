@@ -37,6 +37,8 @@ pub(crate) struct StreamCard {
     is_compared: AtomicBool,
     /// The number of types with rejected content that waits for a change.
     rejected: AtomicU32,
+    /// Until when as many rejections were noted as may be at once, in tenths of a second.
+    noted: AtomicU32,
     /// The bytes of the rejections that are noted, about.
     noted_bytes: AtomicU32,
     /// The last load that was shown before the stream looked at its audience.
@@ -51,6 +53,8 @@ pub(crate) struct StreamCard {
     unsettled_at: AtomicU64,
     /// When the oldest response that is not answered was sent.
     unanswered: AtomicU64,
+    /// When the client last took a part of a large response.
+    taken: AtomicU64,
     /// When the client last accepted a response.
     acknowledged: AtomicU64,
     /// When the client last said anything.
@@ -96,6 +100,8 @@ pub struct RejectionNote {
     /// The time since the client first rejected this version for this reason.
     pub age: Duration,
     pub(super) at: Instant,
+    /// A mark of the reason as the client sent it, and of the number of resources.
+    mark: u64,
 }
 
 /// The state of the machine of a stream, after it did something.
@@ -111,7 +117,26 @@ const MOST_LOOKS: usize = 8;
 /// The most types of which a rejection is noted.
 const MOST_REJECTIONS: usize = 32;
 
+/// The most rejections of a stream that are noted at once, and the time after which there may be one more: a
+/// client can repeat itself as fast as it can, and each note is work and an event.
+const MOST_AT_ONCE: u32 = 32;
+const MILLIS_BETWEEN: u32 = 1000;
+
 impl RejectionNote {
+    /// A rejection as of now.
+    pub(crate) fn new(type_url: &TypeUrl, version: &str, error: &ErrorDetail, mark: u64) -> Self {
+        Self {
+            type_url: type_url.clone(),
+            version: version.into(),
+            error: error.clone(),
+            named: Vec::new(),
+            suspects: Vec::new(),
+            age: Duration::ZERO,
+            at: Instant::now(),
+            mark,
+        }
+    }
+
     /// The bytes that it keeps, about.
     pub(super) fn bytes(&self) -> usize {
         let names = self.named.iter().chain(&self.suspects).map(|name| name.len()).sum::<usize>();
@@ -151,6 +176,7 @@ impl StreamCard {
             asked: AtomicBool::new(false),
             is_compared: AtomicBool::new(false),
             rejected: AtomicU32::new(0),
+            noted: AtomicU32::new(0),
             noted_bytes: AtomicU32::new(0),
             seen: AtomicU64::new(0),
             landed: AtomicU64::new(0),
@@ -158,6 +184,7 @@ impl StreamCard {
             settled_at: AtomicU64::new(0),
             unsettled_at: AtomicU64::new(clock.millis(opened)),
             unanswered: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
             acknowledged: AtomicU64::new(0),
             heard: AtomicU64::new(0),
             woken: AtomicU64::new(0),
@@ -210,6 +237,11 @@ impl StreamCard {
         self.settled.store(true, Ordering::Release);
     }
 
+    /// The client takes a part of a large response, or the stream gets in line to send it.
+    pub(super) fn takes(&self, at: u64) {
+        self.taken.store(at, Ordering::Relaxed);
+    }
+
     /// The client has said something.
     pub(super) fn heard(&self, at: u64) {
         self.heard.store(at, Ordering::Relaxed);
@@ -252,20 +284,20 @@ impl StreamCard {
         *card = CardPlace { node: card.node.take(), has_left: true, ..CardPlace::default() };
     }
 
-    /// Notes a rejection of a type. Returns false if it is known.
+    /// Notes a rejection of a type. Returns false if it is known, or one of too many types.
     pub(super) fn rejected(&self, note: RejectionNote) -> bool {
         let mut card = self.lock();
         let rejections = &mut card.notes.get_or_insert_default().rejections;
+        let is_full = rejections.len() >= MOST_REJECTIONS;
         let is_new = match rejections.iter_mut().find(|known| known.type_url == note.type_url) {
-            Some(known) if known.version == note.version && known.error == note.error => false,
+            Some(known) if known.version == note.version && known.mark == note.mark => false,
             Some(known) => {
                 *known = note;
                 true
             }
+            None if is_full => false,
             None => {
-                if rejections.len() < MOST_REJECTIONS {
-                    rejections.push(note);
-                }
+                rejections.push(note);
                 true
             }
         };
@@ -284,11 +316,36 @@ impl StreamCard {
         self.noted_bytes.load(Ordering::Relaxed) as usize
     }
 
-    /// Returns true if a rejection of this version is noted.
-    pub(crate) fn knows_rejection(&self, type_url: &TypeUrl, version: &str) -> bool {
+    /// Returns true if a rejection of this version for this reason is noted, or none of the type can be.
+    pub(crate) fn knows_rejection(&self, type_url: &TypeUrl, version: &str, mark: u64) -> bool {
+        let card = self.lock();
+        let rejections = card.notes.as_ref().map_or(&[][..], |notes| &notes.rejections);
+        match rejections.iter().find(|known| known.type_url == *type_url) {
+            Some(known) => *known.version == *version && known.mark == mark,
+            None => rejections.len() >= MOST_REJECTIONS,
+        }
+    }
+
+    /// Returns true if one more rejection may be noted now.
+    pub(super) fn admits_rejection(&self, now: u64) -> bool {
+        // Tenths of a second are enough for thirteen years.
+        let now = u32::try_from(now / 100).unwrap_or(u32::MAX);
+        let (until, one) = (self.noted.load(Ordering::Relaxed).max(now), MILLIS_BETWEEN / 100);
+        let is_admitted = until - now < MOST_AT_ONCE * one;
+        if is_admitted {
+            self.noted.store(until.saturating_add(one), Ordering::Relaxed);
+        }
+        is_admitted
+    }
+
+    /// The types of which a rejection is noted.
+    pub(crate) fn rejected_types(&self) -> Vec<TypeUrl> {
+        if self.held_bytes() == 0 {
+            return Vec::new();
+        }
         let card = self.lock();
         let rejections = card.notes.iter().flat_map(|notes| &notes.rejections);
-        rejections.into_iter().any(|it| it.type_url == *type_url && *it.version == *version)
+        rejections.map(|known| known.type_url.clone()).collect()
     }
 
     /// Forgets the rejection of a type. Returns true if there was one.
@@ -379,7 +436,11 @@ impl StreamCard {
             let shown = standing.since.map(|at| now.saturating_duration_since(at));
             unseen = self.wake(place, shown, clock, now);
         }
-        let unanswered = clock.since(self.unanswered.load(Ordering::Relaxed), now);
+        let unanswered = match self.unanswered.load(Ordering::Relaxed) {
+            0 => None,
+            // A slow client cannot answer what it has not read.
+            since => clock.since(since.max(self.taken.load(Ordering::Relaxed)), now),
+        };
         let rejected_types = self.rejected.load(Ordering::Relaxed);
         let waits = [unanswered, unseen].into_iter().flatten().max();
         let state = if rejected_types > 0 && is_current {
