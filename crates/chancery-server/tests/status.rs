@@ -354,6 +354,32 @@ async fn two_clients_with_one_id_are_told_and_both_have_to_acknowledge() {
 }
 
 #[tokio::test]
+async fn a_client_is_not_back_because_another_one_has_its_id() {
+    let server = Running::start(Config::default()).await;
+    let book = server.store.status();
+    server.publish(&[("a", "1")]);
+    let mut lost = Client::open(&server, "same", &[]).await;
+    lost.take().await;
+    let mut stays = Client::open(&server, "same", &[]).await;
+    stays.take().await;
+    within(book.landed(book.load(), |_| true)).await;
+    server.publish(&[("a", "2")]);
+    lost.receive().await;
+    drop(lost);
+    stays.take().await;
+    until(&book, "one has it, and one is gone", |fleet| {
+        fleet.gone.len() == 1 && fleet.streams.iter().all(|stream| stream.landed == book.load())
+    })
+    .await;
+    let landing = book.landing(book.load(), |_| true);
+    assert_eq!((landing.outcome(), landing.gone().len()), (Outcome::Waiting, 1));
+    let mut back = Client::open(&server, "same", &[]).await;
+    back.take().await;
+    let landing = within(book.landed(book.load(), |_| true)).await;
+    assert_eq!((landing.outcome(), landing.landed()), (Outcome::Landed, 2));
+}
+
+#[tokio::test]
 async fn a_reader_of_events_goes_on_where_it_was_and_is_told_what_it_missed() {
     let mut config = Config::default();
     config.status.events = 3;

@@ -510,11 +510,62 @@ const NOT_YET: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::advance;
+
     use super::*;
+
+    fn card(clock: Clock) -> StreamCard {
+        let peer = Arc::new(Peer { address: None, tls: false, certificates: Vec::new() });
+        StreamCard::new(1, &peer, Variant::Sotw, None, clock)
+    }
 
     #[test]
     fn a_card_takes_little_memory() {
         // An idle stream has one.
         assert!(size_of::<StreamCard>() <= 216, "{}", size_of::<StreamCard>());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_a_large_response_slowly_is_not_silent() {
+        let clock = Clock::new();
+        let (card, now) = (card(clock), Instant::now());
+        let state =
+            MachineState { has_landed: false, unanswered_since: Some(now), rejected_types: 0 };
+        card.note(state, clock, now);
+        let told = || card.status(0, Duration::from_secs(30), clock).state;
+        for _ in 0..3 {
+            advance(Duration::from_secs(29)).await;
+            assert_eq!(told(), StreamState::Pending);
+            card.takes(clock.millis(Instant::now()));
+        }
+        advance(Duration::from_secs(30)).await;
+        assert_eq!(told(), StreamState::Silent);
+    }
+
+    #[test]
+    fn a_client_that_rejects_all_the_time_is_noted_now_and_then() {
+        let card = card(Clock::new());
+        let at_once = (0..100).filter(|_| card.admits_rejection(10_000)).count();
+        assert_eq!(at_once, 32);
+        let later = (0..100).filter(|_| card.admits_rejection(13_000)).count();
+        assert_eq!(later, 3);
+    }
+
+    #[test]
+    fn rejections_of_so_many_types_are_noted_and_no_others() {
+        let card = card(Clock::new());
+        let error = ErrorDetail { code: 3, message: "no".to_owned() };
+        let rejected = |number: usize, mark| {
+            let type_url = TypeUrl::new(&format!("t{number}"));
+            let is_known = card.knows_rejection(&type_url, "1", mark);
+            let is_new = card.rejected(RejectionNote::new(&type_url, "1", &error, mark));
+            assert_ne!(is_known, is_new);
+            is_new
+        };
+        assert_eq!((0..40).filter(|number| rejected(*number, 1)).count(), MOST_REJECTIONS);
+        assert!(!rejected(0, 1) && rejected(0, 2), "another reason");
+        assert_eq!(card.rejections(Instant::now()).len(), MOST_REJECTIONS);
+        (0..40).for_each(|number| _ = card.repaired(&TypeUrl::new(&format!("t{number}"))));
+        assert_eq!(card.held_bytes(), 0);
     }
 }

@@ -107,17 +107,23 @@ impl GoneStreams {
     }
 
     /// A stream is there. If it was opened after one of the same node and service had gone, its client is back,
-    /// and one of those is forgotten. Nobody knows which one of several: it is one that had landed if there is
-    /// one, so that no landing is told too early.
+    /// and one of those is forgotten. Nobody knows which one of several is: so that no landing is told too early,
+    /// the time of the one that went first is forgotten, and the load of the one that had the last one.
     pub(super) fn is_back(&mut self, id: u64, node: &Node, only: Option<&TypeUrl>) {
         let key = self.keys.hash_one((&*node.id, &*node.cluster, only));
         let places = self.by_node.get(&key).into_iter().flatten();
         let gone = places.filter_map(|at| self.streams.get(at).map(|stream| (*at, stream)));
         let earlier = gone.take_while(|(_, stream)| stream.before < id).take(MOST_COMPARED);
-        let same = earlier.filter(|(_, stream)| stream.is_of(node, only));
-        let found = same.max_by_key(|(at, stream)| (stream.landed, std::cmp::Reverse(*at)));
-        if let Some((at, _)) = found {
-            self.remove(at);
+        let mut same = earlier.filter(|(_, stream)| stream.is_of(node, only));
+        let Some((first, stream)) = same.next() else { return };
+        let others = same.map(|(at, stream)| (stream.landed, at));
+        let (had, newest) = (stream.landed, others.max());
+        self.remove(first);
+        if let Some((landed, at)) = newest
+            && had < landed
+            && let Some(stream) = self.streams.get_mut(&at)
+        {
+            Arc::make_mut(stream).landed = had;
         }
     }
 
@@ -228,7 +234,8 @@ mod tests {
         gone.add(stream(2, "n", 1, 2, 7), &bounds);
         assert_eq!(ids(&gone), [2, 1]);
         gone.is_back(3, &node("n"), None);
-        assert_eq!(ids(&gone), [1], "the one that lacks a load may be away still");
+        assert_eq!(ids(&gone), [2]);
+        assert_eq!(gone.list()[0].landed, 6, "the one that lacks a load may be away still");
         gone.is_back(4, &node("n"), None);
         assert_eq!(ids(&gone), [0; 0]);
     }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::bounds::StatusBounds;
 use super::gone::GoneStream;
-use super::polls::DecidedPoll;
+use super::polls::{DecidedPoll, Habits};
 use super::stream_status::{PollVersions, StreamState, StreamStatus};
 use crate::policy::Peer;
 use crate::store::AudienceName;
@@ -29,7 +29,7 @@ pub(super) struct Poller {
     /// When its last poll came.
     began: Instant,
     /// The time between its last polls; `None` as long as there was one.
-    interval: Option<Duration>,
+    pub(super) interval: Option<Duration>,
     since: Instant,
     stated: Arc<str>,
     /// The version that it was given last, until it states it.
@@ -118,29 +118,30 @@ impl Poller {
     }
 
     /// The time without a poll after which the client is silent.
-    fn patience(&self, bounds: &StatusBounds) -> Duration {
-        let usual = self.interval.map_or(FIRST_PATIENCE, |interval| interval.saturating_mul(3));
+    fn patience(&self, bounds: &StatusBounds, habits: Habits) -> Duration {
+        let interval = self.interval.or(habits.interval);
+        let usual = interval.map_or(FIRST_PATIENCE, |interval| interval.saturating_mul(3));
         bounds.silent_after.max(usual)
     }
 
     /// Returns true if the client polls no more for this although it went on polling for something else: it
-    /// has ended the subscription. `heard` is the time of its last poll for anything.
-    fn has_ended(&self, bounds: &StatusBounds, heard: Instant, now: Instant) -> bool {
-        let patience = self.patience(bounds);
+    /// has ended the subscription.
+    fn has_ended(&self, bounds: &StatusBounds, habits: Habits, now: Instant) -> bool {
+        let patience = self.patience(bounds, habits);
         now.saturating_duration_since(self.last) > patience
-            && heard.saturating_duration_since(self.last) > patience / 2
+            && habits.heard.saturating_duration_since(self.last) > patience / 2
     }
 
     /// The status; `None` if the client is gone, or has ended the subscription.
     pub(super) fn status(
         &self,
         bounds: &StatusBounds,
-        heard: Instant,
+        habits: Habits,
         now: Instant,
     ) -> Option<StreamStatus> {
         let quiet = now.saturating_duration_since(self.last);
-        let patience = self.patience(bounds);
-        if self.is_gone(bounds, now) || self.has_ended(bounds, heard, now) {
+        let patience = self.patience(bounds, habits);
+        if self.is_gone(bounds, habits, now) || self.has_ended(bounds, habits, now) {
             return None;
         }
         let is_refused = self.refusals >= REFUSALS;
@@ -177,22 +178,22 @@ impl Poller {
         })
     }
 
-    fn is_gone(&self, bounds: &StatusBounds, now: Instant) -> bool {
+    fn is_gone(&self, bounds: &StatusBounds, habits: Habits, now: Instant) -> bool {
         let quiet = now.saturating_duration_since(self.last);
-        quiet > self.patience(bounds).saturating_add(bounds.grace)
+        quiet > self.patience(bounds, habits).saturating_add(bounds.grace)
     }
 
     /// What is told of it if the client is gone. It was waited for while it was silent, so the grace is over.
     pub(super) fn gone(
         &self,
         bounds: &StatusBounds,
-        heard: Instant,
+        habits: Habits,
         now: Instant,
     ) -> Option<GoneStream> {
-        if !self.is_gone(bounds, now) || self.has_ended(bounds, heard, now) {
+        if !self.is_gone(bounds, habits, now) || self.has_ended(bounds, habits, now) {
             return None;
         }
-        let went = self.last + self.patience(bounds);
+        let went = self.last + self.patience(bounds, habits);
         let since = now.saturating_duration_since(went);
         (since <= bounds.gone_for).then(|| GoneStream {
             id: self.id,

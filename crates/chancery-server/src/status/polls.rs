@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chancery_core::{Names, Node, TypeUrl};
 use tokio::time::Instant;
@@ -66,12 +67,28 @@ struct OfAddress {
 /// The entries of one client.
 struct OfClient {
     entries: usize,
-    /// Its last poll for anything.
-    heard: Instant,
+    habits: Habits,
 }
 
-/// The subscriptions at one moment, each with the time of the last poll of its client for anything.
-pub(super) struct PollList(Vec<(Arc<Poller>, Instant)>);
+/// The polls of one client, whatever they are for.
+#[derive(Clone, Copy)]
+pub(super) struct Habits {
+    /// The last one.
+    pub(super) heard: Instant,
+    /// The longest time between two for the same, if there were two.
+    pub(super) interval: Option<Duration>,
+}
+
+/// The subscriptions at one moment.
+pub(super) struct PollList(Vec<(Arc<Poller>, Habits)>);
+
+/// The bytes that all entries may take, about.
+fn most_bytes(bounds: &StatusBounds) -> usize {
+    bounds.polls.saturating_mul(BYTES_EACH)
+}
+
+/// The bytes of an entry on average, if there are as many as there may be.
+const BYTES_EACH: usize = 2 * 1024;
 
 /// One address may take that part of the book before it replaces its own entries.
 const PARTS: usize = 8;
@@ -97,7 +114,7 @@ impl Polls {
         };
         Arc::make_mut(&mut poller).decided(poll, now);
         self.insert(key, client, poller);
-        while self.entries.len() > bounds.polls || self.bytes > bounds.gone_bytes {
+        while self.entries.len() > bounds.polls || self.bytes > most_bytes(bounds) {
             self.make_room(address, bounds);
         }
     }
@@ -109,10 +126,11 @@ impl Polls {
         let of_address = self.by_address.entry(poller.peer.ip()).or_default();
         of_address.by_age.insert(age, key);
         of_address.bytes += bytes;
-        let heard = poller.last;
-        let of_client = self.clients.entry(client).or_insert(OfClient { entries: 0, heard });
+        let habits = Habits { heard: poller.last, interval: poller.interval };
+        let of_client = self.clients.entry(client).or_insert(OfClient { entries: 0, habits });
         of_client.entries += 1;
-        of_client.heard = heard.max(of_client.heard);
+        of_client.habits.heard = habits.heard.max(of_client.habits.heard);
+        of_client.habits.interval = habits.interval.max(of_client.habits.interval);
         self.entries.insert(key, Entry { poller, client, bytes });
     }
 
@@ -142,7 +160,7 @@ impl Polls {
     fn make_room(&mut self, address: Option<IpAddr>, bounds: &StatusBounds) {
         let mine = self.by_address.get(&address).filter(|of_address| {
             of_address.by_age.len() > bounds.polls / PARTS
-                || of_address.bytes > bounds.gone_bytes / PARTS
+                || of_address.bytes > most_bytes(bounds) / PARTS
         });
         let oldest = mine.map_or(&self.by_age, |mine| &mine.by_age).values().next();
         if let Some(key) = oldest.copied() {
@@ -157,10 +175,8 @@ impl Polls {
 
     /// The subscriptions, in no order.
     pub(super) fn list(&self) -> PollList {
-        let heard = |client: &u64| self.clients.get(client).map(|of_client| of_client.heard);
-        let all = self.entries.values();
-        let all = all.map(|Entry { poller, client, .. }| {
-            (Arc::clone(poller), heard(client).unwrap_or(poller.last))
+        let all = self.entries.values().filter_map(|Entry { poller, client, .. }| {
+            Some((Arc::clone(poller), self.clients.get(client)?.habits))
         });
         PollList(all.collect())
     }
@@ -173,19 +189,17 @@ impl PollList {
         bounds: &StatusBounds,
         now: Instant,
     ) -> impl Iterator<Item = StreamStatus> {
-        self.0.iter().filter_map(move |(poller, heard)| poller.status(bounds, *heard, now))
+        self.0.iter().filter_map(move |(poller, habits)| poller.status(bounds, *habits, now))
     }
 
     /// Those of clients that are gone, as long as gone streams are remembered.
     pub(super) fn gone(&self, bounds: &StatusBounds, now: Instant) -> Vec<GoneStream> {
-        self.0.iter().filter_map(|(poller, heard)| poller.gone(bounds, *heard, now)).collect()
+        self.0.iter().filter_map(|(poller, habits)| poller.gone(bounds, *habits, now)).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::time::advance;
 
     use super::super::stream_status::StreamState;
@@ -263,13 +277,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn bytes_are_bounded_and_those_that_are_forgotten_leave_nothing() {
-        let mut setup = Setup::new(1000);
-        setup.bounds.gone_bytes = 100_000;
+        let mut setup = Setup::new(100);
         for number in 0..1000 {
-            setup.poll(1, &format!("{number}{}", "n".repeat(500)));
+            setup.poll(1, &format!("{number}{}", "n".repeat(1700)));
         }
         let polls = &mut setup.polls;
-        assert!(polls.bytes <= 100_000 && polls.entries.len() > 20, "{}", polls.entries.len());
+        assert!(
+            polls.bytes <= 204_800 && (50..100).contains(&polls.entries.len()),
+            "{}",
+            polls.entries.len()
+        );
         let keys: Vec<_> = polls.entries.keys().copied().collect();
         keys.into_iter().for_each(|key| _ = polls.remove(key));
         assert_eq!(polls.bytes + polls.by_age.len(), 0);
@@ -349,6 +366,18 @@ mod tests {
         }
         setup.ask(1, "n", "a", ("1", None));
         assert_eq!((setup.states().len(), setup.gone().len()), (1, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn names_that_a_client_asked_for_once_are_not_waited_for_long() {
+        let mut setup = Setup::new(16);
+        setup.ask(1, "n", "a", ("", Some("1")));
+        for _ in 0..4 {
+            setup.ask(1, "n", "b", ("2", None));
+            advance(Duration::from_secs(10)).await;
+        }
+        setup.ask(1, "n", "b", ("2", None));
+        assert_eq!(setup.states(), [StreamState::InStep]);
     }
 
     #[tokio::test(start_paused = true)]
