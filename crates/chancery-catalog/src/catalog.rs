@@ -215,7 +215,8 @@ impl Catalog {
         true
     }
 
-    /// The last revision, if anything was committed.
+    /// The last revision, if anything was committed. The audiences that it changed are named without the values of
+    /// their nodes, of which one set each is kept for as long as somebody has it.
     pub fn revision(&self) -> Option<Arc<Revision>> {
         self.lock().revision.clone()
     }
@@ -261,10 +262,16 @@ impl Catalog {
         if let Some(values) = inner.stated.get_or_add(stated.clone()) {
             return Ok(values);
         }
-        // The views of nodes that are gone may be all that has some of them.
-        inner.views.forget_values();
         let most = inner.stated.most;
-        inner.stated.get_or_add(stated).ok_or(Unstated::TooMany(most))
+        if inner.stated.may_sweep() {
+            // The views of nodes that are gone may be all that has some of them.
+            inner.views.forget_values();
+            if let Some(values) = inner.stated.get_or_add(stated) {
+                return Ok(values);
+            }
+            inner.stated.is_swept();
+        }
+        Err(Unstated::TooMany(most))
     }
 
     /// The most sets of values that nodes may state at a time, unless [`limit_values`](Self::limit_values) says
@@ -399,6 +406,13 @@ impl Catalog {
         inner.history.newest().map(|it| it.held.iter().cloned().collect()).unwrap_or_default()
     }
 
+    /// The states that somebody depends on, and the audiences that somebody asked for, without values.
+    pub(crate) fn history_and_audiences(&self) -> (History, Vec<Audience>) {
+        let inner = self.lock();
+        let asked = inner.views.audiences().filter(|audience| audience.values.is_none()).cloned();
+        (inner.history.clone(), asked.collect())
+    }
+
     /// All resources that stand at their origin, by layer: of a layer that is held back, what is
     /// still served.
     pub fn entries(&self) -> impl Iterator<Item = ListedEntry> + use<> {
@@ -438,8 +452,10 @@ impl Catalog {
         let found = views.into_iter().filter(|(audience, view)| {
             let is_own = audience.values.is_none()
                 || view.parent().is_none_or(|parent| !parent.flaws.is_same(&view.flaws));
+            // Nodes whose resources cannot be filled are shown nothing.
+            let is_shown = view.own().as_ref().is_none_or(|own| own.unfit().is_none());
             with_values += usize::from(audience.values.is_some() && is_own);
-            is_own && with_values <= MOST_WITH_VALUES && !view.flaws.are_none()
+            is_own && is_shown && with_values <= MOST_WITH_VALUES && !view.flaws.are_none()
         });
         let found = found.map(|(audience, view)| Lacking {
             audience,
@@ -549,7 +565,7 @@ impl Catalog {
             changed,
             reassigned,
         });
-        self.lock().revision = Some(Arc::clone(&revision));
+        self.lock().revision = Some(revision.kept());
         revision
     }
 

@@ -56,9 +56,9 @@ pub struct FilledValue {
 #[non_exhaustive]
 pub enum Unstated {
     /// The client is no node, so it states nothing.
-    NoNode(Variable, NeededBy),
+    NoNode(Variable, Box<NeededBy>),
     /// The node does not state a variable, or not as a value.
-    Missing(Variable, NotStated, NeededBy),
+    Missing(Variable, NotStated, Box<NeededBy>),
     /// A value does not fit.
     Unfit(Box<UnfitResource>),
     /// So many sets of values are in use, and no more are accepted.
@@ -141,9 +141,10 @@ impl Needs {
     /// If it does not state one.
     pub fn stated_by(&self, node: Option<&Node>) -> Result<Stated, Unstated> {
         let one = |(variable, by): (&Variable, &NeededBy)| {
-            let node = node.ok_or_else(|| Unstated::NoNode(variable.clone(), by.clone()))?;
+            let node =
+                node.ok_or_else(|| Unstated::NoNode(variable.clone(), Box::new(by.clone())))?;
             let value = variable.of_node(node);
-            let missing = |why| Unstated::Missing(variable.clone(), why, by.clone());
+            let missing = |why| Unstated::Missing(variable.clone(), why, Box::new(by.clone()));
             Ok((variable.clone(), value.map_err(missing)?))
         };
         self.0.iter().map(one).collect()

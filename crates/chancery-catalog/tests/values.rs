@@ -291,6 +291,35 @@ fn sets_of_values_have_a_bound_and_go_with_those_who_have_them() {
 }
 
 #[test]
+fn a_commit_keeps_no_values_of_nodes_that_are_gone() {
+    let catalog = catalog();
+    catalog.limit_values(3);
+    let node = |seconds: usize| of_timeout(Some(Value::Text(format!("{seconds}s"))));
+    // Each commit changes what all of them see, and is shown to them.
+    let edit = |timeout| {
+        let mut changes = ChangeSet::new("test");
+        let whole = Said::Whole { timeout, set: Set::default() };
+        changes.set(&Layer::Base, key(1), Some(entry(1, &whole, None)));
+        let revision = catalog.commit(changes).unwrap();
+        drop(catalog.changed(&revision));
+        revision.changed.iter().filter(|audience| audience.values.is_some()).count()
+    };
+    for round in 0..4 {
+        let held: Vec<_> = (1..4)
+            .map(|seconds| {
+                let node = node(10 * round + seconds);
+                let audience = catalog.audience_of(Some("g"), Some(&node)).unwrap();
+                (catalog.seen_by(&audience).unwrap().snapshot, audience)
+            })
+            .collect();
+        assert_eq!(edit(1), 3);
+        drop(held);
+        edit(2);
+        assert_eq!(edit(0), 0, "they are gone");
+    }
+}
+
+#[test]
 fn values_come_back_after_a_restart() {
     use chancery_catalog::{Memory, Piece, PieceId, Reader};
     let catalog = catalog();

@@ -60,7 +60,7 @@ mod watch;
 // The public interface.
 pub use allowance::Allowance;
 pub use allowed_places::{AllowedPlaces, NeededAllowances};
-pub use behind::{BehindFaults, WaitingEdit};
+pub use behind::BehindFaults;
 pub use directory::Directory;
 pub use fault::{Fault, FaultyResource, Scope, Warning};
 pub use follow::Following;

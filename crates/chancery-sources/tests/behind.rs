@@ -109,3 +109,62 @@ fn a_file_that_lost_all_it_had_and_a_load_of_everything_are_no_exceptions() {
     assert_eq!(behind(&report), [(0, true, vec!["a.yaml".to_owned()])]);
     has(&followed, &["a", "b", "c"]);
 }
+
+#[test]
+fn fields_that_differ_by_node_are_an_edit_like_others_and_part_of_what_somebody_reads() {
+    let with_values = |template: &str| {
+        let field = format!("set: {{alt_stat_name: \"{template}\"}}");
+        format!("{}---\nvalues: [{{type: cds, name: b, {field}}}]\n", cluster("b", 1))
+    };
+    let tree =
+        Tree::with(&[("a.yaml", &cluster("a", 1)), ("b.yaml", &with_values("a-${node.id}"))]);
+    let followed = Followed::new(tree.options());
+    has(&followed, &["a", "b"]);
+    tree.write("a.yaml", &broken("x"));
+    followed.until(|report, _| report.fault_count() == 1);
+    tree.write("b.yaml", &with_values("${node.id}"));
+    let read = order(&followed.until(|report, _| waits(report, 1)));
+    tree.write("b.yaml", &with_values("${node.cluster}"));
+    let report = followed.until(|report, _| waits(report, 1) && order(report) != read);
+    assert!(followed.following.passer().pass(read, LONG));
+    assert!(followed.catalog.layer(&Layer::Base).is_none(), "what nobody has read of waits");
+    assert!(followed.following.passer().pass(order(&report), LONG));
+    followed.settled(|catalog| catalog.layer(&Layer::Base).is_some());
+}
+
+#[test]
+fn an_edit_of_a_group_passes_a_fault_at_the_top_with_all_that_waits_for_it() {
+    let tree = Tree::with(&[
+        ("a.yaml", &cluster("a", 1)),
+        ("groups/edge/web.yaml", &cluster("web", 1)),
+        ("groups/back/b.yaml", &cluster("b", 1)),
+    ]);
+    let followed = Followed::new(tree.options());
+    has(&followed, &["a"]);
+    tree.write("a.yaml", &broken("x"));
+    followed.until(|report, _| report.fault_count() == 1);
+    tree.write("groups/edge/web.yaml", &cluster("web", 2));
+    let read = order(&followed.until(|report, _| waits(report, 1)));
+    assert_eq!(read[0].0, Layer::Base);
+    // Another group would go live with it.
+    tree.write("groups/back/b.yaml", &cluster("b2", 1));
+    let report = followed.until(|report, _| waits(report, 3));
+    let passer = followed.following.passer();
+    assert!(passer.pass(read, LONG));
+    assert_eq!(named(&followed.catalog, Some("back"), None), ["a", "b"], "nobody has read of it");
+    assert!(passer.pass(order(&report), LONG));
+    followed.settled(|catalog| named(catalog, Some("back"), None) == ["a", "b2"]);
+    // What has passed in one layer waits for none.
+    tree.write("groups/edge/web.yaml", &broken("x"));
+    let report = followed.until(|report, _| report.fault_count() == 2);
+    assert_eq!(
+        behind(&report),
+        [(0, true, vec!["a.yaml".to_owned()]), (0, false, vec!["web.yaml".to_owned()])]
+    );
+    // An edit at the top is live for the others, and waits in the group with the fault.
+    tree.write("more.yaml", &cluster("more", 1));
+    let report = followed.until(|report, _| waits(report, 1));
+    assert_eq!(named(&followed.catalog, Some("edge"), None), ["a", "web"]);
+    assert!(passer.pass(order(&report), LONG));
+    followed.settled(|catalog| named(catalog, Some("edge"), None) == ["a", "more", "web"]);
+}

@@ -321,8 +321,13 @@ impl Account {
             return;
         }
         let error = &reason();
+        let suspects = rejection::suspects(machine, type_url, as_sent);
+        let named = rejection::named(as_sent, |word| self.origin(type_url, word));
+        let resources = match named.is_empty() {
+            true => rejection::placed(&suspects, |name| self.origin(type_url, name)),
+            false => named,
+        };
         if !is_noted {
-            let suspects = rejection::suspects(machine, type_url, as_sent);
             let is_known = |word: &str| {
                 suspects.iter().any(|name| **name == *word) || self.origin(type_url, word).is_some()
             };
@@ -334,7 +339,7 @@ impl Account {
         let (stream, node, of) = (self.card.id, self.node_id(), name(type_url.short()));
         let (node, of, code, text) = (&*node, &*of, error.code, &*error.message);
         if is_first {
-            let resources = &*rejection::named(as_sent, |word| self.origin(type_url, word));
+            let resources = &*resources;
             warn!(stream, node, r#type = of, version, nonce, code, resources, text, "rejected");
         } else {
             debug!(stream, node, r#type = of, version, nonce, code, text, "rejected once more");

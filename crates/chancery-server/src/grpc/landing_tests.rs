@@ -127,6 +127,7 @@ impl World {
             metrics: Metrics::default(),
             schema: Schema::bundled(),
             load_reports: None,
+            csds: None,
         }));
         let mut world = Self {
             rng: Rng(seed.wrapping_mul(2_654_435_769).wrapping_add(1)),

@@ -66,6 +66,16 @@ pub(super) fn named(error: &ErrorDetail, origin: impl Fn(&str) -> Option<String>
     named.join(", ")
 }
 
+/// Resources that a rejection may be about although its reason names none, so many at most, each with the place that
+/// it comes from.
+pub(super) fn placed(suspects: &[Arc<str>], origin: impl Fn(&str) -> Option<String>) -> String {
+    let placed = suspects.iter().filter_map(|name| {
+        let place = origin(name)?;
+        Some(format!("{} ({place})", cut(name, MAX_NAME_BYTES)))
+    });
+    placed.take(MOST_NAMED).collect::<Vec<_>>().join(", ")
+}
+
 /// The names among the words of a reason, so many at most.
 pub(super) fn names(error: &ErrorDetail, is_name: impl Fn(&str) -> bool) -> Vec<Arc<str>> {
     let read = &error.message[..error.message.floor_char_boundary(MAX_READ_BYTES)];
@@ -153,6 +163,13 @@ mod tests {
     fn reason_for(text: &str, rejected: &RejectedResources) -> String {
         let error = ErrorDetail { code: 3, message: text.to_owned() };
         reason(&Schema::bundled(), &TypeUrl::new(CLUSTER), &error, rejected).message
+    }
+
+    #[test]
+    fn resources_that_may_be_meant_have_their_places() {
+        let all: Vec<Arc<str>> = ["a", "gone", "b"].map(Arc::from).into();
+        let told = placed(&all, |name| (name != "gone").then(|| format!("{name}.yaml:1")));
+        assert_eq!(told, "a (a.yaml:1), b (b.yaml:1)");
     }
 
     #[test]

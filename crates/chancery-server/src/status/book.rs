@@ -370,6 +370,12 @@ impl Book {
         gone
     }
 
+    /// Gives `see` the rejections of open streams that wait for a change.
+    pub(crate) fn visit_rejections(&self, mut see: impl FnMut(&RejectionNote)) {
+        let cards: Vec<_> = lock(&self.cards).values().cloned().collect();
+        cards.iter().for_each(|card| card.visit_rejections(&mut see));
+    }
+
     fn status_of(&self, card: &StreamCard) -> StreamStatus {
         card.status(self.load(), self.bounds().silent_after, self.clock)
     }

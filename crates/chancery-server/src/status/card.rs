@@ -374,6 +374,14 @@ impl StreamCard {
         rejections.map(aged).collect()
     }
 
+    /// Gives `see` the rejections that wait for a change, as they were noted.
+    pub(super) fn visit_rejections(&self, see: impl FnMut(&RejectionNote)) {
+        if self.rejected.load(Ordering::Relaxed) > 0 {
+            let card = self.lock();
+            card.notes.iter().flat_map(|notes| &notes.rejections).for_each(see);
+        }
+    }
+
     /// Asks the stream, and wakes it. Those who ask the same share the answer.
     ///
     /// # Errors

@@ -26,6 +26,14 @@ pub(crate) enum NotConfirmed {
     /// The content is another one than the token is of.
     #[error("what is held back has changed: its token is {0}")]
     Changed(Token),
+    /// It is what was read, and layers below it are held back by faults.
+    #[error(
+        "faults in {layers} hold it back too: repair them, or confirm them as well (`chancery confirm --list`)"
+    )]
+    Faulty {
+        /// The layers, in words.
+        layers: String,
+    },
     /// The directory is being read for too long.
     #[error("the directory is being read, which takes long, so nothing has passed; try again")]
     Busy,
@@ -93,10 +101,14 @@ impl LoadGate {
     }
 
     /// The changes that are held back in spite of these confirmations, because their content changed meanwhile, or
-    /// is a loss beside files that stay as they were.
-    pub(crate) fn still_held(&self, confirmed: &[Held]) -> Vec<Held> {
+    /// is a loss beside files that stay as they were, and those that are new.
+    pub(crate) fn still_held(
+        &self,
+        confirmed: &[Held],
+        is_new: impl Fn(&Held) -> bool,
+    ) -> Vec<Held> {
         let mut held = self.held();
-        held.retain(|held| confirmed.iter().any(|one| one.leads_to(held)));
+        held.retain(|held| confirmed.iter().any(|one| one.leads_to(held)) || is_new(held));
         held
     }
 }
