@@ -3,7 +3,7 @@
 //! Streams write into it at what happens anyway, and wait for nobody: each lock here is held for a few steps,
 //! and none of them by whoever looks at all streams.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -334,6 +334,8 @@ impl Book {
     /// Gives `see` the streams and polls, those of one kind after the other. Returns those that are gone.
     pub(crate) fn visit(&self, now: Instant, mut see: impl FnMut(StreamStatus)) -> Vec<GoneStream> {
         let (load, bounds) = (self.load(), self.bounds());
+        // Another look may see a new stream for which this one comes too early, and forget the old one.
+        let before = lock(&self.gone).list();
         let cards: Vec<_> = lock(&self.cards).values().cloned().collect();
         let mut new = Vec::new();
         for card in &cards {
@@ -349,22 +351,24 @@ impl Book {
         let polls = lock(&self.polls).list();
         polls.statuses(&bounds, now).for_each(see);
         // A stream is among those that are gone before its card is taken out: here it is one or the other.
-        let streams = {
+        let (streams, back) = {
             let mut gone = lock(&self.gone);
-            // Only whoever has seen the new stream forgets the old one.
-            for (card, node) in new {
-                if card.compare() {
-                    gone.is_back(card.id, &node, card.only.as_ref());
-                }
-            }
             gone.forget_old(&bounds);
-            gone.list()
+            // Only whoever has seen the new stream forgets the old one.
+            let new = new.into_iter().filter(|(card, _)| card.compare());
+            let back =
+                new.filter_map(|(card, node)| gone.is_back(card.id, &node, card.only.as_ref()));
+            let back: BTreeSet<u64> = back.collect();
+            (gone.list(), back)
         };
+        let streams = before.into_iter().filter(|(at, _)| !back.contains(at)).chain(streams);
         let aged = |stream: Arc<GoneStream>| {
             let since = now.saturating_duration_since(stream.went);
             GoneStream { since, ..(*stream).clone() }
         };
-        let mut gone: Vec<_> = streams.into_iter().map(aged).collect();
+        // If it was known before as well, what is known now counts.
+        let streams: BTreeMap<_, _> = streams.collect();
+        let mut gone: Vec<_> = streams.into_values().rev().map(aged).collect();
         gone.extend(polls.gone(&bounds, now));
         gone.sort_by_key(|stream| std::cmp::Reverse(stream.went));
         gone

@@ -108,14 +108,15 @@ impl GoneStreams {
 
     /// A stream is there. If it was opened after one of the same node and service had gone, its client is back,
     /// and one of those is forgotten. Nobody knows which one of several is: so that no landing is told too early,
-    /// the time of the one that went first is forgotten, and the load of the one that had the last one.
-    pub(super) fn is_back(&mut self, id: u64, node: &Node, only: Option<&TypeUrl>) {
+    /// the time of the one that went first is forgotten, and the load of the one that had the last one. Returns
+    /// the place of the one that is forgotten.
+    pub(super) fn is_back(&mut self, id: u64, node: &Node, only: Option<&TypeUrl>) -> Option<u64> {
         let key = self.keys.hash_one((&*node.id, &*node.cluster, only));
         let places = self.by_node.get(&key).into_iter().flatten();
         let gone = places.filter_map(|at| self.streams.get(at).map(|stream| (*at, stream)));
         let earlier = gone.take_while(|(_, stream)| stream.before < id).take(MOST_COMPARED);
         let mut same = earlier.filter(|(_, stream)| stream.is_of(node, only));
-        let Some((first, stream)) = same.next() else { return };
+        let (first, stream) = same.next()?;
         let others = same.map(|(at, stream)| (stream.landed, at));
         let (had, newest) = (stream.landed, others.max());
         self.remove(first);
@@ -125,6 +126,7 @@ impl GoneStreams {
         {
             Arc::make_mut(stream).landed = had;
         }
+        Some(first)
     }
 
     /// Forgets the stream that went first: of those of an address, if it has more than its part.
@@ -175,9 +177,9 @@ impl GoneStreams {
         }
     }
 
-    /// The streams, the last one first.
-    pub(super) fn list(&self) -> Vec<Arc<GoneStream>> {
-        self.streams.values().rev().cloned().collect()
+    /// The streams and their places, in the order in which they went.
+    pub(super) fn list(&self) -> Vec<(u64, Arc<GoneStream>)> {
+        self.streams.iter().map(|(at, stream)| (*at, Arc::clone(stream))).collect()
     }
 }
 
@@ -210,7 +212,7 @@ mod tests {
     }
 
     fn ids(gone: &GoneStreams) -> Vec<u64> {
-        gone.list().iter().map(|stream| stream.id).collect()
+        gone.list().iter().rev().map(|(_, stream)| stream.id).collect()
     }
 
     #[test]
@@ -235,7 +237,7 @@ mod tests {
         assert_eq!(ids(&gone), [2, 1]);
         gone.is_back(3, &node("n"), None);
         assert_eq!(ids(&gone), [2]);
-        assert_eq!(gone.list()[0].landed, 6, "the one that lacks a load may be away still");
+        assert_eq!(gone.list()[0].1.landed, 6, "the one that lacks a load may be away still");
         gone.is_back(4, &node("n"), None);
         assert_eq!(ids(&gone), [0; 0]);
     }
@@ -254,6 +256,6 @@ mod tests {
         for id in 100..200 {
             gone.add(stream(id, &"n".repeat(4000), 2, id, 0), &bounds);
         }
-        assert!(gone.bytes <= 20_000 && gone.list().last().unwrap().id == 1);
+        assert!(gone.bytes <= 20_000 && gone.list()[0].1.id == 1);
     }
 }
