@@ -85,6 +85,11 @@ impl Confirmations {
         self.apply.set(Arc::new(apply)).ok();
     }
 
+    /// The gate.
+    pub(super) fn gate(&self) -> &LoadGate {
+        &self.gate
+    }
+
     /// The changes that are held back from these groups, or from all.
     pub(super) fn list(&self, groups: &[String]) -> HeldDocument {
         let of_groups = || Selection::Groups(groups.to_vec());
