@@ -435,6 +435,13 @@ impl Catalog {
         inner.history.newest().map(|it| it.held.iter().cloned().collect()).unwrap_or_default()
     }
 
+    /// The states that somebody depends on, and the audiences that somebody asked for, without values.
+    pub(crate) fn history_and_audiences(&self) -> (History, Vec<Audience>) {
+        let inner = self.lock();
+        let asked = inner.views.audiences().filter(|audience| audience.values.is_none()).cloned();
+        (inner.history.clone(), asked.collect())
+    }
+
     /// All resources that stand at their origin, by layer: of a layer that is held back, what is
     /// still served.
     pub fn entries(&self) -> impl Iterator<Item = ListedEntry> + use<> {
@@ -474,8 +481,10 @@ impl Catalog {
         let found = views.into_iter().filter(|(audience, view)| {
             let is_own = audience.values.is_none()
                 || view.parent().is_none_or(|parent| !parent.flaws.is_same(&view.flaws));
+            // Nodes whose resources cannot be filled are shown nothing.
+            let is_shown = view.own().as_ref().is_none_or(|own| own.unfit().is_none());
             with_values += usize::from(audience.values.is_some() && is_own);
-            is_own && with_values <= MOST_WITH_VALUES && !view.flaws.are_none()
+            is_own && is_shown && with_values <= MOST_WITH_VALUES && !view.flaws.are_none()
         });
         let found = found.map(|(audience, view)| {
             let is_known = |name: &ResourceName| external.knows(&audience, name.as_str());

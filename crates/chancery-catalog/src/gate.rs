@@ -40,11 +40,13 @@ pub trait Gate: Send + Sync {
 #[derive(Clone)]
 pub struct Seen {
     view: Arc<View>,
+    /// The values that it is filled with.
+    stated: Option<Arc<Stated>>,
 }
 
 impl Seen {
     pub(crate) fn new(view: &Arc<View>) -> Self {
-        Self { view: Arc::clone(view) }
+        Self { view: Arc::clone(view), stated: None }
     }
 
     /// The snapshot.
@@ -96,31 +98,24 @@ impl Seen {
         Needs::of(&self.view.layers())
     }
 
-    /// Looks if values that a node states fit.
+    /// The state as nodes see it that state these values.
     ///
     /// # Errors
-    /// If they do not.
-    pub fn fits(&self, stated: &Stated) -> Result<(), Unstated> {
-        match fill(&self.view.layers(), stated, None).unfit() {
-            Some(unfit) => Err(Unstated::Unfit(Box::new(UnfitResource::clone(unfit)))),
-            None => Ok(()),
+    /// If the values do not fit.
+    pub fn filled_with(&self, stated: &Stated) -> Result<Self, Unstated> {
+        let filled = fill(&self.view.layers(), stated, None);
+        if let Some(unfit) = filled.unfit() {
+            return Err(Unstated::Unfit(Box::new(UnfitResource::clone(unfit))));
         }
+        let below = Some(Arc::clone(&self.view));
+        let stated = Some(Arc::new(stated.clone()));
+        Ok(Self { view: View::of(Place::Leaf, Some(filled), below, None), stated })
     }
 
-    /// The state as nodes see it that state these values; `None` if they do not fit.
-    pub fn filled(&self, stated: &Stated) -> Option<Self> {
-        let content = fill(&self.view.layers(), stated, None);
-        if content.unfit().is_some() {
-            return None;
-        }
-        let view = View::of(Place::Leaf, Some(content), Some(Arc::clone(&self.view)), None);
-        Some(Self { view })
-    }
-
-    /// The words for the target of a reference, in a state that is [`filled`](Self::filled) with these values, which
+    /// The words for the target of a reference, in a state that is [filled](Self::filled_with) with values, which
     /// are not in them; `None` if the target has the name that the files have.
-    pub fn name_of_target(&self, stated: &Stated, reference: &Dangling) -> Option<String> {
-        told::name_of_target(&self.view, stated, reference)
+    pub fn name_of_target(&self, reference: &Dangling) -> Option<String> {
+        told::name_of_target(&self.view, self.stated.as_deref()?, reference)
     }
 
     /// The references in the snapshot that lead nowhere.

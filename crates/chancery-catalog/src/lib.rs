@@ -58,6 +58,7 @@ mod revision;
 mod state;
 mod stated;
 mod told;
+mod unseen;
 mod view;
 mod view_cache;
 
@@ -80,3 +81,4 @@ pub use references::{MissingTarget, NearMiss, References, UnappliedEdit};
 pub use revision::{ContentHash, Reassigned, Revision};
 pub use state::OverlayNames;
 pub use stated::StatedValues;
+pub use unseen::{Unseen, UnseenEdit};

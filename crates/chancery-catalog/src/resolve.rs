@@ -35,7 +35,10 @@ pub(crate) fn resolve(
     {
         values.check(made).map_err(WhyUnapplied::NotFilled)?;
     }
-    Ok(made)
+    Ok(match &entry.values {
+        Some(values) => made.map(|made| values.unfilled(made)),
+        None => made,
+    })
 }
 
 /// The resource that an entry makes of the one below, for nodes that state these values.

@@ -228,7 +228,8 @@ impl CatalogState {
             && (self.held.contains(&of_layers()) || self.held.contains(&of_group()))
     }
 
-    fn is_held(&self, layer: &Layer) -> bool {
+    /// Returns true if the layer itself is held back.
+    pub(crate) fn is_held(&self, layer: &Layer) -> bool {
         !self.holds.is_empty() && self.holds.contains(&Hold::Layer(layer.clone()))
     }
 

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::budget::{Budget, MemoryCharge, MemoryShortage, PeerShare, Permit, ValuesPermit};
 use crate::config::Config;
+use crate::csds::Csds;
 use crate::event::{Observer, StreamEvent};
 use crate::load_reports::LoadReports;
 use crate::log_limiter::LogLimiter;
@@ -34,6 +35,8 @@ pub(crate) struct ServerState {
     pub(crate) schema: Schema,
     /// The book of load reports, if they are taken.
     pub(crate) load_reports: Option<LoadReports>,
+    /// The answers to questions for the status of clients, if there are any.
+    pub(crate) csds: Option<Csds>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) work_threads: WorkThreads,
     /// A place for each worker, for connections that have to take turns.
@@ -52,6 +55,7 @@ pub(crate) struct ServerParts {
     pub(crate) metrics: Metrics,
     pub(crate) schema: Schema,
     pub(crate) load_reports: Option<LoadReports>,
+    pub(crate) csds: Option<Csds>,
 }
 
 /// A permit for one stream, poll or call, given back when it is dropped.
@@ -62,7 +66,8 @@ pub(crate) struct StreamPermit {
 
 impl ServerState {
     pub(crate) fn new(parts: ServerParts) -> Self {
-        let ServerParts { store, policy, observers, config, metrics, schema, load_reports } = parts;
+        let ServerParts { store, policy, observers, config, metrics, schema, load_reports, csds } =
+            parts;
         let untrusted = Settings { secrets_allowed: false, ..config.protocol.clone() };
         Self {
             trusted: Arc::new(config.protocol.clone()),
@@ -77,6 +82,7 @@ impl ServerState {
             metrics,
             schema,
             load_reports,
+            csds,
             log_limiter: LogLimiter::new(Instant::now()),
         }
     }
@@ -170,6 +176,7 @@ mod tests {
             metrics: Metrics::default(),
             schema: Schema::bundled(),
             load_reports: None,
+            csds: None,
         })
     }
 

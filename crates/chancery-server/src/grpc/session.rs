@@ -167,7 +167,7 @@ impl StreamSession {
             unanswered_since: self.machine.unanswered_since().map(|time| started + time.0),
             rejected_types: self.machine.rejected_types(),
         };
-        self.account.note(state, now);
+        self.account.note(&self.machine, state, now);
     }
 
     /// Answers those who ask the stream, unless that is long work.
@@ -274,6 +274,11 @@ impl StreamSession {
         self.watch.is_none()
     }
 
+    /// Notes that the client takes a part of a large response, or that the stream gets in line to send it.
+    pub(crate) fn takes(&self, now: Instant) {
+        self.account.takes(now);
+    }
+
     /// Notes the status with which the stream is ended.
     pub(crate) fn ends(&mut self, status: &Status) {
         self.account.ends(status.code() as i32);
@@ -320,9 +325,6 @@ impl StreamSession {
                     }
                 }
                 Event::Anonymous => self.choose_audience()?,
-                Event::Acked { type_url, .. } if self.machine.is_repaired(type_url) => {
-                    self.account.repaired(type_url);
-                }
                 _ => {}
             }
         }

@@ -89,7 +89,8 @@ impl PollService {
 impl RestPoll<'_> {
     /// The answer with data; an error is any other answer.
     async fn answer(&self, request: Request<RequestBody>) -> Result<PollBody, ErrorResponse> {
-        let until = Instant::now() + self.hold_time(request.headers());
+        let began = Instant::now();
+        let until = began + self.hold_time(request.headers());
         let charge = self.shared.charge(&self.context.share, POLL_BYTES).map_err(out_of_memory)?;
         let ReadPoll { request, long, charge } = self.read(request, charge).await?;
         let request = Arc::new(request);
@@ -104,8 +105,18 @@ impl RestPoll<'_> {
         let decided = |load, given: Option<&str>| {
             let (Some(node), stated) = (known, &*request.version) else { return };
             let (peer, type_url) = (&self.context.peer, self.type_url);
-            let audience = &audience;
-            book.polled(&DecidedPoll { node, peer, type_url, audience, load, stated, given });
+            let (audience, names) = (&audience, &request.names);
+            book.polled(&DecidedPoll {
+                began,
+                node,
+                peer,
+                type_url,
+                names,
+                audience,
+                load,
+                stated,
+                given,
+            });
         };
         let mut next = self.next_snapshot(&mut watch, until).await;
         while let Some(snapshot) = next {

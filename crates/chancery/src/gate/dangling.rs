@@ -7,6 +7,7 @@
 
 use chancery_catalog::{Audience, External, LostReference, Seen, SeenReferences, lost_references};
 use chancery_core::printable::Printable;
+use chancery_proto::complete::Dangling;
 use chancery_proto::schema::Schema;
 
 use super::allowing::Allowing;
@@ -25,16 +26,17 @@ pub(super) fn reason(
         return None;
     }
     let places = Places::new(before, after);
-    let is_allowed = |lost: &LostReference| {
-        let from = &lost.reference;
-        allowing.allows_in(DANGLING_REFERENCE, after, &from.type_url, &from.name)
-    };
+    let is_allowed =
+        |from: &Dangling| allowing.allows_in(DANGLING_REFERENCE, after, &from.type_url, &from.name);
     let [before, states] = [before, after]
         .map(|seen| SeenReferences { snapshot: seen.snapshot(), dangling: seen.dangling() });
-    let (lost, count) = lost_references(schema, audience, external, Some(before), states, MOST);
+    let (lost, count) =
+        lost_references(schema, audience, external, Some(before), states, is_allowed, MOST);
     let not_looked_at = count - lost.len();
-    let lost = lost.iter().filter(|one| matters(one) && !is_allowed(one));
-    let mut sentences: Vec<_> = lost.map(|one| sentence(one, None, places)).collect();
+    let lost = lost.iter().filter(|one| matters(one));
+    let mut sentences: Vec<_> = lost
+        .map(|one| sentence(one, after.name_of_target(&one.reference).as_deref(), places))
+        .collect();
     let count = sentences.len() + not_looked_at;
     sentences.truncate(MOST_NAMED);
     let first = sentences;
@@ -42,12 +44,12 @@ pub(super) fn reason(
 }
 
 /// Returns true if a reference that leads nowhere now is a reason.
-pub(super) fn matters(lost: &LostReference) -> bool {
+fn matters(lost: &LostReference) -> bool {
     !lost.reference.is_filled() || lost.target_goes || lost.near.is_some()
 }
 
 /// The sentence about a reference, whose target has this name, or its own.
-pub(super) fn sentence(lost: &LostReference, name: Option<&str>, places: Places<'_>) -> String {
+fn sentence(lost: &LostReference, name: Option<&str>, places: Places<'_>) -> String {
     let (from, target) = (&lost.reference, &lost.reference.target);
     let fate = match lost.target_goes {
         true if name.is_some() => "this takes away from some nodes".to_owned(),

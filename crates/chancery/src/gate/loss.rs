@@ -108,7 +108,8 @@ pub(crate) struct Gone {
 }
 
 /// Things of which the first are named.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Listed {
     /// Their number.
     pub(crate) count: usize,
@@ -117,6 +118,11 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
+    /// Returns true if there are none.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.count == 0
+    }
+
     /// Counts one more, and describes it if it is among the first.
     pub(super) fn add_words(&mut self, words: impl FnOnce() -> String) {
         self.count += 1;
@@ -165,8 +171,6 @@ pub(crate) enum Reason {
     Unapplied(Listed),
     /// Nodes do not state a value that is asked for, or it does not fit, each in a sentence.
     Unstated(Listed),
-    /// Fields have what is written in the resource, and were filled with values of nodes, each in words.
-    Unfilled(Listed),
     /// Domains or addresses are served no more, each in a sentence. It holds nothing back.
     Narrowed(Listed),
     /// Certificates are replaced by ones that cannot be used, each in a sentence.
@@ -186,6 +190,13 @@ pub(crate) enum Reason {
         /// The number of other moves that nobody describes.
         more: usize,
     },
+    /// A reason from before a restart, for what could not be judged since.
+    Before {
+        /// Its kind.
+        kind: &'static str,
+        /// Its words.
+        words: String,
+    },
 }
 
 impl Reason {
@@ -203,16 +214,16 @@ impl Reason {
             Self::Cycle(_) => "cycle",
             Self::Unapplied(_) => "unapplied",
             Self::Unstated(_) => "unstated",
-            Self::Unfilled(_) => "unfilled",
             Self::Narrowed(_) => "narrowed",
             Self::Expired(_) => "expired",
             Self::Faults(_) => "faults",
             Self::Moved { .. } => "moved",
+            Self::Before { kind, .. } => kind,
         }
     }
 
     /// The names of all kinds.
-    pub(crate) const KINDS: [&str; 15] = [
+    pub(crate) const KINDS: [&str; 14] = [
         "type-gone",
         "loss",
         "emptied",
@@ -224,7 +235,6 @@ impl Reason {
         "unanswered",
         "unapplied",
         "unstated",
-        "unfilled",
         "expired",
         "faults",
         "moved",
@@ -264,6 +274,7 @@ impl Display for Reason {
                     _ => ", which stay as they were when the rest passes",
                 })
             }
+            Self::Before { words, .. } => f.write_str(words),
             Self::GroupGone { group } => {
                 let group = Printable(group);
                 write!(f, "the directory of group `{group}` is gone, and nodes use it")
@@ -300,10 +311,6 @@ impl Display for Reason {
                 let (plural, count) = (if listed.count == 1 { "" } else { "s" }, listed.count);
                 write!(f, "{count} connected node{plural} would be refused: ")?;
                 write_sentences(f, listed)
-            }
-            Self::Unfilled(listed) => {
-                f.write_str("no longer filled with what nodes state, so that all get what is written there: ")?;
-                write_names(f, listed)
             }
             Self::Dangling(Listed { count, first }) => {
                 f.write_str(&first.join("; "))?;

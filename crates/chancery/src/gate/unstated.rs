@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use chancery_catalog::{Audience, FilledValue, Key, Seen};
+use chancery_catalog::{Audience, Seen, Unstated};
 use chancery_core::Node;
 use chancery_core::printable::{Printable, cut};
 
 use super::loss::{Listed, Reason};
-use super::place::Places;
+use super::place;
 
 /// The nodes with open streams, by their audience without values.
 pub(crate) type NodesByAudience = BTreeMap<Audience, Vec<Arc<Node>>>;
@@ -34,12 +34,12 @@ pub(super) fn reason(nodes: &[Arc<Node>], before: &Seen, after: &Seen) -> Option
             continue;
         }
         let why = match stated {
-            Err(unstated) => Some(unstated.to_string()),
+            Err(unstated) => Some(told(&unstated)),
             Ok(stated) => match known.get(&stated) {
                 Some(why) => Option::clone(why),
                 None if known.len() >= MOST_FILLED => continue,
                 None => {
-                    let why = after.fits(&stated).err().map(|unstated| unstated.to_string());
+                    let why = after.filled_with(&stated).err().map(|unstated| told(&unstated));
                     known.insert(stated, why.clone());
                     why
                 }
@@ -53,26 +53,15 @@ pub(super) fn reason(nodes: &[Arc<Node>], before: &Seen, after: &Seen) -> Option
     (listed.count > 0).then_some(Reason::Unstated(listed))
 }
 
-/// The reason, if fields that were filled have what is written in the resource: nodes would get the same value of a
-/// port or a name, which is mostly none that is meant for anybody.
-pub(super) fn unfilled(before: &Seen, after: &Seen) -> Option<Reason> {
-    let filled: BTreeSet<_> =
-        after.filled_values().into_iter().map(|it| (it.key, it.value.path)).collect();
-    let places = Places::new(before, after);
-    let mut listed = Listed::default();
-    for FilledValue { key, value, .. } in before.filled_values() {
-        let Key { type_url, name } = &key;
-        let [old, new] =
-            [before, after].map(|seen| seen.snapshot().set(type_url).get(name.as_str()));
-        if new.is_some() && old == new && !filled.contains(&(key.clone(), value.path.clone())) {
-            let path = cut(&value.path, LONGEST_ID);
-            listed.add_words(|| {
-                let named = places.named(type_url, name);
-                format!("`{}` of {} {named}", Printable(path), type_url.short())
-            });
-        }
-    }
-    (listed.count > 0).then_some(Reason::Unfilled(listed))
+/// What is wrong, and the place of the line that asks for the value.
+fn told(unstated: &Unstated) -> String {
+    let place = match unstated {
+        Unstated::NoNode(_, by) | Unstated::Missing(_, _, by) => Some(&by.origin),
+        Unstated::Unfit(unfit) => Some(&unfit.origin),
+        _ => None,
+    };
+    let place = place.map(|origin| format!(" ({})", place::text(origin))).unwrap_or_default();
+    format!("{unstated}{place}")
 }
 
 /// The sets of values for which the resources are filled, to see if they fit: that takes some 0.1 ms each.
