@@ -256,7 +256,7 @@ impl Stage {
 
     /// The page of the admin interface about the configuration.
     pub(crate) async fn config(&self) -> Result<serde_json::Value> {
-        Ok(serde_json::from_str(&self.page("/config").await?.body)?)
+        Ok(serde_json::from_str(&self.page("/api/v1/config").await?.body)?)
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) const ATTACKS: &[Attack] = &[
         about: "100 connections to the admin interface ask for pages and never read",
         setup: |setup| setup.clusters(10_000, 100),
         run: |stage| {
-            let request = "GET /config HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(20);
+            let request = "GET /api/v1/config HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(20);
             Box::pin(async move { held(stage, &request).await })
         },
         growth: 200,
@@ -37,7 +37,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "admin-config-flood",
-        about: "64 connections ask for `/config` of 50,000 resources, without end",
+        about: "64 connections ask for `/api/v1/config` of 50,000 resources, without end",
         setup: |setup| setup.clusters(setup.scale(50_000, 5_000), 10),
         run: |stage| Box::pin(config_flood(stage)),
         growth: 250,
@@ -86,7 +86,7 @@ where
 async fn config_flood(stage: &Stage) -> Result<String> {
     let to = stage.admin();
     let asked = flood(2 * stage.seconds(), 64, |at| async move {
-        let line = if at % 2 == 0 { "GET /config" } else { "HEAD /config" };
+        let line = if at % 2 == 0 { "GET /api/v1/config" } else { "HEAD /api/v1/config" };
         let answer = exchange(ATTACKER, to, line, &[], "", SOON).await;
         answer.is_ok_and(|answer| answer.status == 200)
     });

@@ -160,7 +160,8 @@ async fn rebinding_rest(stage: &Stage) -> Result<String> {
 async fn rebinding_admin(stage: &Stage) -> Result<String> {
     let ask = |host: &'static str| async move {
         let headers = [("host", host)];
-        let answer = exchange(ATTACKER, stage.admin(), "GET /config", &headers, "", PATIENCE).await;
+        let answer =
+            exchange(ATTACKER, stage.admin(), "GET /api/v1/config", &headers, "", PATIENCE).await;
         answer.map(|answer| answer.status)
     };
     ensure!(ask("localhost:18080").await? == 200, "`localhost` is refused");

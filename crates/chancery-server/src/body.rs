@@ -10,6 +10,7 @@ use tonic::Status;
 
 use crate::activity::{ActiveRequest, ConnectionActivity};
 use crate::budget::{MemoryCharge, MemoryShortage};
+use crate::csds::CsdsBody;
 use crate::grpc::{self, LoadBody, StreamBody};
 use crate::rest::PollBody;
 use crate::server_state::StreamPermit;
@@ -29,8 +30,18 @@ enum BodyKind {
     Full(Bytes),
     Stream(Box<StreamBody>),
     Load(Box<LoadBody>),
+    Csds(Box<CsdsBody>),
+    Answer(Box<AnswerBody>),
     Poll(Box<PollBody>),
     Service(Box<ServiceBody>),
+}
+
+/// An answer that was made as a whole.
+struct AnswerBody {
+    answer: Bytes,
+    #[expect(dead_code, reason = "the request counts as a stream until it is dropped")]
+    permit: StreamPermit,
+    charge: MemoryCharge,
 }
 
 /// The body of a response that a tower service gave.
@@ -54,6 +65,20 @@ impl ServerBody {
 
     pub(crate) fn load(body: LoadBody, active: ActiveRequest) -> Self {
         Self { kind: BodyKind::Load(Box::new(body)), active: Some(active) }
+    }
+
+    pub(crate) fn csds(body: CsdsBody, active: ActiveRequest) -> Self {
+        Self { kind: BodyKind::Csds(Box::new(body)), active: Some(active) }
+    }
+
+    /// An answer that was made as a whole, with what it is counted by.
+    pub(crate) fn answer(
+        answer: Bytes,
+        (permit, charge): (StreamPermit, MemoryCharge),
+        active: ActiveRequest,
+    ) -> Self {
+        let kind = BodyKind::Answer(Box::new(AnswerBody { answer, permit, charge }));
+        Self { kind, active: Some(active) }
     }
 
     pub(crate) fn poll(body: PollBody) -> Self {
@@ -85,6 +110,8 @@ impl ServerBody {
         match &self.kind {
             BodyKind::Stream(body) => body.is_asked_back(waker),
             BodyKind::Load(body) => body.is_asked_back(waker),
+            BodyKind::Csds(body) => body.is_asked_back(waker),
+            BodyKind::Answer(body) => body.charge.is_asked_back(waker),
             BodyKind::Poll(body) => body.is_asked_back(waker),
             BodyKind::Service(body) => body.charge.is_asked_back(waker),
             BodyKind::Empty | BodyKind::Full(_) => false,
@@ -108,6 +135,8 @@ impl ServerBody {
             BodyKind::Stream(body) => body.check_unread(cx),
             // Only discovery streams follow what their audience sees.
             BodyKind::Load(_)
+            | BodyKind::Csds(_)
+            | BodyKind::Answer(_)
             | BodyKind::Poll(_)
             | BodyKind::Service(_)
             | BodyKind::Empty
@@ -121,7 +150,12 @@ impl ServerBody {
         match &self.kind {
             BodyKind::Poll(body) => body.was_asked_back(),
             BodyKind::Service(body) => body.charge.was_asked_back(),
-            BodyKind::Stream(_) | BodyKind::Load(_) | BodyKind::Empty | BodyKind::Full(_) => false,
+            BodyKind::Answer(body) => body.charge.was_asked_back(),
+            BodyKind::Stream(_)
+            | BodyKind::Load(_)
+            | BodyKind::Csds(_)
+            | BodyKind::Empty
+            | BodyKind::Full(_) => false,
         }
     }
 }
@@ -159,6 +193,13 @@ impl Body for ServerBody {
             BodyKind::Load(body) => Pin::new(&mut **body)
                 .poll_frame(cx)
                 .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
+            BodyKind::Csds(body) => Pin::new(&mut **body)
+                .poll_frame(cx)
+                .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
+            BodyKind::Answer(body) => {
+                let bytes = std::mem::take(&mut body.answer);
+                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+            }
             BodyKind::Poll(body) => {
                 let chunk = body.next_chunk().map_err(|error| Status::internal(error.to_string()));
                 Poll::Ready(chunk.transpose().map(|chunk| chunk.map(Frame::data)))
@@ -170,7 +211,10 @@ impl Body for ServerBody {
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             BodyKind::Empty => true,
-            BodyKind::Full(_) | BodyKind::Stream(_) | BodyKind::Load(_) => false,
+            BodyKind::Full(_) | BodyKind::Stream(_) | BodyKind::Load(_) | BodyKind::Csds(_) => {
+                false
+            }
+            BodyKind::Answer(body) => body.answer.is_empty(),
             BodyKind::Poll(body) => body.left() == 0,
             BodyKind::Service(service) => service.body.is_end_stream(),
         }
@@ -180,7 +224,8 @@ impl Body for ServerBody {
         match &self.kind {
             BodyKind::Empty => SizeHint::with_exact(0),
             BodyKind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            BodyKind::Stream(_) | BodyKind::Load(_) => SizeHint::default(),
+            BodyKind::Stream(_) | BodyKind::Load(_) | BodyKind::Csds(_) => SizeHint::default(),
+            BodyKind::Answer(body) => SizeHint::with_exact(body.answer.len() as u64),
             BodyKind::Poll(body) => SizeHint::with_exact(body.left()),
             BodyKind::Service(service) => service.body.size_hint(),
         }

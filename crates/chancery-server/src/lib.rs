@@ -47,6 +47,7 @@ mod body;
 mod budget;
 mod config;
 mod connection;
+mod csds;
 mod event;
 mod grpc;
 mod handshake_failure;
@@ -82,6 +83,7 @@ pub use budget::{
     AvailableMemory, InvalidNetwork, MemoryBound, Network, PeerLimits, shared_address,
 };
 pub use config::{Config, Limits, Times};
+pub use csds::{Csds, CsdsReaders, CsdsRefused};
 pub use event::{Observer, StreamEvent, StreamEventKind};
 pub use listen::Listener;
 pub use load_reports::{LoadMinute, LoadReports};

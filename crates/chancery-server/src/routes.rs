@@ -1,7 +1,7 @@
 //! The paths of discovery, over gRPC and REST, and their meaning, read from the descriptors (S-001,
 //! S-010).
 //!
-//! But for that of load reports, no path is written down here: a service that the schema knows is served
+//! But for those of load reports and of CSDS, no path is written down here: a service that the schema knows is served
 //! under the name it has there. Not here: the other gRPC services on the port (`tower_service`), and the response to a
 //! request (`service`).
 
@@ -9,6 +9,8 @@ use std::collections::HashMap;
 
 use chancery_core::{TypeUrl, Variant};
 use chancery_proto::schema::{MethodKind, Schema, Service};
+
+use crate::csds::CallKind;
 
 /// The routes by path.
 pub(crate) struct Routes(HashMap<String, Route>);
@@ -22,6 +24,10 @@ pub(crate) enum Route {
     Poll(TypeUrl),
     /// A stream of load reports over gRPC (S-130).
     Load,
+    /// A call for the status of clients over gRPC (S-134).
+    Csds(CallKind),
+    /// The same over REST.
+    CsdsPoll,
 }
 
 /// A method that opens a stream.
@@ -43,6 +49,14 @@ impl Routes {
         self.0.insert(STREAM_LOAD_STATS.to_owned(), Route::Load);
     }
 
+    /// Has the status of clients told too.
+    pub(crate) fn add_csds(&mut self) {
+        let calls =
+            [(FETCH_CLIENT_STATUS, CallKind::Fetch), (STREAM_CLIENT_STATUS, CallKind::Stream)];
+        self.0.extend(calls.map(|(path, kind)| (path.to_owned(), Route::Csds(kind))));
+        self.0.insert(POLL_CLIENT_STATUS.to_owned(), Route::CsdsPoll);
+    }
+
     pub(crate) fn get(&self, path: &str) -> Option<&Route> {
         self.0.get(path)
     }
@@ -50,6 +64,13 @@ impl Routes {
 
 /// The method of load reports, of v3; no client in use has that of v2 alone.
 const STREAM_LOAD_STATS: &str = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats";
+
+/// The methods of CSDS, of v3, and its path over REST.
+const FETCH_CLIENT_STATUS: &str =
+    "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus";
+const STREAM_CLIENT_STATUS: &str =
+    "/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus";
+const POLL_CLIENT_STATUS: &str = "/v3/discovery:client_status";
 
 fn routes_of(service: &Service) -> impl Iterator<Item = (String, Route)> + '_ {
     service.methods.iter().filter_map(|method| {

@@ -19,6 +19,7 @@ use tracing::info;
 
 use crate::acceptor::Acceptor;
 use crate::config::Config;
+use crate::csds::Csds;
 use crate::event::Observer;
 use crate::listen::Listener;
 use crate::load_reports::LoadReports;
@@ -60,6 +61,7 @@ impl Server {
                 metrics,
                 schema,
                 load_reports: None,
+                csds: None,
             },
             services: Vec::new(),
         }
@@ -93,6 +95,14 @@ impl Server {
     #[must_use]
     pub fn with_load_reports(mut self, reports: LoadReports) -> Self {
         self.parts.load_reports = Some(reports);
+        self
+    }
+
+    /// Tells of its clients by CSDS on the same listeners, to those that the value lets in
+    /// ([`CsdsReaders`](crate::CsdsReaders)).
+    #[must_use]
+    pub fn with_csds(mut self, csds: Csds) -> Self {
+        self.parts.csds = Some(csds);
         self
     }
 
@@ -229,6 +239,7 @@ async fn regular_work(shared: &ServerState) {
     loop {
         shared.metrics.count_resources(&shared.store);
         shared.metrics.count_nodes(shared.book());
+        shared.metrics.count_rejected(shared.book());
         shared.log_limiter.log_summaries(Instant::now(), false);
         tokio::time::sleep(EVERY).await;
     }

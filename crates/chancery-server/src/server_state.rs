@@ -11,17 +11,18 @@ use chancery_core::server::Settings;
 use chancery_proto::schema::Schema;
 use tokio::time::Instant;
 
-use crate::budget::{Budget, MemoryCharge, MemoryShortage, PeerShare, Permit};
+use crate::budget::{Budget, MemoryCharge, MemoryShortage, PeerShare, Permit, ValuesPermit};
 use crate::config::Config;
+use crate::csds::Csds;
 use crate::event::{Observer, StreamEvent};
 use crate::load_reports::LoadReports;
 use crate::log_limiter::LogLimiter;
 use crate::metrics::Metrics;
 use crate::places::Places;
-use crate::policy::{Peer, Policy};
+use crate::policy::{Peer, Policy, Refusal};
 use crate::slice::cores;
 use crate::status::Book;
-use crate::store::Store;
+use crate::store::{AudienceName, Store};
 use crate::work_threads::WorkThreads;
 
 /// The state that all connections of a server share.
@@ -34,6 +35,8 @@ pub(crate) struct ServerState {
     pub(crate) schema: Schema,
     /// The book of load reports, if they are taken.
     pub(crate) load_reports: Option<LoadReports>,
+    /// The answers to questions for the status of clients, if there are any.
+    pub(crate) csds: Option<Csds>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) work_threads: WorkThreads,
     /// A place for each worker, for connections that have to take turns.
@@ -52,18 +55,19 @@ pub(crate) struct ServerParts {
     pub(crate) metrics: Metrics,
     pub(crate) schema: Schema,
     pub(crate) load_reports: Option<LoadReports>,
+    pub(crate) csds: Option<Csds>,
 }
 
 /// A permit for one stream, poll or call, given back when it is dropped.
 pub(crate) struct StreamPermit {
     shared: Arc<ServerState>,
-    #[expect(dead_code, reason = "it is held, and given back when it is dropped")]
     permit: Permit,
 }
 
 impl ServerState {
     pub(crate) fn new(parts: ServerParts) -> Self {
-        let ServerParts { store, policy, observers, config, metrics, schema, load_reports } = parts;
+        let ServerParts { store, policy, observers, config, metrics, schema, load_reports, csds } =
+            parts;
         let untrusted = Settings { secrets_allowed: false, ..config.protocol.clone() };
         Self {
             trusted: Arc::new(config.protocol.clone()),
@@ -78,6 +82,7 @@ impl ServerState {
             metrics,
             schema,
             load_reports,
+            csds,
             log_limiter: LogLimiter::new(Instant::now()),
         }
     }
@@ -133,6 +138,28 @@ impl StreamPermit {
     pub(crate) fn shared(&self) -> &Arc<ServerState> {
         &self.shared
     }
+
+    /// The share of the peer that has it.
+    pub(crate) fn share(&self) -> &Arc<PeerShare> {
+        self.permit.share()
+    }
+}
+
+/// A permit for the values of an audience, if it has any.
+///
+/// # Errors
+/// If the peer holds too many others.
+pub(crate) fn permit_values(
+    share: &Arc<PeerShare>,
+    audience: &AudienceName,
+) -> Result<Option<ValuesPermit>, Refusal> {
+    let Some(values) = audience.values() else { return Ok(None) };
+    let permit = ValuesPermit::take(share, values.number());
+    permit.map(Some).ok_or_else(|| {
+        let why = "the nodes of this client state more different sets of values than are left for others: a larger \
+                   `limits.max-node-values` would let in more";
+        Refusal::Full(why.to_owned())
+    })
 }
 
 #[cfg(test)]
@@ -149,6 +176,7 @@ mod tests {
             metrics: Metrics::default(),
             schema: Schema::bundled(),
             load_reports: None,
+            csds: None,
         })
     }
 

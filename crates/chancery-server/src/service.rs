@@ -2,7 +2,7 @@
 //! error.
 //!
 //! A path decides, and discovery comes first. A client of gRPC gets errors as statuses. Not here:
-//! the paths (`routes`), discovery itself (`grpc`, `rest`), other services (`tower_service`), and
+//! the paths (`routes`), discovery itself (`grpc`, `rest`), CSDS (`csds`), other services (`tower_service`), and
 //! the sending (`connection`).
 
 use std::future::Future;
@@ -12,16 +12,20 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chancery_core::TypeUrl;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use tonic::Status;
 use tracing::debug;
 
 use crate::activity::{ActiveRequest, RequestContext};
 use crate::body::ServerBody;
-use crate::grpc::{StreamService, from_a_page, no_such_method, out_of_memory, status_response};
+use crate::csds::{self, CallKind, Csds, CsdsBody, CsdsReaders};
+use crate::grpc::{
+    StreamService, from_a_page, grpc_response, no_such_method, out_of_memory, status_response,
+};
 use crate::http_error::{FROM_A_PAGE, http_error};
 use crate::request_body::RequestBody;
 use crate::rest::PollService;
 use crate::routes::{Route, Routes};
-use crate::server_state::ServerState;
+use crate::server_state::{ServerState, StreamPermit};
 use crate::tower_service::{Admission, TowerService};
 
 /// The number of bytes that a call of a service holds, whatever it does with its messages.
@@ -71,12 +75,10 @@ impl Services {
             return ready(refuse_page(request.headers()));
         }
         let error = match self.routes.get(path) {
-            Some(Route::Stream(_) | Route::Poll(_) | Route::Load)
-                if request.method() != Method::POST =>
+            Some(_) if request.method() != Method::POST => only_post(),
+            Some(Route::Stream(_) | Route::Load | Route::Csds(_))
+                if !is_grpc(request.headers()) =>
             {
-                only_post()
-            }
-            Some(Route::Stream(_) | Route::Load) if !is_grpc(request.headers()) => {
                 unsupported_media_type()
             }
             Some(Route::Stream(route)) => {
@@ -85,6 +87,10 @@ impl Services {
                     Err(status) => ready(status_response(&status)),
                 };
             }
+            Some(Route::Csds(kind)) => {
+                return ready(self.open_csds(context, active, *kind, request));
+            }
+            Some(Route::CsdsPoll) => return self.poll_csds(context, active, request),
             Some(Route::Load) => return ready(self.open_load(context, active, request)),
             // The media type does not matter: the body can only be JSON, and `curl -d` says that it
             // is a form.
@@ -117,6 +123,67 @@ impl Services {
             Ok(response) => response.map(|body| ServerBody::load(body, active)),
             Err(status) => status_response(&status),
         }
+    }
+
+    fn open_csds(
+        &self,
+        context: &RequestContext,
+        active: ActiveRequest,
+        kind: CallKind,
+        request: Request<RequestBody>,
+    ) -> Response<ServerBody> {
+        let Some(csds) = &self.shared.csds else { return status_response(&no_such_method()) };
+        if !csds.readers().include(&context.peer, request.headers()) {
+            return status_response(&Status::permission_denied(csds.readers().refusal()));
+        }
+        let opened = self.streams.admit(context).and_then(|permit| {
+            let charge = self.shared.charge(&context.share, CsdsBody::BYTES);
+            Ok((permit, charge.map_err(out_of_memory)?))
+        });
+        match opened {
+            Ok((permit, charge)) => {
+                let (csds, activity) = ((csds.clone(), kind), Arc::clone(&context.activity));
+                let body = CsdsBody::new(csds, request.into_body(), permit, activity, charge);
+                grpc_response(ServerBody::csds(body, active))
+            }
+            Err(status) => status_response(&status),
+        }
+    }
+
+    fn poll_csds(
+        self: &Arc<Self>,
+        context: &Arc<RequestContext>,
+        active: ActiveRequest,
+        request: Request<RequestBody>,
+    ) -> ServiceResponse {
+        let refuse = |status, text: &str| ready(http_error(status, text).map(ServerBody::full));
+        let Some(csds) = self.shared.csds.clone() else {
+            return refuse(StatusCode::NOT_FOUND, "there is nothing here");
+        };
+        if !csds.readers().include(&context.peer, request.headers()) {
+            return refuse(StatusCode::FORBIDDEN, csds.readers().refusal());
+        }
+        let Some(permit) = StreamPermit::take(&self.shared, &context.share) else {
+            let text = "the server takes no more questions, or no more of this client";
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, text);
+        };
+        let (shared, context) = (Arc::clone(&self.shared), Arc::clone(context));
+        ServiceResponse::Pending(Box::pin(async move {
+            let held = Csds::MAX_QUESTION + CsdsBody::BYTES;
+            let charge = match shared.charge(&context.share, held) {
+                Ok(charge) => charge,
+                Err(shortage) => return unaffordable(&shortage.to_string()),
+            };
+            let patience = shared.config.times.handshake_timeout;
+            let answer = match csds.answer_rest(request.into_body(), patience).await {
+                Ok(answer) => answer,
+                Err(refused) => return refused.map(ServerBody::full),
+            };
+            match shared.metrics.counted(charge.set(CsdsBody::BYTES + answer.len())) {
+                Ok(()) => csds::json_response(ServerBody::answer(answer, (permit, charge), active)),
+                Err(shortage) => unaffordable(&shortage.to_string()),
+            }
+        }))
     }
 
     fn poll(
@@ -168,7 +235,15 @@ fn routes(shared: &ServerState) -> Routes {
     if shared.load_reports.is_some() {
         routes.add_load();
     }
+    if shared.csds.as_ref().is_some_and(|csds| csds.readers() != CsdsReaders::Nobody) {
+        routes.add_csds();
+    }
     routes
+}
+
+/// The refusal of what its client may not hold.
+fn unaffordable(why: &str) -> Response<ServerBody> {
+    http_error(StatusCode::SERVICE_UNAVAILABLE, why).map(ServerBody::full)
 }
 
 fn ready(response: Response<ServerBody>) -> ServiceResponse {

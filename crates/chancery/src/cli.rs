@@ -13,6 +13,7 @@ use crate::explain::ExplainArgs;
 use crate::get::GetArgs;
 use crate::load::LoadArgs;
 use crate::status::StatusArgs;
+use crate::wait::WaitArgs;
 use crate::watch::WatchArgs;
 
 /// An xDS management server for Envoy proxies and gRPC services, and tools for any xDS server.
@@ -34,8 +35,9 @@ pub(crate) enum Command {
     Get(Box<GetArgs>),
     Watch(Box<WatchArgs>),
     Confirm(Box<ConfirmArgs>),
-    Load(Box<LoadArgs>),
     Status(Box<StatusArgs>),
+    Wait(Box<WaitArgs>),
+    Load(Box<LoadArgs>),
     Bench(Box<Bench>),
 }
 

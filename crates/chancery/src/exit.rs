@@ -11,6 +11,7 @@ use anyhow::anyhow;
 use chancery_core::printable::{PrintForm, Printable, printable};
 use clap::error::ErrorKind;
 
+use crate::admin::InvalidTokens;
 use crate::config::InvalidConfig;
 
 /// The kinds of failure, each with an exit code.
@@ -119,6 +120,15 @@ impl From<InvalidConfig> for Failure {
                 let details = format!("{}\n", finding.rendered());
                 Self::negative(anyhow!("the configuration has 1 fault")).details(details)
             }
+        }
+    }
+}
+
+impl From<InvalidTokens> for Failure {
+    fn from(invalid: InvalidTokens) -> Self {
+        match invalid {
+            InvalidTokens::Unreadable { .. } => Self::broken(invalid),
+            _ => Self::negative(invalid),
         }
     }
 }

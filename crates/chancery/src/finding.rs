@@ -10,6 +10,9 @@ use chancery_core::printable::Printable;
 use chancery_proto::{document, syntax};
 use chancery_sources::Fault;
 use serde::Serialize;
+use serde_json::Value;
+
+use crate::admin::{Described, Types};
 
 /// One fault of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -33,6 +36,20 @@ pub(crate) struct Finding {
     /// The whole finding for people, with the text of the line.
     #[serde(skip)]
     rendered: String,
+}
+
+impl Described for Finding {
+    fn schema(types: &mut Types) -> Value {
+        types.object("Finding", "A fault of a file.", |it, types| {
+            let [text, number] = [String::schema(types), u32::schema(types)];
+            it.property("file", "The path of the file.", true, text.clone());
+            it.property("line", "The number of the line, from 1.", false, number.clone());
+            it.property("column", "The number of the character, from 1.", false, number);
+            it.property("field", "The path of the field.", false, text.clone());
+            it.property("message", "The description of the fault.", true, text.clone());
+            it.property("hint", "A hint on how to repair it.", false, text);
+        })
+    }
 }
 
 impl Finding {

@@ -28,6 +28,8 @@ mod serve;
 mod state;
 mod status;
 mod stdout;
+mod table;
+mod wait;
 mod watch;
 
 use std::process::ExitCode;
@@ -76,6 +78,7 @@ fn run() -> Result<(), Failure> {
         Command::Confirm(flags) => confirm::run(&flags),
         Command::Load(flags) => load::run(&flags),
         Command::Status(flags) => status::run(&flags),
+        Command::Wait(flags) => wait::run(&flags),
         Command::Bench(flags) => bench::run(&flags),
     };
     ended.map_err(|failure| failure.with_usage(|| misuse::called(&Cli::command(), &words)))

@@ -36,10 +36,12 @@ fn idle(server: &Server, count: usize, sent: &str) -> Vec<TcpStream> {
 fn connections_that_say_nothing_or_read_nothing_keep_nobody_out() {
     let dir = directory();
     let server = Server::start(&dir, &[]);
-    for sent in ["", "GET /ready HTTP/1.1\r\n", "GET /config HTTP/1.1\r\nhost: localhost\r\n\r\n"] {
+    for sent in
+        ["", "GET /ready HTTP/1.1\r\n", "GET /api/v1/config HTTP/1.1\r\nhost: localhost\r\n\r\n"]
+    {
         let held = idle(&server, 200, sent);
         assert_eq!(server.admin("/healthz").0, 200, "beside {} of {sent:?}", held.len());
         assert_eq!(server.admin("/ready").0, 200);
-        assert!(server.admin("/config").1.contains("a-cluster-with-a-long-name-59999"));
+        assert!(server.admin("/api/v1/config").1.contains("a-cluster-with-a-long-name-59999"));
     }
 }

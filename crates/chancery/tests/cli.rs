@@ -204,10 +204,10 @@ fn partial_serves_what_is_whole() {
     let (status, told) = server.admin("/ready");
     assert_eq!(status, 200);
     assert!(
-        told.starts_with("ready, with faults: 1; see /config\n- nodes of group `broken`"),
+        told.starts_with("ready, with faults: 1; see /api/v1/config\n- nodes of group `broken`"),
         "{told}"
     );
-    let (_, config) = server.admin("/config");
+    let (_, config) = server.admin("/api/v1/config");
     assert!(
         config.contains("groups/broken/a.yaml") && config.contains("group `broken`"),
         "{config}"
@@ -297,7 +297,7 @@ fn an_order_to_stop_is_obeyed_and_an_order_to_reload_too() {
     server.signal("HUP");
     assert!(server.log_has("loaded with faults"));
     server.signal("HUP");
-    assert!(server.log_has("nothing has changed; `/config` lists the faults"));
+    assert!(server.log_has("nothing has changed; `/api/v1/config` lists the faults"));
     server.signal("TERM");
     assert!(server.log_has("stopped"));
     let told = server.log().matches("nothing has changed").count();
@@ -321,7 +321,8 @@ fn no_secret_gets_into_log_lines_or_admin_pages() {
     assert!(server.post("secrets", node).1.contains("hunter2"));
     dir_write(&dir, "s.yaml", &secret("s", "nmae: hunter2\n"));
     assert!(server.log_has("s.yaml:3:1"));
-    let pages: String = ["/ready", "/config", "/metrics"].map(|page| server.admin(page).1).concat();
+    let pages: String =
+        ["/ready", "/api/v1/config", "/metrics"].map(|page| server.admin(page).1).concat();
     server.signal("TERM");
     server.ends_well();
     let log = server.log();
@@ -347,7 +348,7 @@ fn the_admin_interface_is_read_only() {
     assert_eq!(ask("GET /nothing").0, 404);
     let (_, metrics) = ask("GET /metrics");
     assert!(metrics.ends_with("# EOF\n"), "{metrics}");
-    let (_, config) = ask("GET /config");
+    let (_, config) = ask("GET /api/v1/config");
     let config: serde_json::Value = serde_json::from_str(&config).unwrap();
     let row = &config["resources"][0];
     assert_eq!((&row["name"], &row["line"]), (&"a".into(), &1.into()));

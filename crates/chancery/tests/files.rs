@@ -44,7 +44,7 @@ fn a_file_that_is_cut_to_nothing_keeps_its_resources() {
     server.log_has("a.yaml: says nothing any more");
     assert!(server.clusters("n").contains("\"a\""));
     eventually(|| {
-        let config: Value = serde_json::from_str(&server.admin("/config").1).unwrap();
+        let config: Value = serde_json::from_str(&server.admin("/api/v1/config").1).unwrap();
         config["fault_count"] == 1 && config["held_back"][0] == "base"
     });
     dir_write(&dir, "a.yaml", "[]\n");
@@ -71,7 +71,7 @@ fn everything_is_held_back_when_all_files_are_gone() {
     server.signal("HUP");
     server.log_has("nothing has changed");
     let config = |server: &Server| -> Value {
-        let shown = serde_json::from_str(&server.admin("/config").1);
+        let shown = serde_json::from_str(&server.admin("/api/v1/config").1);
         shown.unwrap()
     };
     assert_eq!(config(&server)["held_back"], serde_json::json!([]));
@@ -107,7 +107,7 @@ fn a_configuration_that_is_cut_to_nothing_goes_on_refusing() {
         dir_write(&dir, "chancery.yaml", nothing);
         server.log_has("chancery.yaml cannot be used, what was in force stays");
         eventually(|| server.admin("/metrics").1.contains("\nchancery_config_faulty 1\n"));
-        eventually(|| server.admin("/config").1.contains("the file says nothing"));
+        eventually(|| server.admin("/api/v1/config").1.contains("the file says nothing"));
         assert_eq!(ask(&server), 403);
         dir_write(&dir, "chancery.yaml", "unmatched: refuse\nanonymous: refuse\n");
         eventually(|| server.admin("/metrics").1.contains("\nchancery_config_faulty 0\n"));
@@ -207,7 +207,7 @@ fn of_many_faults_twenty_are_told_and_all_are_counted() {
     let mut server = Server::start(&dir, &[]);
     server.log_has("and 19980 more faults (");
     assert_eq!(server.log().matches("unknown field").count(), 20);
-    let config: Value = serde_json::from_str(&server.admin("/config").1).unwrap();
+    let config: Value = serde_json::from_str(&server.admin("/api/v1/config").1).unwrap();
     assert_eq!(
         (&config["fault_count"], config["faults"].as_array().unwrap().len()),
         (&20_000.into(), 100)

@@ -57,7 +57,7 @@ fn endpoints_of(server: &Server) -> usize {
 }
 
 fn config(server: &Server) -> Value {
-    serde_json::from_str(&server.admin("/config").1).unwrap()
+    serde_json::from_str(&server.admin("/api/v1/config").1).unwrap()
 }
 
 fn held_count(server: &Server) -> u64 {

@@ -2,12 +2,15 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
 mod daemon;
+#[path = "api/described.rs"]
+mod described;
 
 use chancery_client::bootstrap::{Locality, Node, XdsServer};
 use chancery_client::credentials::ChannelCredentials;
 use chancery_client::load::{Load, OrcaReport, ReportedMetrics};
 use chancery_client::{Bootstrap, Client, Options};
 use daemon::{Server, chancery, cluster, dir_write, directory, eventually, exchange, finished};
+use described::Described;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -166,6 +169,27 @@ users (users.eds)  /a             3    3       0    0        0           -
 /// A text as a part of a query.
 fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+#[test]
+fn what_is_shown_is_as_it_is_described() {
+    let dir = reporting();
+    let server = Server::start(&dir, &[]);
+    let one = Reporter::new(&server, "one", "");
+    let of_one = one.load("orders", "orders.eds");
+    calls(&of_one, "a", 3, 1);
+    of_one.dropped(Some("lb"));
+    let said =
+        OrcaReport { named_metrics: [("queue".to_owned(), 0.5)].into(), ..OrcaReport::default() };
+    of_one.locality(&Locality::default()).started().ended(true, &said);
+    eventually(|| issued(&load(&server, "")) == 4);
+    let document = server.admin("/api/v1/openapi.json").1;
+    let mut described = Described::new(serde_json::from_str(&document).unwrap());
+    for query in ["", "?by=locality", "?by=node"] {
+        let found = load(&server, query);
+        assert!(!found["rows"].as_array().unwrap().is_empty(), "{found}");
+        described.check("/api/v1/load", "200", &found);
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn what_envoy_would_reject_is_held_back_until_the_gate_lets_it_pass() {
     dir_write(&dir, "a.yaml", &cluster("a", 0));
     assert!(server.log_has("a.yaml:3:18: connect_timeout: must be greater than 0s, found 0s"));
     assert!(server.log_has("`gate.messages: warn`"), "{}", server.log());
-    let told = "ready, with faults: 1; see /config\n- base is served as it was at 2";
+    let told = "ready, with faults: 1; see /api/v1/config\n- base is served as it was at 2";
     eventually(|| server.admin("/ready").1.starts_with(told));
     assert!(server.clusters("me").contains("\"1s\""));
     dir_write(&dir, "chancery.yaml", WARN);
@@ -40,7 +40,8 @@ fn what_somebody_allows_is_neither_held_back_nor_warned_of() {
     eventually(|| server.clusters("me").contains("\"0s\""));
     dir_write(&dir, "a.yaml", &cluster("b", 0));
     assert!(server.log_has("connect_timeout: must be greater than 0s"));
-    let config = || serde_json::from_str::<serde_json::Value>(&server.admin("/config").1).unwrap();
+    let config =
+        || serde_json::from_str::<serde_json::Value>(&server.admin("/api/v1/config").1).unwrap();
     eventually(|| config()["warning_count"] == 1);
     let allow = "allow: {rule/duration-gt: a test, file/empty: a test}\n";
     dir_write(&dir, "chancery.yaml", allow);
@@ -193,13 +194,13 @@ fn check_and_serve_say_the_same_of_messages() {
         .map(|(sentence, rest)| (rest.lines().next().unwrap().to_owned(), sentence.to_owned()))
         .collect();
     served.sort();
-    assert_eq!(served.len(), 4, "{told}");
+    assert_eq!(served.len(), 6, "{told}");
     assert_eq!(served, checked(path, "error", true));
 
     dir_write(&dir, "chancery.yaml", WARN);
     assert_eq!(checked(path, "error", true), []);
     let warned = checked(path, "warning", false);
-    assert_eq!(warned.len(), 7, "{warned:?}");
+    assert_eq!(warned.len(), 9, "{warned:?}");
     let mut server = Server::start(&dir, &[]);
     for (place, sentence) in warned {
         assert!(server.log_has(&format!("{place}: {sentence}")));

@@ -61,15 +61,21 @@ fn the_nodes_with_open_streams_are_listed() {
     let _other = connected(&server, "other", &[]);
     eventually(|| {
         let found = nodes(&server, "");
-        found["count"] == 3 && found["nodes"][1]["streams"] == 2
+        found["count"] == 3
+            && found["nodes"][1]["streams"] == 2
+            && nodes(&server, "?state=in-step")["count"] == 3
     });
+    assert_eq!(nodes(&server, "?state=rejected")["count"], 0);
     let (_, text) = server.admin("/api/v1/nodes?id=edge-1");
     assert!(!text.contains("hush"), "{text}");
     let mut found = nodes(&server, "?id=edge-1")["nodes"][0].clone();
     assert!(found["since"].as_u64().unwrap() > 1_700_000_000);
     assert!(found["peers"][0].as_str().unwrap().starts_with("127.0.0.1:"), "{found}");
     assert!(found["user_agent"].as_str().unwrap().contains("hancery"), "{found}");
-    for key in ["since", "peers", "user_agent", "user_agent_version"] {
+    assert_eq!((&found["state"], &found["landed"]), (&json!("in-step"), &json!(1)));
+    for key in
+        ["since", "peers", "user_agent", "user_agent_version", "state", "state_since", "landed"]
+    {
         found.as_object_mut().unwrap().remove(key);
     }
     let expected = json!({

@@ -83,7 +83,7 @@ fn a_canary_says_only_which_fields_differ_and_what_is_not_there() {
     eventually(|| seen(&server, "canary") == "more , shop 7sfirst");
     assert_eq!(seen(&server, "other"), "more , old , shop 1sfirst");
     let _open = client(&server, "canary");
-    let config = server.admin("/config").1;
+    let config = server.admin("/api/v1/config").1;
     for edit in ["\"edit\": \"patch\"", "\"edit\": \"remove\""] {
         assert!(config.contains(edit), "{config}");
     }
@@ -94,7 +94,7 @@ fn a_canary_says_only_which_fields_differ_and_what_is_not_there() {
     // A patch whose fields only stand elsewhere is no other one.
     let moved = edits("shop", 7).replace("  connect", "  # a comment\n  connect");
     dir_write(&dir, "groups/canary/edits.yaml", &format!("# one more line\n{moved}"));
-    eventually(|| server.admin("/config").1.contains("\"line\": 4"));
+    eventually(|| server.admin("/api/v1/config").1.contains("\"line\": 4"));
     dir_write(&dir, "groups/canary/edits.yaml", &edits("shop", 8));
     eventually(|| seen(&server, "canary") == "more , shop 8ssecond");
     server.log_has("group `canary`: ~cds shop");

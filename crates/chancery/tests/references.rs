@@ -1,4 +1,4 @@
-//! References that lead nowhere and resources that nothing refers to, as the log and `/config` tell of
+//! References that lead nowhere and resources that nothing refers to, as the log and `/api/v1/config` tell of
 //! them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
@@ -47,7 +47,7 @@ const UNJUDGED: &str = "gate: {dangling: off}\n";
 
 /// The present warnings, without the directory.
 fn warnings(server: &Server, dir: &tempfile::TempDir) -> Vec<String> {
-    let config: Value = serde_json::from_str(&server.admin("/config").1).unwrap();
+    let config: Value = serde_json::from_str(&server.admin("/api/v1/config").1).unwrap();
     let warnings = config["warnings"].as_array().unwrap();
     assert_eq!(config["warning_count"], warnings.len());
     let top = format!("{}/", dir.path().display());
@@ -195,12 +195,12 @@ fn a_listener_with_an_address_of_another_one_is_held_and_was_told_if_it_is_there
 
     dir_write(&dir, "groups/edge/b.yaml", &listener("b", 1001));
     server.log_has("/b.yaml:1: lds `b` has the address 127.0.0.1:1001 of `a` (");
-    let config: Value = serde_json::from_str(&server.admin("/config").1).unwrap();
+    let config: Value = serde_json::from_str(&server.admin("/api/v1/config").1).unwrap();
     assert_eq!(config["held_count"], 1, "that of `old` was there before");
 
     // Another one in place of both, and the same address one after the other, are no clash.
     dir_write(&dir, "groups/edge/b.yaml", &listener("b", 1003));
-    eventually(|| server.admin("/config").1.contains("\"held_count\": 0"));
+    eventually(|| server.admin("/api/v1/config").1.contains("\"held_count\": 0"));
 }
 
 #[test]
@@ -251,11 +251,11 @@ fn a_circle_of_clusters_is_held_where_it_is_new_and_told_where_it_was() {
 
     dir_write(&dir, "groups/edge/b.yaml", &aggregate("b", "web, a"));
     server.log_has("/a.yaml:1: cds `a` aggregates itself through `b`: Envoy finds no endpoint");
-    let config: Value = serde_json::from_str(&server.admin("/config").1).unwrap();
+    let config: Value = serde_json::from_str(&server.admin("/api/v1/config").1).unwrap();
     assert_eq!(config["held_count"], 1, "that of `old` was there before");
     dir_write(&dir, "groups/edge/b.yaml", &aggregate("b", "web, web2"));
     dir_write(&dir, "groups/edge/web2.yaml", &cluster("web2", 3));
-    eventually(|| server.admin("/config").1.contains("\"held_count\": 0"));
+    eventually(|| server.admin("/api/v1/config").1.contains("\"held_count\": 0"));
 }
 
 #[test]

@@ -11,13 +11,14 @@ use chancery_client::bootstrap::{Node, XdsServer};
 use chancery_client::credentials::ChannelCredentials;
 use chancery_client::status::StatusServer;
 use chancery_client::{Bootstrap, Client, Options, RawWatch, TypeUrl};
-use daemon::{Server, chancery, cluster, directory, eventually, finished};
+use daemon::{Server, chancery, cluster, directory, eventually, exchange, finished};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 /// The exit code, the output, and the text on stderr.
 fn status(words: &[&str]) -> (Option<i32>, String, String) {
-    let done = finished(chancery(&["status"]).args(words));
+    let admin: &[&str] = if words.contains(&"--admin") { &[] } else { &["--admin", "off"] };
+    let done = finished(chancery(&["status"]).args(words).args(admin));
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (done.status.code(), text(done.stdout), text(done.stderr))
 }
@@ -103,6 +104,50 @@ cds   orders  -        ";
     assert_eq!((code, before), (Some(1), expected), "{out}");
 }
 
+#[test]
+fn what_runs_is_shown_beside_what_was_sent() {
+    let dir = directory(&[("base.yaml", &cluster("orders", 1))]);
+    let server = Server::start(&dir, &[]);
+    let admin = format!("127.0.0.1:{}", server.admin);
+    let good = Watcher::new(&server, &["orders"], None);
+    let asked = |at: &str| status(&["--csds", at, "--admin", &admin]);
+    eventually(|| asked(&good.at).1.contains("same"));
+    let (code, out, told) = asked(&good.at);
+    assert_eq!((code, told.as_str()), (Some(0), ""));
+    let version = out.split_whitespace().find(|word| word.len() == 32).unwrap();
+    let page = include_str!("../../../docs/csds.md");
+    let shown: String = out.lines().map(|line| format!("    {line}\n")).collect();
+    let shown = shown.replace(version, "5e1dd24a8e9ae1b6d9e7b2a7bb1e0d3c");
+    assert!(page.contains(&shown), "not in docs/csds.md:\n{shown}");
+    // S-134: the same on both ports, over REST.
+    let line = "POST /v3/discovery:client_status";
+    let question = r#"{"node_matchers": [{"node_id": {"exact": "billing-7"}}]}"#;
+    for port in [server.port, server.admin] {
+        let (code, answer) = exchange(&mut server.dial(port), line, question);
+        assert_eq!(code, 200, "{answer}");
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let resource = &answer["config"][0]["genericXdsConfigs"][0];
+        assert_eq!(
+            (&resource["name"], &resource["configStatus"]),
+            (&json!("orders"), &json!("SYNCED"))
+        );
+        assert_eq!(resource["xdsConfig"]["name"], "orders");
+    }
+    drop(good);
+    let bad = Watcher::new(&server, &["orders"], Some("no weight"));
+    eventually(|| asked(&bad.at).1.contains("rejected"));
+    let (code, out, _) = status(&["--csds", &bad.at, "--admin", &admin, "-o", "json"]);
+    let found: Value = serde_json::from_str(&out).unwrap();
+    let resource = &found["resources"][0];
+    assert_eq!((code, &resource["verdict"]), (Some(1), &json!("rejected")), "{out}");
+    drop(server);
+    let (_, out, told) = asked(&bad.at);
+    assert!(
+        out.contains("orders") && told.starts_with("not compared with what was sent:"),
+        "{told}"
+    );
+}
+
 /// The address of a server that answers each connection with this text, and ends it; or never answers.
 fn answering(text: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -167,7 +212,9 @@ cds   a\\nb  1\\u{1b}[2J  running
 
 #[test]
 fn an_address_that_is_none_is_misuse() {
-    for words in [&["--envoy", "http://a:1"][..], &["--csds", "a"], &[]] {
+    for words in
+        [&["--envoy", "http://a:1"][..], &["--csds", "a"], &["--envoy", "a:1", "--group", "b"]]
+    {
         let (code, _, told) = status(words);
         assert_eq!(code, Some(64), "{told}");
     }

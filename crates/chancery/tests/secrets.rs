@@ -56,7 +56,7 @@ fn of_many_secrets_the_first_are_logged_the_others_counted_and_all_listed() {
     assert!(server.log_has("and 10 more warnings ("));
     assert!(server.log_has("b.yaml: 10)"));
     let listed = |server: &Server| {
-        let (status, text) = server.admin("/config");
+        let (status, text) = server.admin("/api/v1/config");
         assert!(status == 200 && !text.contains("hunter2"), "{text}");
         serde_json::from_str::<serde_json::Value>(&text).unwrap()
     };
@@ -101,7 +101,8 @@ fn the_admin_interface_is_asked_by_names_that_no_stranger_owns() {
     let server = Server::start(&dir, &["--admin-host", "xds.example"]);
     let ask = |host: &str| {
         let mut stream = server.dial(server.admin);
-        let request = format!("GET /config HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+        let request =
+            format!("GET /api/v1/config HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();

@@ -87,7 +87,7 @@ fn status_of(server: &Server, group: &str) -> u16 {
 }
 
 fn config(server: &Server) -> Value {
-    serde_json::from_str(&server.admin("/config").1).unwrap()
+    serde_json::from_str(&server.admin("/api/v1/config").1).unwrap()
 }
 
 fn confirm(server: &Server, words: &[&str]) -> Output {

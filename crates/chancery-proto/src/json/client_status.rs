@@ -1,4 +1,4 @@
-//! CSDS over REST: `POST /v3/discovery:client_status`.
+//! CSDS over REST: `POST /v3/discovery:client_status` (S-134).
 //!
 //! The messages are read and written by their descriptors, because a question is small and nobody asks it
 //! often. Not here: their meaning ([`crate::wire`]).
@@ -96,6 +96,7 @@ mod tests {
         Node { id: id.to_owned(), ..Node::default() }
     }
 
+    /// S-134, S-135
     #[test]
     fn a_question_may_be_spelt_in_both_ways() {
         for text in [
@@ -110,6 +111,7 @@ mod tests {
         assert!(client_status_request_from_json(b"{}").unwrap().matchers.is_empty());
     }
 
+    /// S-134, S-135
     #[test]
     fn what_is_no_question_is_refused() {
         let refused =
@@ -122,6 +124,7 @@ mod tests {
         assert!(nothing.starts_with("`node_matchers[0].node_id` has none of"), "{nothing}");
     }
 
+    /// S-134, S-135
     #[test]
     fn a_client_is_written_as_the_descriptors_say() {
         let body = |name: &str| Bytes::from(format!("\n\x01{name}"));

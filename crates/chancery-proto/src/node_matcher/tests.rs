@@ -51,6 +51,7 @@ fn of_value(path: &str, matcher: Json) -> bool {
     matches(json!({"nodeMetadatas": [{"path": path, "value": matcher}]}), "edge-7")
 }
 
+/// S-134
 #[test]
 fn an_id_is_matched_as_envoy_matches_texts() {
     for (matcher, good, bad) in [
@@ -74,6 +75,7 @@ fn an_id_is_matched_as_envoy_matches_texts() {
     assert!(!of_id(json!({"safeRegex": {"regex": "a"}, "ignoreCase": true}), "A"));
 }
 
+/// S-134
 #[test]
 fn metadata_is_matched_at_its_path() {
     assert!(of_value("role", json!({"stringMatch": {"exact": "edge"}})));
@@ -100,6 +102,7 @@ fn metadata_is_matched_at_its_path() {
     assert!(of_value("role", either.clone()) && !of_value("zone.name", either));
 }
 
+/// S-134
 #[test]
 fn one_matcher_has_to_be_met_with_all_of_its_parts() {
     let both = |id: &str, role: &str| {
@@ -119,6 +122,7 @@ fn one_matcher_has_to_be_met_with_all_of_its_parts() {
     assert!(read(&[]).unwrap().matches(&node("c")) && matches(json!({}), "c"));
 }
 
+/// S-134
 #[test]
 fn matchers_that_mean_nothing_are_refused_with_their_place() {
     let of_value =
@@ -147,6 +151,7 @@ fn matchers_that_mean_nothing_are_refused_with_their_place() {
     assert!(broken.starts_with("`node_matchers[0]` is no `NodeMatcher`"), "{broken}");
 }
 
+/// S-134
 #[test]
 fn the_number_of_matchers_and_their_depth_are_bounded() {
     let parts = |of: usize| vec![json!({}); of];

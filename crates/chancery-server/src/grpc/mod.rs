@@ -25,8 +25,10 @@ mod status;
 mod stream_service;
 
 pub(crate) use body::StreamBody;
+pub(crate) use framing::{NextMessage, RequestMessages};
 pub(crate) use load::LoadBody;
 pub(crate) use status::{
-    draining_trailers, from_a_page, no_such_method, out_of_memory, status_response,
+    asked_back, draining, draining_trailers, from_a_page, no_such_method, out_of_memory,
+    status_response, too_slow, trailers,
 };
-pub(crate) use stream_service::StreamService;
+pub(crate) use stream_service::{StreamService, grpc_response};

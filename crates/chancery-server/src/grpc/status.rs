@@ -24,7 +24,7 @@ pub(crate) fn status_response<B: Default>(status: &Status) -> Response<B> {
 }
 
 /// The status of a stream that ends because its client should go to another server (S-139).
-pub(super) fn draining() -> Status {
+pub(crate) fn draining() -> Status {
     Status::unavailable("draining")
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn out_of_memory(shortage: MemoryShortage) -> Status {
 }
 
 /// The status of a stream that ends because other clients need the memory that it holds.
-pub(super) fn asked_back() -> Status {
+pub(crate) fn asked_back() -> Status {
     Status::resource_exhausted(
         "other clients need the memory that the server holds for this one; `limits.memory` is the \
          sum for all of them",
@@ -64,7 +64,7 @@ pub(super) fn too_many_big_responses() -> Status {
 }
 
 /// The status of a stream whose client has sent a part of a request, and not the rest in time.
-pub(super) fn too_slow(limit: Duration) -> Status {
+pub(crate) fn too_slow(limit: Duration) -> Status {
     Status::deadline_exceeded(format!(
         "a request has {limit:?} to arrive, and only a part of this one came"
     ))
@@ -113,7 +113,7 @@ pub(crate) fn draining_trailers() -> Frame<Bytes> {
     trailers(&draining())
 }
 
-pub(super) fn trailers(status: &Status) -> Frame<Bytes> {
+pub(crate) fn trailers(status: &Status) -> Frame<Bytes> {
     let mut headers = http::HeaderMap::new();
     put_status(status, &mut headers);
     Frame::trailers(headers)

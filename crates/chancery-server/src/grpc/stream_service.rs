@@ -87,7 +87,7 @@ impl StreamService {
 }
 
 /// The head of a response over gRPC, with this body.
-fn grpc_response<B>(body: B) -> Response<B> {
+pub(crate) fn grpc_response<B>(body: B) -> Response<B> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));

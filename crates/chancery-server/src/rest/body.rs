@@ -269,6 +269,7 @@ mod tests {
             metrics: Metrics::default(),
             schema: Schema::bundled(),
             load_reports: None,
+            csds: None,
         }))
     }
 

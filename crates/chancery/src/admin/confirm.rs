@@ -1,44 +1,42 @@
 //! `/api/v1/confirm`: what the gate holds back, and the confirmation that lets it pass.
 //!
-//! It changes what is served, so it is answered to processes on the same machine alone (`local`). Who
-//! confirms sends the token of what they read, so that nobody confirms something else. Not here: the
-//! judgement (`gate`), and what a confirmation leads to (`serve::change_applier`).
+//! A confirmation has the token of what was read, so that nobody confirms something else. Not here: who
+//! may ask (`api`), the judgement (`gate`), and what a confirmation leads to (`serve::change_applier`).
 
-use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use http::header::{ALLOW, CONTENT_TYPE};
-use http::{HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::{Body, Bytes};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Request, StatusCode};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Body;
 use serde::{Deserialize, Serialize};
-use tokio::sync::Mutex;
+use serde_json::Value;
 
-use super::local::{self, NotLocal};
-use super::{json, query, text};
+use super::api::{ApiError, Described, Turn, Types, document};
 use crate::gate::{Held, HeldRow, LoadGate, NotConfirmed, Selection, Token};
 
 /// The confirmations of what a gate holds back.
 pub(crate) struct Confirmations {
     gate: LoadGate,
     apply: OnceLock<Apply>,
-    /// Held while one is applied, so that there is one at a time.
-    turn: Arc<Mutex<()>>,
+    /// One is applied at a time, and waits for no page.
+    turn: Turn,
 }
 
 /// Lets what has this token pass. It may block. Returns what passed.
 type Apply = Arc<dyn Fn(&Selection, &str) -> Result<Vec<Held>, NotConfirmed> + Send + Sync>;
 
-/// The changes that are held back, or were until now.
-#[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct HeldDocument {
-    /// The number of all audiences.
-    pub(crate) count: usize,
-    /// The first of them.
-    pub(crate) held: Vec<HeldRow>,
-    /// The token of all together.
-    pub(crate) token: String,
+document! {
+    /// The changes that are held back, or were until now.
+    struct HeldDocument {
+        /// The number of all audiences.
+        count: usize,
+        /// The first of them.
+        held: Vec<HeldRow>,
+        /// The token of all together.
+        token: String,
+    }
 }
 
 /// A confirmation: of all, or of some groups.
@@ -55,27 +53,15 @@ pub(crate) struct Confirmation {
     pub(crate) token: String,
 }
 
-/// The reason for which a request is not answered.
-#[derive(Debug, thiserror::Error)]
-enum Refused {
-    #[error(transparent)]
-    NotLocal(#[from] NotLocal),
-    #[error("only GET and POST")]
-    Method,
-    #[error("the body has to be `application/json`")]
-    Kind,
-    #[error("the body is larger than {MAX_BODY_BYTES} bytes")]
-    TooLarge,
-    #[error("the body did not come whole in {} s", BODY_TIME.as_secs())]
-    Incomplete,
-    #[error("{0}")]
-    Malformed(String),
-    #[error("the first load is not complete")]
-    TooEarly,
-    #[error("{0}")]
-    NotConfirmed(#[from] NotConfirmed),
-    #[error("it failed; the log says why")]
-    Failed,
+impl Described for Confirmation {
+    fn schema(types: &mut Types) -> Value {
+        types.object("Confirmation", "A confirmation: of all, or of some groups.", |it, types| {
+            let (all, groups) = (bool::schema(types), <Vec<String>>::schema(types));
+            it.property("all", "True if it is of everything that is held back.", false, all);
+            it.property("groups", "The groups.", false, groups);
+            it.property("token", "The token of what was read.", true, String::schema(types));
+        })
+    }
 }
 
 impl HeldDocument {
@@ -88,7 +74,7 @@ impl HeldDocument {
 impl Confirmations {
     /// Those of a gate. Nothing is confirmed until it is said how.
     pub(crate) fn new(gate: LoadGate) -> Self {
-        Self { gate, apply: OnceLock::new(), turn: Arc::default() }
+        Self { gate, apply: OnceLock::new(), turn: Turn::default() }
     }
 
     /// Says how a confirmation is applied.
@@ -99,58 +85,37 @@ impl Confirmations {
         self.apply.set(Arc::new(apply)).ok();
     }
 
-    /// The answer to one request, whose `Host` was checked.
-    pub(super) async fn answer<B>(&self, peer: IpAddr, request: Request<B>) -> Response<Full<Bytes>>
-    where
-        B: Body<Data: Send, Error: std::error::Error + Send + Sync + 'static>,
-    {
-        let answered = match local::check(peer, request.headers()) {
-            Err(refused) => Err(refused.into()),
-            Ok(()) => match *request.method() {
-                Method::GET | Method::HEAD => self.list(request.uri().query().unwrap_or_default()),
-                Method::POST => self.confirm(request).await,
-                _ => Err(Refused::Method),
-            },
-        };
-        match answered {
-            Ok(document) => json(&document),
-            Err(refused) => refused.response(),
-        }
+    /// The gate.
+    pub(super) fn gate(&self) -> &LoadGate {
+        &self.gate
     }
 
-    /// The changes that are held back from the groups that the query names, or from all.
-    fn list(&self, query: &str) -> Result<HeldDocument, Refused> {
-        let malformed = || Refused::Malformed("the query is not `group=NAME&…`".to_owned());
-        let pairs = query::pairs(query).ok_or_else(malformed)?;
-        let group = |(key, name)| if key == "group" { Ok(name) } else { Err(malformed()) };
-        let groups = pairs.into_iter().map(group).collect::<Result<Vec<_>, _>>()?;
-        let whom = if groups.is_empty() { Selection::All } else { Selection::Groups(groups) };
-        Ok(HeldDocument::of(&self.gate.held_from(&whom)))
+    /// The changes that are held back from these groups, or from all.
+    pub(super) fn list(&self, groups: &[String]) -> HeldDocument {
+        let of_groups = || Selection::Groups(groups.to_vec());
+        let whom = if groups.is_empty() { Selection::All } else { of_groups() };
+        HeldDocument::of(&self.gate.held_from(&whom))
     }
 
-    async fn confirm<B>(&self, request: Request<B>) -> Result<HeldDocument, Refused>
+    /// The changes that a confirmation lets pass.
+    pub(super) async fn confirm<B>(&self, request: Request<B>) -> Result<HeldDocument, ApiError>
     where
         B: Body<Data: Send, Error: std::error::Error + Send + Sync + 'static>,
     {
         let is_json = request.headers().get(CONTENT_TYPE).is_some_and(is_json);
         if !is_json {
-            return Err(Refused::Kind);
+            let odd = "the body has to be `application/json`";
+            return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad-body", odd));
         }
         let Confirmation { all, groups, token } = read(request.into_body()).await?;
         let whom = match (all, groups.is_empty()) {
             (true, true) => Selection::All,
             (false, false) => Selection::Groups(groups),
-            _ => return Err(Refused::Malformed("say either `all` or `groups`".to_owned())),
+            _ => return Err(malformed("say either `all` or `groups`")),
         };
-        let apply = Arc::clone(self.apply.get().ok_or(Refused::TooEarly)?);
-        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let apply = Arc::clone(self.apply.get().ok_or_else(ApiError::too_early)?);
         // Whoever asked may go away meanwhile; what was confirmed passes all the same.
-        let applying = tokio::task::spawn_blocking(move || {
-            let applied = apply(&whom, &token);
-            drop(turn);
-            applied
-        });
-        let passed = applying.await.map_err(|_| Refused::Failed)??;
+        let passed = self.turn.run(move || apply(&whom, &token)).await??;
         Ok(HeldDocument::of(&passed))
     }
 }
@@ -161,48 +126,49 @@ fn is_json(kind: &HeaderValue) -> bool {
 }
 
 /// Reads a confirmation, as far as it is small and comes soon.
-async fn read<B>(body: B) -> Result<Confirmation, Refused>
+async fn read<B>(body: B) -> Result<Confirmation, ApiError>
 where
     B: Body<Data: Send, Error: std::error::Error + Send + Sync + 'static>,
 {
+    let incomplete = || {
+        let message = format!("the body did not come whole in {} s", BODY_TIME.as_secs());
+        ApiError::new(StatusCode::REQUEST_TIMEOUT, "incomplete", message)
+    };
     let collected = tokio::time::timeout(BODY_TIME, Limited::new(body, MAX_BODY_BYTES).collect());
-    let collected = collected.await.map_err(|_| Refused::Incomplete)?;
+    let collected = collected.await.map_err(|_| incomplete())?;
     let collected = collected.map_err(|error| match error.is::<LengthLimitError>() {
-        true => Refused::TooLarge,
-        false => Refused::Incomplete,
+        true => {
+            let message = format!("the body is larger than {MAX_BODY_BYTES} bytes");
+            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", message)
+        }
+        false => incomplete(),
     })?;
     serde_json::from_slice(&collected.to_bytes())
-        .map_err(|error| Refused::Malformed(format!("the body is no confirmation: {error}")))
+        .map_err(|error| malformed(format!("the body is no confirmation: {error}")))
 }
 
-impl Refused {
-    fn response(&self) -> Response<Full<Bytes>> {
-        let status = match self {
-            Self::NotLocal(_) => StatusCode::FORBIDDEN,
-            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Kind => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Incomplete => StatusCode::REQUEST_TIMEOUT,
-            Self::Malformed(_) => StatusCode::BAD_REQUEST,
-            Self::TooEarly => StatusCode::SERVICE_UNAVAILABLE,
-            Self::NotConfirmed(NotConfirmed::Nothing) => StatusCode::NOT_FOUND,
-            Self::NotConfirmed(NotConfirmed::Busy | NotConfirmed::Slow) => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
-            Self::NotConfirmed(
-                NotConfirmed::Changed(_)
-                | NotConfirmed::Partly { .. }
-                | NotConfirmed::Faulty { .. },
-            ) => StatusCode::CONFLICT,
-            Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+fn malformed(message: impl Into<String>) -> ApiError {
+    ApiError::new(StatusCode::BAD_REQUEST, "bad-body", message)
+}
+
+impl From<NotConfirmed> for ApiError {
+    fn from(refused: NotConfirmed) -> Self {
+        let (status, code) = match &refused {
+            NotConfirmed::Nothing => (StatusCode::NOT_FOUND, NOTHING_HELD),
+            NotConfirmed::Busy | NotConfirmed::Slow => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+            NotConfirmed::Changed(_)
+            | NotConfirmed::Partly { .. }
+            | NotConfirmed::Faulty { .. } => (StatusCode::CONFLICT, CHANGED),
         };
-        let mut response = text(status, format!("{self}\n"));
-        if matches!(self, Self::Method) {
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
-        }
-        response
+        Self::new(status, code, refused.to_string())
     }
 }
+
+/// The code for a confirmation of what is not held back.
+pub(crate) const NOTHING_HELD: &str = "nothing-held";
+
+/// The code for a confirmation of something else than what is held back now.
+pub(crate) const CHANGED: &str = "changed";
 
 /// The number of bytes of a confirmation.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -215,7 +181,8 @@ pub(super) const MOST_ROWS: usize = 1000;
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, Ipv6Addr};
+    use http_body_util::Full;
+    use hyper::body::Bytes;
 
     use super::*;
     use crate::config::Config;
@@ -227,42 +194,14 @@ mod tests {
         ))
     }
 
-    const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-
     fn post(kind: &str, body: &str) -> Request<Full<Bytes>> {
         let request = Request::post("/api/v1/confirm").header("content-type", kind);
         request.body(Full::from(body.to_owned())).unwrap()
     }
 
-    async fn status(peer: IpAddr, request: Request<Full<Bytes>>) -> u16 {
-        let confirmations = confirmations();
-        confirmations.apply_by(|_, _| Err(NotConfirmed::Nothing));
-        confirmations.answer(peer, request).await.status().as_u16()
-    }
-
-    #[tokio::test]
-    async fn processes_on_the_same_machine_are_answered_and_nobody_else() {
-        let get = || Request::get("/api/v1/confirm").body(Full::default()).unwrap();
-        for local in ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"] {
-            assert_eq!(status(local.parse().unwrap(), get()).await, 200, "{local}");
-        }
-        for other in ["10.1.2.3", "::2", "::ffff:10.1.2.3", "0.0.0.0"] {
-            assert_eq!(status(other.parse().unwrap(), get()).await, 403, "{other}");
-        }
-        assert_eq!(status(Ipv6Addr::UNSPECIFIED.into(), get()).await, 403);
-        for header in [
-            "origin",
-            "forwarded",
-            "via",
-            "x-forwarded-for",
-            "x-forwarded-proto",
-            "x-real-ip",
-            "x-envoy-expected-rq-timeout-ms",
-        ] {
-            let mut request = get();
-            request.headers_mut().insert(header, HeaderValue::from_static("null"));
-            assert_eq!(status(LOCAL, request).await, 403, "{header}");
-        }
+    async fn status(confirmations: Confirmations, request: Request<Full<Bytes>>) -> u16 {
+        let refused = confirmations.confirm(request).await.unwrap_err();
+        refused.response().status().as_u16()
     }
 
     #[tokio::test]
@@ -279,14 +218,11 @@ mod tests {
             ("text/plain", r#"{"all": true, "token": "0"}"#, 415),
             (json, &" ".repeat(MAX_BODY_BYTES + 1), 413),
         ] {
-            assert_eq!(status(LOCAL, post(kind, body)).await, expected, "{body:.50}");
+            let confirmations = confirmations();
+            confirmations.apply_by(|_, _| Err(NotConfirmed::Nothing));
+            assert_eq!(status(confirmations, post(kind, body)).await, expected, "{body:.50}");
         }
         let body = r#"{"all": true, "token": "0"}"#;
-        let early = confirmations().answer(LOCAL, post(json, body)).await;
-        assert_eq!(early.status(), 503);
-        let delete = Request::delete("/").body(Full::default()).unwrap();
-        assert_eq!(status(LOCAL, delete).await, 405);
-        let odd = Request::get("/api/v1/confirm?node=a").body(Full::default()).unwrap();
-        assert_eq!(status(LOCAL, odd).await, 400);
+        assert_eq!(status(confirmations(), post(json, body)).await, 503);
     }
 }

@@ -1,24 +1,28 @@
-//! `/config`: the loaded resources with their file and line, and the present faults and warnings.
+//! `/api/v1/config`: the loaded resources with their file and line, and the present faults and warnings.
 //!
 //! It has names, places and versions only. A body may hold a secret, so no body is shown (S-138),
 //! and a fault is shown without the text of its line.
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use chancery_catalog::{Catalog, EntryContent, Layer, ListedEntry, Origin};
-use chancery_core::printable::{PrintForm, printable};
+use chancery_catalog::{Audience, Catalog, EntryContent, Layer, ListedEntry, Origin};
+use chancery_core::printable::{MAX_MESSAGE_BYTES, PrintForm, cut, printable};
 use chancery_sources::Warning;
 use hyper::body::Bytes;
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
+use super::api::{ApiError, Described, Types, document};
 use super::confirm::MOST_ROWS;
 use super::shared_document::{BuildFailed, SharedDocument, Stamp};
 use crate::counts_by_file::CountsByFile;
 use crate::finding::Finding;
-use crate::gate::{Held, HeldRow};
+use crate::gate::{Held, HeldRow, LoadGate};
 use crate::serve::FaultyRow;
 
 /// The resources of the directory, and its faults and warnings, as an operator may see them.
@@ -53,10 +57,21 @@ struct LastLoad {
     number: u64,
     at: Option<SystemTime>,
     findings: Arc<LoadFindings>,
+    /// The number of the revision at this record.
+    revision: u64,
+    /// The first revision that each audience, from which something is held back, does not see whole.
+    held_since: BTreeMap<Audience, u64>,
+}
+
+/// The changes that the gate holds back now, and since when. Clones are the same.
+#[derive(Clone)]
+pub(super) struct HeldLoads {
+    gate: LoadGate,
+    last: Arc<Mutex<LastLoad>>,
 }
 
 #[derive(Serialize)]
-struct StatusDocument<'c> {
+pub(crate) struct StatusDocument<'c> {
     #[serde(skip_serializing_if = "Option::is_none")]
     loaded_at: Option<u64>,
     /// The number of all faults.
@@ -67,7 +82,7 @@ struct StatusDocument<'c> {
     more_faults: Vec<MoreFaults>,
     /// The number of all warnings.
     warning_count: usize,
-    warnings: Vec<WarningRow<'c>>,
+    warnings: Vec<WarningRow>,
     held_back: Vec<String>,
     /// The layers with faults, and since when they keep their last good state.
     #[serde(skip_serializing_if = "<[FaultyRow]>::is_empty")]
@@ -84,33 +99,77 @@ struct StatusDocument<'c> {
 /// All resources of a catalog, which are listed as they are written.
 struct ResourceRows<'c>(&'c Catalog);
 
-#[derive(Serialize)]
-struct MoreFaults {
-    file: String,
-    faults: usize,
+document! {
+    /// Faults that are not shown.
+    struct MoreFaults {
+        /// The path of the file.
+        file: String,
+        /// The number of its faults.
+        faults: usize,
+    }
 }
 
-#[derive(Serialize)]
-struct WarningRow<'c> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<Cow<'c, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<u32>,
-    message: &'c str,
+document! {
+    /// Something that is probably not meant so.
+    struct WarningRow {
+        /// The path of the file, if it is about one.
+        file: Option<String> = default,
+        /// The number of the line.
+        line: Option<u32> = default,
+        /// The description.
+        message: String,
+    }
 }
 
-#[derive(Serialize)]
-struct ResourceRow {
-    layer: String,
-    r#type: String,
-    name: String,
-    /// `patch` or `remove`, if the layer does not have the resource whole.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    edit: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<String>,
-    file: String,
-    line: usize,
+document! {
+    /// A resource of one layer.
+    struct ResourceRow {
+        /// The layer, in words.
+        layer: String,
+        /// The URL of the type.
+        r#type: String,
+        /// The name.
+        name: String,
+        /// `patch` or `remove`, if the layer does not have the resource whole.
+        edit: Option<String> = default,
+        /// The version, if the layer has the resource whole.
+        version: Option<String> = default,
+        /// The file it comes from, or another origin.
+        file: String,
+        /// The number of the line, or 0.
+        line: usize,
+    }
+}
+
+impl Described for StatusDocument<'_> {
+    fn schema(types: &mut Types) -> Value {
+        types.object("StatusDocument", "What is loaded, and what is wrong.", |it, types| {
+            let [number, text] = [usize::schema(types), String::schema(types)];
+            let about =
+                "The seconds since 1970 at the last load of the directory or of `chancery.yaml`.";
+            it.property("loaded_at", about, false, number.clone());
+            it.property("fault_count", "The number of all faults.", true, number.clone());
+            let faults = <Vec<Finding>>::schema(types);
+            it.property("faults", "The first of the faults.", true, faults);
+            let more = <Vec<MoreFaults>>::schema(types);
+            it.property("more_faults", "The numbers of faults that are not shown.", false, more);
+            it.property("warning_count", "The number of all warnings.", true, number.clone());
+            let warnings = <Vec<WarningRow>>::schema(types);
+            it.property("warnings", "The first of the warnings.", true, warnings);
+            let layers = <Vec<String>>::schema(types);
+            it.property("held_back", "The layers that keep their last good state.", true, layers);
+            let last_good = <Vec<FaultyRow>>::schema(types);
+            it.property("last_good", "The first of the layers with faults.", false, last_good);
+            let about = "The reason why every layer is held back, if they all are.";
+            it.property("everything_held_back", about, false, text);
+            let about = "The number of audiences from which the gate holds something back.";
+            it.property("held_count", about, true, number);
+            let held = <Vec<HeldRow>>::schema(types);
+            it.property("held", "The first of these audiences.", true, held);
+            let resources = <Vec<ResourceRow>>::schema(types);
+            it.property("resources", "All resources, by layer.", true, resources);
+        })
+    }
 }
 
 impl Serialize for ResourceRows<'_> {
@@ -120,7 +179,7 @@ impl Serialize for ResourceRows<'_> {
 }
 
 impl ResourceRow {
-    fn of(listed: ListedEntry) -> Self {
+    pub(super) fn of(listed: ListedEntry) -> Self {
         let ListedEntry { layer, key, entry } = listed;
         let (file, line) = match &entry.origin {
             Origin::File { path, position } => (path.display().to_string(), position.line as usize),
@@ -132,8 +191,8 @@ impl ResourceRow {
             name: key.name.to_string(),
             edit: match &entry.content {
                 EntryContent::Whole(_) => None,
-                EntryContent::Patch(_) => Some("patch"),
-                EntryContent::Removal(_) => Some("remove"),
+                EntryContent::Patch(_) => Some("patch".to_owned()),
+                EntryContent::Removal(_) => Some("remove".to_owned()),
             },
             version: entry.resource().map(|resource| resource.version().to_string()),
             file,
@@ -142,10 +201,10 @@ impl ResourceRow {
     }
 }
 
-impl<'c> From<&'c Warning> for WarningRow<'c> {
-    fn from(warning: &'c Warning) -> Self {
-        let file = warning.file.as_deref().map(Path::to_string_lossy);
-        Self { file, line: warning.line, message: &warning.message }
+impl From<&Warning> for WarningRow {
+    fn from(warning: &Warning) -> Self {
+        let file = warning.file.as_deref().map(|file| Path::to_string_lossy(file).into_owned());
+        Self { file, line: warning.line, message: warning.message.clone() }
     }
 }
 
@@ -164,8 +223,15 @@ impl LoadStatus {
     /// Records the present faults and warnings.
     pub(crate) fn record(&self, findings: LoadFindings) {
         let at = Some(SystemTime::now());
+        let revision = self.catalog.revision().map_or(0, |revision| revision.number);
         let mut last = lock(&self.last);
-        *last = LastLoad { number: last.number + 1, at, findings: Arc::new(findings) };
+        // Without a new revision, it is no part of the present one: it waits behind faults.
+        let first = if revision > last.revision { revision } else { revision + 1 };
+        let since = |held: &Held| last.held_since.get(&held.audience).copied().unwrap_or(first);
+        let held_since =
+            findings.held.iter().map(|held| (held.audience.clone(), since(held))).collect();
+        let (number, findings) = (last.number + 1, Arc::new(findings));
+        *last = LastLoad { number, at, findings, revision, held_since };
         drop(last);
         self.document.forget();
     }
@@ -175,9 +241,30 @@ impl LoadStatus {
         lock(&self.last).findings.fault_count()
     }
 
+    /// The first fault of a file, in words, if it has one. Paths are looked up, so it may block.
+    pub(super) async fn fault_in(&self, file: PathBuf) -> Result<Option<String>, ApiError> {
+        let findings = Arc::clone(&lock(&self.last).findings);
+        let looking = tokio::task::spawn_blocking(move || {
+            let same = |path: &Path| {
+                path.file_name() == file.file_name()
+                    && fs::canonicalize(path).ok() == fs::canonicalize(&file).ok()
+            };
+            let fault = findings.faults.iter().find(|fault| same(Path::new(fault.file())));
+            let more = || findings.more_faults.files().find(|(path, _)| same(Path::new(path)));
+            let fault = fault.map(|fault| cut(&fault.to_string(), MAX_MESSAGE_BYTES).into_owned());
+            fault.or_else(|| more().map(|(path, _)| format!("{path}: the file has faults")))
+        });
+        looking.await.map_err(|_| ApiError::failed())
+    }
+
     /// The changes that wait for a confirmation, by audience.
     pub(crate) fn held(&self) -> Arc<Vec<Held>> {
         Arc::clone(&lock(&self.last).findings.held)
+    }
+
+    /// The changes that this gate holds back, as of whenever they are asked for.
+    pub(super) fn held_loads(&self, gate: &LoadGate) -> HeldLoads {
+        HeldLoads { gate: gate.clone(), last: Arc::clone(&self.last) }
     }
 
     /// The layers with faults, in a line each for the first of them, and the number of all.
@@ -215,6 +302,20 @@ impl LoadStatus {
             panic!("nothing was built");
         };
         self.document.get(Stamp::default(), build).await.unwrap_err();
+    }
+}
+
+impl HeldLoads {
+    /// The changes that are held back, each with the first load that lacks it; `None` until that is recorded.
+    /// A load that somebody sees was judged before, so that it is known here if it is held back.
+    pub(super) fn list(&self) -> Vec<(Held, Option<u64>)> {
+        let held = self.gate.held();
+        let last = lock(&self.last);
+        let since = |held: Held| {
+            let since = last.held_since.get(&held.audience).copied();
+            (held, since)
+        };
+        held.into_iter().map(since).collect()
     }
 }
 

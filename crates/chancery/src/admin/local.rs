@@ -6,8 +6,10 @@
 
 use std::net::IpAddr;
 
-use http::HeaderMap;
 use http::header::{FORWARDED, ORIGIN, VIA};
+use http::{HeaderMap, StatusCode};
+
+use super::api::ApiError;
 
 /// The reason for which a request is not taken as one of this machine.
 #[derive(Debug, thiserror::Error)]
@@ -20,13 +22,24 @@ pub(super) enum NotLocal {
     WebPage,
 }
 
+impl From<NotLocal> for ApiError {
+    fn from(refused: NotLocal) -> Self {
+        let code = match refused {
+            NotLocal::Elsewhere => "not-local",
+            NotLocal::PassedOn => "passed-on",
+            NotLocal::WebPage => "web-page",
+        };
+        Self::new(StatusCode::FORBIDDEN, code, refused.to_string())
+    }
+}
+
 /// Checks who asks.
 pub(super) fn check(peer: IpAddr, headers: &HeaderMap) -> Result<(), NotLocal> {
-    if !peer.to_canonical().is_loopback() {
-        return Err(NotLocal::Elsewhere);
-    }
     if headers.contains_key(ORIGIN) {
         return Err(NotLocal::WebPage);
+    }
+    if !peer.to_canonical().is_loopback() {
+        return Err(NotLocal::Elsewhere);
     }
     match headers.keys().any(|name| is_of_proxy(name.as_str())) {
         true => Err(NotLocal::PassedOn),
@@ -39,4 +52,34 @@ pub(super) fn check(peer: IpAddr, headers: &HeaderMap) -> Result<(), NotLocal> {
 fn is_of_proxy(header: &str) -> bool {
     [FORWARDED.as_str(), VIA.as_str(), "x-real-ip"].contains(&header)
         || ["x-forwarded-", "x-envoy-"].iter().any(|prefix| header.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_on_the_same_machine_are_answered_and_nobody_else() {
+        let (local, none) = (IpAddr::from([127, 0, 0, 1]), HeaderMap::new());
+        for peer in ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"] {
+            assert!(check(peer.parse().unwrap(), &none).is_ok(), "{peer}");
+        }
+        for peer in ["10.1.2.3", "::2", "::ffff:10.1.2.3", "0.0.0.0", "::"] {
+            let refused = check(peer.parse().unwrap(), &none);
+            assert!(matches!(refused, Err(NotLocal::Elsewhere)), "{peer}");
+        }
+        for header in [
+            "origin",
+            "forwarded",
+            "via",
+            "x-forwarded-for",
+            "x-forwarded-proto",
+            "x-real-ip",
+            "x-envoy-expected-rq-timeout-ms",
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header, http::HeaderValue::from_static("null"));
+            assert!(check(local, &headers).is_err(), "{header}");
+        }
+    }
 }

@@ -1,40 +1,63 @@
-//! The admin interface: readiness, the loaded resources with their faults, and metrics.
+//! The admin interface: probes, metrics, and the API.
 //!
-//! It is a small HTTP/1.1 server of its own, for operators and their tools. It has no login, so it
-//! listens on loopback by default, and is read only but for `confirm`. It shows names, places and
-//! versions of resources and never a body (S-138). What changes something or tells of clients is for
-//! loopback alone.
+//! It is a small HTTP/1.1 server of its own, for operators and their tools. It listens on loopback by
+//! default, and is read only but for `confirm`. It shows names, places and versions of resources and never
+//! a body (S-138). Probes and metrics are for whoever reaches it, the API for processes on the same
+//! machine.
 
+mod access;
+mod api;
+mod client_status;
 mod confirm;
 mod hosts;
+mod lifetime;
 mod load_reports;
 mod load_status;
 mod local;
 mod metrics_page;
 mod nodes;
-mod query;
 mod readiness;
 mod serve;
 mod shared_document;
+mod status;
+mod tls;
+mod tokens;
 
+use std::borrow::Cow;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use chancery_core::printable::{PrintForm, Printable, printable};
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::Full;
+use http_body_util::{Either, Full};
 use hyper::body::{Body, Bytes};
 use serde::Serialize;
 
-pub(crate) use confirm::{Confirmation, Confirmations, HeldDocument};
+pub(crate) use access::Access;
+pub(crate) use api::{
+    CONFIG, CONFIRM, Described, ErrorDocument, LOAD, NO_SUCH_PATH, NODES, RESOURCES_BELOW, STATUS,
+    Turn, Types, WAIT, document,
+};
+pub(crate) use client_status::ClientStatusPage;
+pub(crate) use confirm::{CHANGED, Confirmation, Confirmations, HeldDocument, NOTHING_HELD};
 pub(crate) use hosts::AdminHosts;
+pub(crate) use lifetime::Lifetime;
 pub(crate) use load_reports::{LoadDocument, LoadReportsPage, LoadRow};
 pub(crate) use load_status::{LoadFindings, LoadStatus};
 pub(crate) use metrics_page::MetricsPage;
 pub(crate) use nodes::{NodeRow, NodesDocument, NodesPage};
 pub(crate) use readiness::{Readiness, ReadinessState};
 pub(crate) use serve::{MAX_CONNECTIONS, start};
+pub(crate) use status::{
+    BUSY, EventBody, EventRow, HeldResource, LoadShown, NodeDocument, NodeState, NodeStatusRow,
+    RejectionRow, ResourceDocument, ResourceState, StatusPages, StatusSummary, StreamRow, TypeRow,
+    WaitDocument, WaitOutcome,
+};
+pub(crate) use tls::AdminTls;
+pub(crate) use tokens::{InvalidTokens, Tokens};
 
+use self::client_status::CLIENT_STATUS;
 use crate::gate::Held;
 
 /// The data that the admin interface shows.
@@ -47,47 +70,99 @@ pub(crate) struct Admin {
     pub(crate) metrics: MetricsPage,
     /// The names under which it may be asked.
     pub(crate) hosts: AdminHosts,
+    /// Those who may read the API from other machines.
+    pub(crate) access: Access,
+    /// TLS for them.
+    pub(crate) tls: Option<Arc<AdminTls>>,
     /// The confirmations of what is held back.
     pub(crate) confirmations: Confirmations,
     /// The nodes that are connected.
     pub(crate) nodes: NodesPage,
     /// The load reports of clients.
     pub(crate) load_reports: LoadReportsPage,
+    /// The pages about what clients hold.
+    pub(crate) status: StatusPages,
+    /// The status of clients, as CSDS tells it.
+    pub(crate) client_status: ClientStatusPage,
+    /// The turn to make a page of the API.
+    pub(crate) turn: Turn,
 }
 
+/// The peer of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    /// The address.
+    peer: IpAddr,
+    /// The way on which it asks.
+    channel: Channel,
+    /// The time of the connection.
+    lifetime: Arc<Lifetime>,
+}
+
+/// The way on which somebody asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Channel {
+    /// HTTP, which others on the way can read.
+    Plain,
+    /// TLS.
+    Tls,
+    /// TLS, with a certificate of an authority of the operator.
+    Certified,
+}
+
+/// The body of an answer: a text, or events that are sent as they come.
+pub(crate) type AdminBody = Either<Full<Bytes>, EventBody>;
+
 /// The answer to one request of this peer.
-async fn answer<B>(admin: &Admin, peer: IpAddr, request: Request<B>) -> Response<Full<Bytes>>
+async fn answer<B>(admin: &Admin, caller: &Caller, request: Request<B>) -> Response<AdminBody>
 where
     B: Body<Data: Send, Error: std::error::Error + Send + Sync + 'static>,
 {
-    if request.uri().path() == CONFIRM {
-        return match admin.hosts.check(&request) {
-            Ok(()) => uncached(admin.confirmations.answer(peer, request).await),
+    if request.uri().path().starts_with(api::PREFIX) {
+        return uncached(api::answer(admin, caller, request).await);
+    }
+    if request.uri().path() == CLIENT_STATUS {
+        let answer = match admin.hosts.check(&request) {
+            Ok(()) => match admin.access.check(caller, request.headers()).await {
+                Ok(()) => admin.client_status.answer(request).await,
+                Err(refused) => refused.response(),
+            },
             Err(foreign) => text(StatusCode::FORBIDDEN, format!("{foreign}\n")),
         };
+        return uncached(answer).map(Either::Left);
     }
+    page(admin, &request).map(Either::Left)
+}
+
+/// The answer for probes and for people.
+fn page<B>(admin: &Admin, request: &Request<B>) -> Response<Full<Bytes>> {
     let head = request.method() == Method::HEAD;
     if request.method() != Method::GET && !head {
         let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
         refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return refused;
     }
-    if let Err(foreign) = admin.hosts.check(&request) {
+    if let Err(foreign) = admin.hosts.check(request) {
         return text(StatusCode::FORBIDDEN, format!("{foreign}\n"));
     }
     uncached(match request.uri().path() {
-        "/" => text(StatusCode::OK, INDEX),
+        "/" => text(StatusCode::OK, INDEX.to_owned() + &api::index()),
         "/healthz" => text(StatusCode::OK, "ok\n"),
         "/ready" => ready(admin),
-        "/config" => config(admin).await,
+        "/config" => moved(CONFIG),
         "/metrics" => metrics(&admin.metrics),
-        NODES => admin.nodes.answer(peer, &request).await,
-        LOAD => admin.load_reports.answer(peer, &request).await,
         _ => text(StatusCode::NOT_FOUND, "not found; / lists what there is\n"),
     })
 }
 
-fn uncached(mut response: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
+/// The answer at a path that has another one by now.
+fn moved(to: &'static str) -> Response<Full<Bytes>> {
+    let mut moved = text(StatusCode::PERMANENT_REDIRECT, format!("it is at {to} now\n"));
+    moved.headers_mut().insert(LOCATION, HeaderValue::from_static(to));
+    moved
+}
+
+fn uncached<B>(mut response: Response<B>) -> Response<B> {
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
@@ -100,7 +175,9 @@ fn ready(admin: &Admin) -> Response<Full<Bytes>> {
     };
     let faults = admin.loaded.fault_count();
     let mut content = match (state, faults) {
-        (ReadinessState::Ready, 1..) => format!("{state}, with faults: {faults}; see /config\n"),
+        (ReadinessState::Ready, 1..) => {
+            format!("{state}, with faults: {faults}; see /api/v1/config\n")
+        }
         _ => format!("{state}\n"),
     };
     if state == ReadinessState::Ready {
@@ -118,7 +195,7 @@ fn faulty(loaded: &LoadStatus) -> String {
     let (lines, count) = loaded.faulty(MOST_HELD);
     let mut text: String = lines.iter().map(|line| format!("- {line}\n")).collect();
     if count > lines.len() {
-        text += &format!("- and {} more layers; see /config\n", count - lines.len());
+        text += &format!("- and {} more layers; see /api/v1/config\n", count - lines.len());
     }
     text
 }
@@ -134,14 +211,7 @@ fn held_back(held: &[Held]) -> String {
     }
     match held.len().saturating_sub(MOST_HELD) {
         0 => text,
-        more => text + &format!("- and from {more} more; see /config\n"),
-    }
-}
-
-async fn config(admin: &Admin) -> Response<Full<Bytes>> {
-    match admin.loaded.json().await {
-        Ok(document) => body(StatusCode::OK, "application/json", document),
-        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+        more => text + &format!("- and from {more} more; see /api/v1/config\n"),
     }
 }
 
@@ -158,8 +228,22 @@ fn text(status: StatusCode, content: impl Into<Bytes>) -> Response<Full<Bytes>> 
 
 fn json(document: &impl Serialize) -> Response<Full<Bytes>> {
     let text = serde_json::to_string_pretty(document).unwrap_or_default();
-    let text = printable(&text, PrintForm::Json).into_owned();
-    body(StatusCode::OK, "application/json", text + "\n")
+    body(StatusCode::OK, "application/json", printed(text))
+}
+
+/// A document on one line.
+pub(crate) fn line(document: &impl Serialize) -> String {
+    printed(serde_json::to_string(document).unwrap_or_default())
+}
+
+/// JSON in the form in which it is sent.
+fn printed(text: String) -> String {
+    let mut printed = match printable(&text, PrintForm::Json) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(escaped) => escaped,
+    };
+    printed.push('\n');
+    printed
 }
 
 /// The number of bytes that a row takes in a document with a list of rows.
@@ -184,23 +268,11 @@ fn body(
 /// The number of audiences that `/ready` names.
 const MOST_HELD: usize = 10;
 
-/// The path at which what is held back is confirmed.
-pub(crate) const CONFIRM: &str = "/api/v1/confirm";
-
-/// The path at which the nodes that are connected are listed.
-pub(crate) const NODES: &str = "/api/v1/nodes";
-
-/// The path at which load reports are listed.
-pub(crate) const LOAD: &str = "/api/v1/load";
-
 const INDEX: &str = "\
 /ready    200 while clients should come, 503 and why while not
 /healthz  200 while the process lives
-/config   what is loaded, from which file and line, and what is wrong (JSON)
 /metrics  what is counted (OpenMetrics)
-/api/v1/confirm  what is held back (JSON), and with POST its confirmation; from the same machine only
-/api/v1/nodes  the nodes that are connected (JSON); from the same machine only
-/api/v1/load  what clients report about their calls (JSON); from the same machine only
+/v3/discovery:client_status  with POST how clients stand (CSDS, JSON); for those who may read the API
 ";
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -229,24 +301,31 @@ mod tests {
             loaded: LoadStatus::new(Catalog::default()),
             metrics: MetricsPage::new(Registry::default()),
             hosts: AdminHosts::default(),
+            access: Access::default(),
+            tls: None,
             confirmations: Confirmations::new(LoadGate::new(
                 &Config::default(),
                 chancery_proto::schema::Schema::bundled(),
             )),
             nodes: NodesPage::default(),
             load_reports: LoadReportsPage::new(LoadReports::new(LoadBounds::default())),
+            status: StatusPages::default(),
+            client_status: ClientStatusPage::default(),
+            turn: Turn::default(),
         })
     }
 
     async fn asked(admin: Arc<Admin>, method: Method, path: &'static str) -> (StatusCode, Bytes) {
         let request =
             Request::builder().method(method).uri(path).body(Full::<Bytes>::default()).unwrap();
-        let peer = IpAddr::from([127, 0, 0, 1]);
-        let response = tokio::time::timeout(TIME, answer(&admin, peer, request)).await.unwrap();
+        let peer = [127, 0, 0, 1].into();
+        let caller = Caller { peer, channel: Channel::Plain, lifetime: Arc::default() };
+        let answered = tokio::time::timeout(TIME, answer(&admin, &caller, request));
+        let response = answered.await.unwrap();
         (response.status(), response.into_body().collect().await.unwrap().to_bytes())
     }
 
-    /// Occupies the builder of `/config` until the sender is used or dropped.
+    /// Occupies the builder of `/api/v1/config` until the sender is used or dropped.
     async fn occupied(admin: &Arc<Admin>) -> mpsc::Sender<()> {
         let (go, gone) = mpsc::channel();
         let (begun, began) = tokio::sync::oneshot::channel();
@@ -261,7 +340,7 @@ mod tests {
         let admin = admin();
         let go = occupied(&admin).await;
         let asking: Vec<_> = [Method::GET, Method::HEAD]
-            .map(|method| tokio::spawn(asked(Arc::clone(&admin), method, "/config")))
+            .map(|method| tokio::spawn(asked(Arc::clone(&admin), method, CONFIG)))
             .into();
         for path in ["/ready", "/healthz", "/metrics", "/"] {
             let (_, text) = asked(Arc::clone(&admin), Method::GET, path).await;

@@ -29,7 +29,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::{Admin, answer};
+use super::{Admin, Caller, Channel, Lifetime, answer};
 
 /// Answers requests on a thread of its own until `stop` is cancelled, over so many connections at
 /// the same time. One more takes the place of the oldest one of the peer that has the most.
@@ -70,6 +70,10 @@ fn begin(listener: BoundListener) -> io::Result<(Runtime, TcpListener)> {
 
 async fn serve(listener: TcpListener, admin: Arc<Admin>, most: usize, stop: CancellationToken) {
     let mut connections = Connections::new(most);
+    // It ends with the runtime of this thread.
+    if let Some(tls) = admin.tls.clone() {
+        tokio::spawn(tls.follow());
+    }
     let mut failing = false;
     loop {
         let accepted = tokio::select! {
@@ -116,9 +120,12 @@ impl Connections {
         {
             oldest.abort();
         }
-        let served = tokio::time::timeout(CONNECTION_TIME, connection(stream, peer, admin));
         let connection = self.running.spawn(async move {
-            served.await.ok();
+            let lifetime = Arc::<Lifetime>::default();
+            tokio::select! {
+                () = encrypted_or_not(stream, peer, admin, &lifetime) => {}
+                () = lifetime.is_over() => {}
+            }
         });
         self.oldest_first.push_back((shared_address(peer), connection));
     }
@@ -134,17 +141,54 @@ impl Connections {
     }
 }
 
-async fn connection(io: impl AsyncRead + AsyncWrite + Unpin, peer: IpAddr, admin: Arc<Admin>) {
+/// Serves a connection: what begins as a TLS handshake is one, if there is a certificate.
+async fn encrypted_or_not(
+    stream: TcpStream,
+    peer: IpAddr,
+    admin: Arc<Admin>,
+    lifetime: &Arc<Lifetime>,
+) {
+    let Some(tls) = &admin.tls else {
+        return connection(stream, (peer, Channel::Plain), admin, lifetime).await;
+    };
+    let mut first = [0];
+    let looked = tokio::time::timeout(HEADER_TIMEOUT, stream.peek(&mut first)).await;
+    if !matches!(looked, Ok(Ok(1))) {
+        return;
+    }
+    if first != [TLS_HANDSHAKE] {
+        return connection(stream, (peer, Channel::Plain), admin, lifetime).await;
+    }
+    let accepting = tokio::time::timeout(HEADER_TIMEOUT, tls.acceptor().accept(stream));
+    let stream = match accepting.await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return debug!(%error, "a TLS handshake of an admin connection failed"),
+        Err(_) => return debug!("a TLS handshake of an admin connection took too long"),
+    };
+    let channel = match stream.get_ref().1.peer_certificates() {
+        Some(_) => Channel::Certified,
+        None => Channel::Tls,
+    };
+    connection(stream, (peer, channel), admin, lifetime).await;
+}
+
+async fn connection(
+    io: impl AsyncRead + AsyncWrite + Unpin,
+    (peer, channel): (IpAddr, Channel),
+    admin: Arc<Admin>,
+    lifetime: &Arc<Lifetime>,
+) {
     let was_answered = AtomicBool::new(false);
     let service = service_fn(|request: Request<Incoming>| {
-        let admin = Arc::clone(&admin);
+        let (admin, lifetime) = (Arc::clone(&admin), Arc::clone(lifetime));
         let waits = was_answered.swap(true, Ordering::Relaxed);
         async move {
             // The library for HTTP would answer many requests of one write before it lets others in.
             if waits {
                 tokio::task::yield_now().await;
             }
-            Ok::<_, Infallible>(answer(&admin, peer, request).await)
+            let caller = Caller { peer, channel, lifetime };
+            Ok::<_, Infallible>(answer(&admin, &caller, request).await)
         }
     });
     let served = hyper::server::conn::http1::Builder::new()
@@ -165,14 +209,14 @@ pub(crate) const MAX_CONNECTIONS: usize = 64;
 /// a listener has otherwise, a burst makes a probe dial again after a second.
 const BACKLOG: i32 = 65_535;
 
+/// The first byte of a TLS handshake, with which no request begins.
+const TLS_HANDSHAKE: u8 = 0x16;
+
 /// The number of bytes of a request line with its headers.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
 
 /// The time a client may take to send its request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The time a connection may be open, whether its client reads or not.
-const CONNECTION_TIME: Duration = Duration::from_secs(60);
 
 /// The pause after a failed accept: most fail because there are no free file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -224,7 +268,9 @@ mod tests {
         let (mut client, io) = tokio::io::duplex(1 << 20);
         let ask = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
         client.write_all(ask.repeat(20).as_bytes()).await.unwrap();
-        let mut served = pin!(connection(io, Ipv4Addr::LOCALHOST.into(), admin()));
+        let lifetime = Arc::default();
+        let mut served =
+            pin!(connection(io, (Ipv4Addr::LOCALHOST.into(), Channel::Plain), admin(), &lifetime));
         let (mut answers, mut turns, mut buffer) = (0, 0, vec![0; 1 << 16]);
         while answers < 20 {
             turns += 1;

@@ -10,6 +10,8 @@ use hyper::body::Bytes;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinError;
 
+use super::api::ApiError;
+
 /// The last text of a document, and the turn to build the next one.
 #[derive(Default)]
 pub(crate) struct SharedDocument {
@@ -32,6 +34,12 @@ pub(crate) struct Stamp {
 #[derive(Debug, thiserror::Error)]
 #[error("the document was not built")]
 pub(crate) struct BuildFailed(#[from] JoinError);
+
+impl From<BuildFailed> for ApiError {
+    fn from(_: BuildFailed) -> Self {
+        Self::failed()
+    }
+}
 
 #[derive(Clone)]
 struct Built {

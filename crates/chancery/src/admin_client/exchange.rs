@@ -4,10 +4,12 @@
 //! comes. It is bounded in bytes and in time.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use anyhow::anyhow;
+
+use super::connect::Route;
+use crate::admin::ErrorDocument;
 
 /// The answer to a request.
 pub(crate) struct Reply {
@@ -17,16 +19,23 @@ pub(crate) struct Reply {
     pub(crate) body: String,
 }
 
+impl Reply {
+    /// The reason for which the request was not answered, if the server says one.
+    pub(crate) fn error(&self) -> Option<ErrorDocument> {
+        let is_error = !(200..300).contains(&self.status);
+        is_error.then(|| serde_json::from_str(&self.body).ok()).flatten()
+    }
+}
+
 /// Sends a request, and returns the answer if it comes whole in this time.
 pub(super) fn exchange(
-    server: SocketAddr,
+    route: &Route,
     request: &str,
     answer_time: Duration,
 ) -> anyhow::Result<Reply> {
-    let mut stream = TcpStream::connect_timeout(&server, CONNECT_TIME)?;
-    stream.set_read_timeout(Some(answer_time))?;
-    stream.set_write_timeout(Some(answer_time))?;
+    let mut stream = route.connect(answer_time)?;
     stream.write_all(request.as_bytes())?;
+    stream.flush()?;
     let mut answer = Vec::new();
     stream.take(MAX_ANSWER_BYTES).read_to_end(&mut answer)?;
     reply(&answer)
@@ -40,9 +49,6 @@ fn reply(answer: &[u8]) -> anyhow::Result<Reply> {
     let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)).ok_or_else(odd)?;
     Ok(Reply { status: status.parse().map_err(|_| odd())?, body: body.to_owned() })
 }
-
-/// The time to connect, on the same machine.
-const CONNECT_TIME: Duration = Duration::from_secs(5);
 
 /// The number of bytes of an answer.
 const MAX_ANSWER_BYTES: u64 = 16 << 20;

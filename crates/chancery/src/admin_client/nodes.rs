@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::anyhow;
 use chancery_core::{Locality, Node, Value};
 
 use super::{AdminClient, encoded};
@@ -39,11 +38,6 @@ impl AdminClient {
         let (mut all, mut after) = (Vec::new(), String::new());
         loop {
             let reply = self.get(&format!("{path}{after}"))?;
-            if reply.status == 404 {
-                let error = anyhow!("`{self}` is no admin interface that tells of nodes");
-                return Err(Failure::broken(error)
-                    .hint("give the address of the admin interface with `--admin`"));
-            }
             let document: NodesDocument = self.document(&reply)?;
             all.extend(document.nodes.into_iter().map(ConnectedNode::from));
             match document.next {
@@ -76,7 +70,7 @@ impl From<NodeRow> for ConnectedNode {
             metadata: Arc::new(metadata.collect()),
             ..Node::default()
         };
-        let left_out = row.left_out.iter().map(|it| format!("{} ({})", it.part, it.why));
+        let left_out = row.left_out.iter().map(|it| format!("{} ({})", it.part, it.why.word()));
         let (group, own_files) = (row.group, row.own_files);
         Self { node, group, own_files, left_out: left_out.collect() }
     }

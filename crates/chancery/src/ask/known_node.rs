@@ -35,7 +35,8 @@ pub(super) fn take_over(
     }
     // Whatever goes wrong here, nobody has asked for it.
     let Ok(admin) = AdminClient::new(usual_admin()) else { return Ok(()) };
-    if let Ok(found) = known(&admin.within(LITTLE_TIME), id, &given.details) {
+    let admin = admin.within(LITTLE_TIME);
+    if let Ok(found) = known(&admin, id, &given.details) {
         bootstrap.states_user_agent = true;
         become_known(&mut bootstrap.node, &found);
         let cluster = plain(&found.node.cluster);

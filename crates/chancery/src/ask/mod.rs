@@ -30,7 +30,7 @@ use chancery_proto::show::Viewer;
 pub(crate) use self::answer::{Answer, Trouble, answers};
 pub(crate) use self::known_node::{become_known_at, is_on_this_machine, usual_admin};
 pub(crate) use self::options::{NodeDetails, QueryArgs, ServerArgs, TlsArgs};
-pub(crate) use self::query::Query;
+pub(crate) use self::query::{Query, type_of};
 pub(crate) use self::render::{Renderer, Row, plain};
 use crate::exit::Failure;
 use crate::logging;
@@ -182,7 +182,7 @@ fn queries(args: &QueryArgs) -> Result<Vec<Query>, Failure> {
     }
     match args.words.as_slice() {
         [] => Ok(Vec::new()),
-        [kind] if query::type_of(kind).is_ok_and(|url| url == listeners()) => Ok(Vec::new()),
+        [kind] if type_of(kind).is_ok_and(|url| url == listeners()) => Ok(Vec::new()),
         _ => {
             Err(Failure::misuse("`--target` asks for a listener; give `lds` beside it, or nothing"))
         }

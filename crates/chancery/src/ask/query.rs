@@ -14,7 +14,7 @@ pub(crate) struct Query {
 impl Query {
     /// Makes a query with the name in its canonical form, as servers and watches have it (C-025). A
     /// malformed name stays as it is, and the client refuses it.
-    pub(super) fn new(type_url: TypeUrl, name: &str) -> Self {
+    pub(crate) fn new(type_url: TypeUrl, name: &str) -> Self {
         let read = ResourceName::read(name);
         Self { type_url, name: read.map_or_else(|_| name.to_owned(), |it| it.as_str().to_owned()) }
     }
@@ -68,7 +68,7 @@ pub(super) fn read(words: &[String]) -> Result<Vec<Query>, String> {
 }
 
 /// Returns a type by its short name, its URL, or the name of its message.
-pub(super) fn type_of(text: &str) -> Result<TypeUrl, String> {
+pub(crate) fn type_of(text: &str) -> Result<TypeUrl, String> {
     if let Some((first, name)) = text.split_once('/')
         && of_short(first).is_some()
     {

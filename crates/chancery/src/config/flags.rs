@@ -33,7 +33,7 @@ pub(crate) struct ServeFlags {
     #[arg(help_heading = "Addresses", hide_env_values = true)]
     pub(crate) listen: Vec<ListenAddress>,
 
-    /// Address of /ready, /healthz, /config and /metrics for operators: IP:PORT or off
+    /// Address of /ready, /healthz, /metrics and the API for operators: IP:PORT or off
     /// [default: 127.0.0.1:18080]
     #[arg(long, value_name = "ADDR", env = "CHANCERY_ADMIN", help_heading = "Addresses")]
     #[arg(hide_env_values = true)]
@@ -49,6 +49,26 @@ pub(crate) struct ServeFlags {
     #[arg(long = "admin-host", value_name = "NAME", env = "CHANCERY_ADMIN_HOSTS")]
     #[arg(value_delimiter = ',', help_heading = "Addresses", hide_env_values = true)]
     pub(crate) admin_hosts: Vec<String>,
+
+    /// Certificate chain of the admin interface for other machines, PEM; read again when it changes
+    #[arg(long, value_name = "FILE", env = "CHANCERY_ADMIN_TLS_CERT", requires = "admin_tls_key")]
+    #[arg(help_heading = "Admin API", hide_env_values = true)]
+    pub(crate) admin_tls_cert: Option<PathBuf>,
+
+    /// Private key of the admin interface, PEM
+    #[arg(long, value_name = "FILE", env = "CHANCERY_ADMIN_TLS_KEY", requires = "admin_tls_cert")]
+    #[arg(help_heading = "Admin API", hide_env_values = true)]
+    pub(crate) admin_tls_key: Option<PathBuf>,
+
+    /// Certificate authorities, PEM; whoever has a certificate of one of them may read the API
+    #[arg(long, value_name = "FILE", env = "CHANCERY_ADMIN_TLS_CLIENT_CA")]
+    #[arg(requires = "admin_tls_cert", help_heading = "Admin API", hide_env_values = true)]
+    pub(crate) admin_tls_client_ca: Option<PathBuf>,
+
+    /// File with the tokens of those who may read the API: NAME read TOKEN, one on a line
+    #[arg(long, value_name = "FILE", env = "CHANCERY_ADMIN_TOKENS")]
+    #[arg(help_heading = "Admin API", hide_env_values = true)]
+    pub(crate) admin_tokens: Option<PathBuf>,
 
     /// Certificate chain of the server, PEM; read again when it changes
     #[arg(long, value_name = "FILE", env = "CHANCERY_TLS_CERT", requires = "tls_key")]

@@ -101,7 +101,7 @@ impl PartialEq for FileContent {
 }
 
 impl InvalidConfig {
-    /// The error as a finding, for logs and for `/config`.
+    /// The error as a finding, for logs and for `/api/v1/config`.
     pub(crate) fn finding(&self) -> Finding {
         match self {
             Self::Broken(finding) => (**finding).clone(),
@@ -178,7 +178,7 @@ fn lies_in(dir: &Path, real_path: Option<&Path>) -> bool {
 /// Makes relative paths of the file start at the directory of the file, not at the one where the
 /// server was started.
 fn resolved(mut config: Config, dir: &Path) -> Config {
-    if let Some(tls) = &mut config.tls {
+    for tls in [&mut config.tls, &mut config.admin_tls].into_iter().flatten() {
         tls.cert = dir.join(&tls.cert);
         tls.key = dir.join(&tls.key);
         tls.client_ca = tls.client_ca.as_ref().map(|path| dir.join(path));
@@ -188,6 +188,7 @@ fn resolved(mut config: Config, dir: &Path) -> Config {
         *path = dir.join(&path);
     }
     config.state = config.state.map(|state| dir.join(state));
+    config.admin_tokens = config.admin_tokens.map(|tokens| dir.join(tokens));
     config
 }
 
@@ -203,6 +204,12 @@ fn override_by(config: &mut Config, flags: &ServeFlags) {
         let (cert, key) = (cert.clone(), key.clone());
         config.tls = Some(TlsTable { cert, key, client_ca, client_crl });
     }
+    if let (Some(cert), Some(key)) = (&flags.admin_tls_cert, &flags.admin_tls_key) {
+        let (client_ca, client_crl) = (flags.admin_tls_client_ca.clone(), Vec::new());
+        let (cert, key) = (cert.clone(), key.clone());
+        config.admin_tls = Some(TlsTable { cert, key, client_ca, client_crl });
+    }
+    config.admin_tokens = flags.admin_tokens.clone().or_else(|| config.admin_tokens.take());
     config.unix_mode = flags.unix_mode.unwrap_or(config.unix_mode);
     if !flags.admin_hosts.is_empty() {
         config.admin_hosts.clone_from(&flags.admin_hosts);

@@ -8,6 +8,7 @@
 mod address;
 mod allow;
 mod clients;
+mod csds;
 mod external;
 mod file;
 mod flags;
@@ -38,6 +39,7 @@ use self::pattern::Patterns;
 
 pub(crate) use address::{AdminAddress, ListenAddress};
 pub(crate) use allow::AllowedCodes;
+pub(crate) use csds::CsdsAccess;
 pub(crate) use external::ExternalNames;
 pub(crate) use file::{ConfigChange, ConfigFile};
 pub(crate) use flags::ServeFlags;
@@ -61,13 +63,20 @@ pub(crate) struct Config {
     /// The mode of the files of Unix sockets in `listen`. Default: `0600`, for processes of the same
     /// user.
     pub(crate) unix_mode: SocketMode,
-    /// The address of `/ready`, `/healthz`, `/config` and `/metrics`, or `off`. Default:
-    /// `127.0.0.1:18080`. There is no login, so only operators should be able to reach it.
+    /// The address of `/ready`, `/healthz`, `/metrics` and the API, or `off`. Default:
+    /// `127.0.0.1:18080`. The API is for processes on the same machine, and for those whom `admin-tls` and `admin-tokens` let in.
     pub(crate) admin: AdminAddress,
     /// The names under which the admin interface is asked, as in `Host`, besides `localhost` and IP
     /// addresses. Default: none.
     #[serde(deserialize_with = "list::texts")]
     pub(crate) admin_hosts: Vec<String>,
+    /// TLS for those who ask the admin interface from other machines. Default: none, and the API is for
+    /// processes on the same machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) admin_tls: Option<TlsTable>,
+    /// The file with the tokens of those who may read the API from other machines. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) admin_tokens: Option<PathBuf>,
     /// TLS for all TCP listeners. Default: none, which is for loopback and trusted networks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tls: Option<TlsTable>,
@@ -120,6 +129,9 @@ pub(crate) struct Config {
     pub(crate) gate: GateConfig,
     /// The load reports of clients.
     pub(crate) load_reports: LoadReportsTable,
+    /// The peers that may ask on the discovery port how clients stand (CSDS): `off`, `local` or `certified`.
+    /// Default: `local`.
+    pub(crate) csds: CsdsAccess,
     /// The bounds of what is remembered of clients.
     pub(crate) status: StatusTable,
     /// The form and the level of log lines.
@@ -243,6 +255,8 @@ impl Default for Config {
             unix_mode: SocketMode::default(),
             admin: AdminAddress::default(),
             admin_hosts: Vec::new(),
+            admin_tls: None,
+            admin_tokens: None,
             tls: None,
             groups: GroupRules::default(),
             unmatched: Decision::Base,
@@ -260,6 +274,7 @@ impl Default for Config {
             control_plane: None,
             gate: GateConfig::default(),
             load_reports: LoadReportsTable::default(),
+            csds: CsdsAccess::default(),
             status: StatusTable::default(),
             log: LogTable::default(),
             limits: LimitsTable::default(),

@@ -9,11 +9,11 @@ use anyhow::anyhow;
 use chancery_core::printable::Printable;
 use clap::Args;
 
-use crate::admin::{CONFIRM, Confirmation, HeldDocument};
-use crate::admin_client::{AdminClient, Reply, encoded};
-use crate::config::{AdminAddress, Span};
+use crate::admin::{CHANGED, CONFIRM, Confirmation, HeldDocument, NOTHING_HELD};
+use crate::admin_client::{AdminArgs, AdminClient, Reply, encoded};
+use crate::config::Span;
 use crate::exit::Failure;
-use crate::gate::{HeldRow, NotConfirmed};
+use crate::gate::HeldRow;
 use crate::stdout;
 
 /// Let pass what a server holds back, on the same machine
@@ -40,10 +40,8 @@ pub(crate) struct ConfirmArgs {
     #[arg(long, value_name = "TOKEN", conflicts_with = "list")]
     token: Option<String>,
 
-    /// Address of the admin interface of the server, IP:PORT
-    #[arg(long, value_name = "ADDR", env = "CHANCERY_ADMIN", hide_env_values = true)]
-    #[arg(default_value = "127.0.0.1:18080")]
-    admin: AdminAddress,
+    #[command(flatten)]
+    admin: AdminArgs,
 }
 
 const AFTER_HELP: &str = "\
@@ -61,7 +59,7 @@ Exit codes:
 
 /// Runs the command.
 pub(crate) fn run(args: &ConfirmArgs) -> Result<(), Failure> {
-    let admin = AdminClient::new(args.admin)?;
+    let admin = AdminClient::at(&args.admin)?;
     let found = document(admin.get(&path(&args.group))?, &admin)?;
     if args.list {
         return stdout::write(listed(&found, args).as_bytes()).map(drop);
@@ -79,14 +77,11 @@ pub(crate) fn run(args: &ConfirmArgs) -> Result<(), Failure> {
 
 /// The document in the reply, if it is one.
 fn document(reply: Reply, admin: &AdminClient) -> Result<HeldDocument, Failure> {
-    let text = reply.body.trim_end();
-    match reply.status {
-        404 if text != NotConfirmed::Nothing.to_string() => {
-            Err(Failure::broken(anyhow!("`{admin}` is no admin interface with a gate: {text}"))
-                .hint("give the address of the admin interface with `--admin`"))
+    match reply.error() {
+        Some(error) if [NOTHING_HELD, CHANGED].contains(&&*error.code) => {
+            Err(Failure::negative(anyhow!("{}", error.message))
+                .hint("`chancery confirm --list` shows what is held back now"))
         }
-        404 | 409 => Err(Failure::negative(anyhow!("{text}"))
-            .hint("`chancery confirm --list` shows what is held back now")),
         _ => admin.document(&reply),
     }
 }

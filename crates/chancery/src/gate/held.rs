@@ -1,4 +1,4 @@
-//! Changes that are held back, and their forms: for people, for `/config`, and for those who confirm.
+//! Changes that are held back, and their forms: for people, for the admin interface, and for those who confirm.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use chancery_catalog::{Audience, FilledValue, Unapplied};
 use chancery_core::Snapshot;
 use chancery_sources::BehindFaults;
-use serde::{Deserialize, Serialize};
 
 use super::loss::{Counts, Listed, Reason};
 use super::moves::Move;
+use crate::admin::document;
 
 /// A state that is held back from an audience.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,29 +35,26 @@ pub(crate) struct Held {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Token(u64);
 
-/// A held state, as `/config` and the admin interface show it.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct HeldRow {
-    /// The audience, in words.
-    pub(crate) audience: String,
-    /// The group of the audience, if it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) group: Option<String>,
-    /// The node of the audience, if it is for one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) node: Option<String>,
-    /// The reasons, in words.
-    pub(crate) reasons: Vec<String>,
-    /// The first of the edits that wait, in words.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) edits: Vec<String>,
-    /// The number of all of them.
-    #[serde(default)]
-    pub(crate) edit_count: usize,
-    /// The seconds since 1970 at which it was held.
-    pub(crate) since: u64,
-    /// The token.
-    pub(crate) token: String,
+document! {
+    /// A state that is held back from an audience.
+    struct HeldRow {
+        /// The audience, in words.
+        audience: String,
+        /// The group of the audience, if it has one.
+        group: Option<String> = default,
+        /// The node of the audience, if it is for one.
+        node: Option<String> = default,
+        /// The reasons, in words.
+        reasons: Vec<String>,
+        /// The first of the edits that wait, in words.
+        edits: Vec<String> = default,
+        /// The number of all of them.
+        edit_count: usize,
+        /// The seconds since 1970 at which it was held.
+        since: u64,
+        /// The digest of the state, by which it is confirmed.
+        token: String,
+    }
 }
 
 impl Token {

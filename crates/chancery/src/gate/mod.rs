@@ -18,6 +18,7 @@ mod clash;
 mod confirmation;
 mod dangling;
 mod expired;
+mod filled;
 mod held;
 mod loss;
 mod memory;
@@ -357,11 +358,47 @@ impl LoadGate {
                 reasons.extend(unstated::reason(of_audience, before, after));
             }
         }
-        reasons.extend(self.dangling(audience, [before, after]));
+        reasons.extend(self.flaws(audience, [before, after], (&allowing, config)));
+        for [before, after] in self.filled(audience, before, after) {
+            let of_nodes = self.flaws(audience, [&before, &after], (&allowing, config));
+            // What is wrong for all is told once, and what is wrong for several nodes by the first.
+            let told: BTreeSet<_> = reasons.iter().map(Reason::kind).collect();
+            reasons.extend(of_nodes.into_iter().filter(|it| !told.contains(it.kind())));
+        }
+        reasons
+    }
+
+    /// The change as the connected nodes see it that state values.
+    fn filled(&self, audience: &Audience, before: &Seen, after: &Seen) -> Vec<[Seen; 2]> {
+        let nodes = self.nodes();
+        filled::changes(nodes.get(audience).map_or(&[][..], |nodes| nodes), before, after)
+    }
+
+    /// What goes live and may be missed: of what all see, or else of what is filled for the nodes.
+    fn notice(&self, audience: &Audience, [before, after]: [&Seen; 2]) -> Option<Reason> {
+        let notice = |before: &Seen, after: &Seen| {
+            notices::notice(&self.0.schema, &self.0.lost, before, after)
+        };
+        let of_nodes = || {
+            let filled = self.filled(audience, before, after);
+            filled.iter().find_map(|[before, after]| notice(before, after))
+        };
+        let is_same = before.fills_same(after);
+        notice(before, after).or_else(|| if is_same { None } else { of_nodes() })
+    }
+
+    /// The reasons to hold a change back for what is wrong with all resources together.
+    fn flaws(
+        &self,
+        audience: &Audience,
+        [before, after]: [&Seen; 2],
+        (allowing, config): (&Allowing, &GateConfig),
+    ) -> Vec<Reason> {
+        let mut reasons: Vec<_> = self.dangling(audience, [before, after]).into_iter().collect();
         if config.messages != GateMode::Off {
-            reasons.extend(clash::reasons(&allowing, before, after));
+            reasons.extend(clash::reasons(allowing, before, after));
             let known = &self.0.unanswered;
-            reasons.extend(silent::unanswered(&self.0.schema, (known, &allowing), before, after));
+            reasons.extend(silent::unanswered(&self.0.schema, (known, allowing), before, after));
         }
         reasons
     }
@@ -417,7 +454,7 @@ impl Gate for LoadGate {
         let (audience, at, edits) = (audience.clone(), SystemTime::now(), Listed::default());
         let mut held = Held { token, audience, reasons, edits, largest, since: now, at };
         if held.reasons.is_empty() {
-            let notice = notices::notice(&self.0.schema, &self.0.lost, before, after);
+            let notice = self.notice(&held.audience, [before, after]);
             let notice = notice.filter(|_| self.use_of(&held.audience) != Some(Use::Unused));
             let mut state = self.lock();
             state.pass_without_loss(&held, &change, now);

@@ -14,8 +14,8 @@ use chancery_core::printable::Printable;
 use clap::{Args, ValueEnum};
 
 use crate::admin::{LOAD, LoadDocument};
-use crate::admin_client::{AdminClient, encoded};
-use crate::config::{AdminAddress, Span};
+use crate::admin_client::{AdminArgs, AdminClient, encoded};
+use crate::config::Span;
 use crate::exit::Failure;
 use crate::stdout;
 
@@ -51,10 +51,8 @@ pub(crate) struct LoadArgs {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = LoadFormat::Table)]
     output: LoadFormat,
 
-    /// Address of the admin interface of the server, IP:PORT
-    #[arg(long, value_name = "ADDR", env = "CHANCERY_ADMIN", hide_env_values = true)]
-    #[arg(default_value = "127.0.0.1:18080")]
-    admin: AdminAddress,
+    #[command(flatten)]
+    admin: AdminArgs,
 }
 
 /// The rows in which calls are summed.
@@ -98,7 +96,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     if args.every.0 < LEAST_TIME {
         return Err(Failure::misuse("`--every` is at least 1s"));
     }
-    let client = AdminClient::new(args.admin)?;
+    let client = AdminClient::at(&args.admin)?;
     let mut is_first = true;
     loop {
         let found = client.load(args)?;
@@ -138,11 +136,6 @@ impl AdminClient {
         let (mut all, mut after) = (LoadDocument::default(), String::new());
         loop {
             let reply = self.get(&format!("{path}{after}"))?;
-            if reply.status == 404 {
-                let error = anyhow!("`{self}` is no admin interface that tells of load reports");
-                return Err(Failure::broken(error)
-                    .hint("give the address of the admin interface with `--admin`"));
-            }
             let page: LoadDocument = self.document(&reply)?;
             (all.count, all.reporters) = (page.count, page.reporters);
             all.rows.extend(page.rows);

@@ -1,35 +1,17 @@
 //! The output of `load`: rows as a table or as JSON.
 
-use chancery_core::printable::{PrintForm, Printable, printable};
+use chancery_core::printable::Printable;
 
 use super::By;
-use crate::admin::{LoadDocument, LoadRow};
+use crate::admin::{self, LoadDocument, LoadRow};
+use crate::table::table as columns_of;
 
-/// One line for each row, with a head on the first page. Columns are as wide as their longest text.
+/// One line for each row, and the head.
 pub(super) fn table(document: &LoadDocument, by: By, is_first: bool) -> String {
     let mut lines = vec![head(by)];
     lines.extend(document.rows.iter().map(|row| cells(row, by)));
-    let columns = lines[0].len();
-    let width = |column: usize| {
-        let cells = lines.iter().map(|line| line[column].chars().count());
-        cells.max().unwrap_or_default()
-    };
-    let widths: Vec<_> = (0..columns).map(width).collect();
-    let names = columns - NUMBERS.len();
-    let mut text = if is_first { String::new() } else { "\n".to_owned() };
-    for line in &lines {
-        let mut shown = String::new();
-        for (column, cell) in line.iter().enumerate() {
-            let width = widths[column];
-            let gap = if column == 0 { "" } else { "  " };
-            shown += gap;
-            // Names stand at the left of their columns, numbers at the right.
-            shown +=
-                &if column < names { format!("{cell:<width$}") } else { format!("{cell:>width$}") };
-        }
-        text += shown.trim_end();
-        text.push('\n');
-    }
+    let (columns, gap) = (lines[0].len(), if is_first { "" } else { "\n" });
+    let text = format!("{gap}{}", columns_of(&lines, columns - NUMBERS.len()..columns));
     match document.count.saturating_sub(document.rows.len()) {
         0 => text,
         more => text + &format!("and {more} more\n"),
@@ -38,11 +20,7 @@ pub(super) fn table(document: &LoadDocument, by: By, is_first: bool) -> String {
 
 /// One object on a line for each row.
 pub(super) fn json(document: &LoadDocument) -> String {
-    let objects = document.rows.iter().map(|row| {
-        let object = serde_json::to_string(row).unwrap_or_default();
-        printable(&object, PrintForm::Json).into_owned() + "\n"
-    });
-    objects.collect()
+    document.rows.iter().map(admin::line).collect()
 }
 
 fn head(by: By) -> Vec<String> {
@@ -81,7 +59,7 @@ fn cells(row: &LoadRow, by: By) -> Vec<String> {
 
 /// The calls in a second of the last minute.
 fn rate(row: &LoadRow) -> String {
-    let Some(minute) = row.minute else { return "-".to_owned() };
+    let Some(minute) = &row.minute else { return "-".to_owned() };
     let tenths = minute.issued / 6;
     format!("{}.{}", tenths / 10, tenths % 10)
 }

@@ -201,7 +201,7 @@ impl ChangeApplier {
     /// Takes the report of a load. Rules that were changed together with the directory take effect
     /// with it.
     pub(crate) fn loaded(&self, report: &LoadReport) {
-        let mut state = self.lock();
+        let (mut state, is_requested) = (self.lock(), report.is_requested);
         let of_directory = report.faults.iter().find(|fault| fault.scope == Scope::Directory);
         state.directory_fault = of_directory.map(ToString::to_string);
         let is_first = state.keeping.is_first();
@@ -211,6 +211,7 @@ impl ChangeApplier {
             self.configured(&mut state, changed);
         }
         if let Some(revision) = &report.revision {
+            self.admin.status.changes.note(revision);
             self.audiences.follow(revision);
         }
         self.apply_rules(&mut state);
@@ -246,6 +247,10 @@ impl ChangeApplier {
         state.warnings = (Arc::clone(&report.present_warnings), report.warning_count);
         self.judge_if_changed(&mut state);
         self.record(&mut state);
+        drop(state);
+        if is_requested {
+            self.admin.status.rereads.is_over();
+        }
     }
 
     /// Checks `chancery.yaml`, which may have changed alone.
@@ -352,6 +357,7 @@ impl ChangeApplier {
     /// Has the gate judge again what it holds back, and shows what passes.
     fn judge_again(&self, author: impl Into<Author>) {
         if let Some(revision) = self.audiences.catalog().judge_again(author) {
+            self.admin.status.changes.note(&revision);
             self.audiences.follow(&revision);
         }
     }
@@ -395,7 +401,17 @@ impl ChangeApplier {
             }
             ConfigChange::Unusable(invalid) => {
                 let finding = invalid.finding();
-                error!("chancery.yaml cannot be used, what was in force stays: {finding}");
+                match finding.hint() {
+                    None => {
+                        error!("chancery.yaml cannot be used, what was in force stays: {finding}")
+                    }
+                    Some(hint) => {
+                        error!(
+                            hint,
+                            "chancery.yaml cannot be used, what was in force stays: {finding}"
+                        );
+                    }
+                }
                 state.config_fault = Some(finding);
             }
         }
@@ -412,6 +428,7 @@ impl ChangeApplier {
         state.rules = Some(WantedRules::new(Grouping::new(config)));
         let are_in_force = self.apply_rules_to(state, belonging);
         if let Some(revision) = revision {
+            self.admin.status.changes.note(&revision);
             self.audiences.follow(&revision);
         }
         are_in_force
@@ -534,7 +551,7 @@ impl ChangeApplier {
             faulty: state.faulty.rows(),
         });
         self.keep(state);
-        // Whoever reads of it in the log finds it in `/config` and `/metrics`.
+        // Whoever reads of it in the log finds it in `/api/v1/config` and `/metrics`.
         held::tell(&news, &held, &self.metrics);
     }
 
@@ -543,7 +560,7 @@ impl ChangeApplier {
     }
 }
 
-/// The number of warnings that `/config` lists.
+/// The number of warnings that `/api/v1/config` lists.
 const MOST_PRESENT: usize = 1000;
 /// The author of what passes because of the settings.
 const GATE: &str = "gate";
@@ -570,7 +587,8 @@ fn log_unchanged(report: &LoadReport) {
         0 => info!(files, "the directory was read again: nothing has changed"),
         faults => warn!(
             files,
-            faults, "the directory was read again: nothing has changed; `/config` lists the faults"
+            faults,
+            "the directory was read again: nothing has changed; `/api/v1/config` lists the faults"
         ),
     }
 }
@@ -586,7 +604,7 @@ fn log_warnings(warnings: &[Warning]) {
         }
     }
     if let Some(line) = rest.line("warning") {
-        warn!("and {line}; `/config` lists more");
+        warn!("and {line}; `/api/v1/config` lists more");
     }
 }
 

@@ -9,9 +9,9 @@ use std::time::SystemTime;
 use chancery_catalog::{Catalog, Layer};
 use chancery_core::printable::Printable;
 use chancery_sources::{LoadReport, Scope};
-use serde::Serialize;
 use tracing::warn;
 
+use crate::admin::document;
 use crate::counts_by_file::MOST_TOLD;
 use crate::gate::audience_of;
 use crate::state::{KeptLayer, seconds, utc};
@@ -28,19 +28,20 @@ struct FaultyLayer {
     is_partial: bool,
 }
 
-/// A layer with faults, as `/config` and `/ready` show it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct FaultyRow {
-    layer: String,
-    /// The seconds since 1970 from which on its last good state is kept.
-    since: u64,
-    /// True if there is such a state. Otherwise its nodes are refused.
-    served: bool,
-    /// True if only its files with faults stay as they were.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    partial: bool,
-    /// The first of its files that have faults.
-    files: Vec<String>,
+document! {
+    /// A layer with faults.
+    struct FaultyRow {
+        /// The layer, in words.
+        layer: String,
+        /// The seconds since 1970 from which on its last good state is kept.
+        since: u64,
+        /// True if there is such a state. Otherwise its nodes are refused.
+        served: bool,
+        /// True if only its files with faults stay as they were.
+        partial: bool = default,
+        /// The first of its files that have faults.
+        files: Vec<String>,
+    }
 }
 
 impl FaultyLayers {
@@ -104,7 +105,7 @@ impl FaultyLayers {
             }
         }
         if let Some(more) = self.0.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
-            warn!("and {more} more layers have faults; `/config` lists them");
+            warn!("and {more} more layers have faults; `/api/v1/config` lists them");
         }
     }
 

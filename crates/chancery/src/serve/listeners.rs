@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use chancery_server::{Listener, Tls, TlsFiles};
+use chancery_tls::TlsError;
 use tracing::{info, warn};
 
 use crate::config::{self, AdminAddress, Config, ListenAddress};
@@ -64,17 +65,27 @@ fn warn_of_strangers(config: &Config) {
 }
 
 /// Binds the address of the admin interface, unless it is `off`.
-pub(crate) fn bind_admin(admin: AdminAddress) -> Result<Option<TcpListener>, Failure> {
-    let AdminAddress::On(address) = admin else { return Ok(None) };
+pub(crate) fn bind_admin(config: &Config) -> Result<Option<TcpListener>, Failure> {
+    let AdminAddress::On(address) = config.admin else { return Ok(None) };
     let bound = TcpListener::bind(address);
     let listener = bound.map_err(|error| refused(error, &address.to_string(), "--admin"))?;
     if let Ok(address) = listener.local_addr() {
         info!("admin interface on {address}");
         if !address.ip().is_loopback() {
-            warn!("the admin interface has no login and is not on loopback");
+            warn!("the admin interface is not on loopback: its probes and metrics have no login");
+        }
+        if config.admin_tokens.is_some() && config.admin_tls.is_none() {
+            warn!(
+                "`admin-tokens` without `admin-tls`: tokens are taken from proxies on this machine alone"
+            );
         }
     }
     Ok(Some(listener))
+}
+
+/// The failure for certificates of the admin interface that cannot be used.
+pub(crate) fn no_admin_tls(error: TlsError) -> Failure {
+    Failure::from(anyhow::Error::from(error).context("cannot serve TLS on the admin interface"))
 }
 
 /// Reads the certificates, on a thread of its own because that may block.

@@ -42,11 +42,11 @@ use anyhow::Context;
 use chancery_catalog::Catalog;
 use chancery_proto::document::RuleCheck;
 use chancery_proto::schema::Schema;
-use chancery_server::{Audiences, LoadBounds, LoadReports, Server, Tls};
+use chancery_server::{Audiences, Csds, LoadBounds, LoadReports, Server, Tls};
 use chancery_sources::{Directory, LayerChecks};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -68,8 +68,8 @@ use self::reloads::Reloads;
 use self::signals::OperatorSignal;
 pub(crate) use self::signals::Signals;
 use crate::admin::{
-    self, Admin, AdminHosts, Confirmations, LoadReportsPage, LoadStatus, MetricsPage, NodesPage,
-    Readiness, ReadinessState,
+    self, Access, Admin, AdminHosts, AdminTls, ClientStatusPage, Confirmations, LoadReportsPage,
+    LoadStatus, MetricsPage, NodesPage, Readiness, ReadinessState, StatusPages, Tokens, Turn,
 };
 use crate::check::codes::UNSUPPORTED_RULE;
 use crate::config::{self, Config, ListenAddress, ServeFlags};
@@ -124,6 +124,8 @@ struct Parts {
     /// The checks of the directory, as `chancery.yaml` has them now.
     checks: watch::Receiver<LayerChecks>,
     directory: Directory,
+    /// Is told when somebody waits for the directory to be read again.
+    reread: Arc<Notify>,
 }
 
 async fn serve(
@@ -139,9 +141,9 @@ async fn serve(
     let catalog = Catalog::gated(gate.clone());
     catalog.extend(config.groups.lineage().clone(), config::FILE);
     catalog.limit_values(config.limits.max_node_values.get());
-    let (admin, server_metrics, metrics) = admin(catalog.clone(), &gate, &config, dropped);
+    let (admin, server_metrics, metrics) = admin(catalog.clone(), &gate, &config, dropped)?;
     // This failure is returned later: the faults of the directory help the operator more.
-    let watched = listeners::bind_admin(config.admin).and_then(|bound| watch(bound, &admin));
+    let watched = listeners::bind_admin(&config).and_then(|bound| watch(bound, &admin));
     let Some(()) = keeping::look(flags, &config, &gate, &mut signals).await? else { return Ok(()) };
     gate::say_mode(&config.gate, gate.warns_for());
     let mut source = config.source(&flags.dir);
@@ -184,11 +186,19 @@ async fn serve(
     applier.loaded(&report);
     admin.confirmations.apply_by(gate::confirmer(&applier));
     admin.nodes.tell_of(audiences.clone());
-    let server = Server::new(audiences.store(), audiences, server_config(&config))
+    admin.status.tell_of(audiences.clone());
+    let store = audiences.store();
+    let csds = Csds::new(store.status(), &schema, config.csds.into());
+    admin.client_status.tell_of(csds.clone());
+    let server = Server::new(store, audiences, server_config(&config))
         .with_metrics(server_metrics)
         .with_load_reports(admin.load_reports.reports())
+        .with_csds(csds)
         .with_schema(schema);
-    let parts = Parts { server, listeners, admin, applier, checks, directory };
+    let reread = Arc::<Notify>::default();
+    let rereading = Arc::clone(&reread);
+    admin.status.rereads.read_by(&flags.dir, move || rereading.notify_one());
+    let parts = Parts { server, listeners, admin, applier, checks, directory, reread };
     let ended = run_parts(parts, &mut signals).await;
     closing.cancel();
     ended
@@ -226,7 +236,7 @@ const MANY_CONNECTIONS: usize = 10_000;
 
 /// Runs until a signal. The first one ends the server in order, the second one at once.
 async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
-    let Parts { server, listeners, admin, applier, mut checks, directory } = parts;
+    let Parts { server, listeners, admin, applier, mut checks, directory, reread } = parts;
     let Listeners { all, tls } = listeners;
     let (notified, keeping) = (Arc::clone(&applier), Arc::clone(&applier));
     let following = directory.follow(move |report| notified.loaded(report));
@@ -245,7 +255,7 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
             signal = signals.next() => match signal {
                 OperatorSignal::Reload => {
                     info!("told to read everything again");
-                    following.reload();
+                    admin.status.rereads.ask();
                     // Files that do not answer must not hold up the next signal.
                     certificates.iter().for_each(Reloads::ask);
                 }
@@ -259,6 +269,7 @@ async fn run_parts(parts: Parts, signals: &mut Signals) -> Result<(), Failure> {
                     stop.cancel();
                 }
             },
+            () = reread.notified() => following.reload(),
             Ok(()) = checks.changed() => following.set_checks(checks.borrow_and_update().clone()),
             ended = &mut served => break ended.context("cannot serve").map_err(Failure::from),
         }
@@ -278,7 +289,7 @@ fn admin(
     gate: &LoadGate,
     config: &Config,
     dropped: &Counter,
-) -> (Arc<Admin>, chancery_server::Metrics, LoadMetrics) {
+) -> Result<(Arc<Admin>, chancery_server::Metrics, LoadMetrics), Failure> {
     let mut registry = Registry::default();
     let server_metrics = chancery_server::Metrics::registered(&mut registry);
     let metrics = LoadMetrics::registered(&mut registry, dropped);
@@ -294,11 +305,21 @@ fn admin(
         loaded,
         metrics: metrics_page,
         hosts,
+        access: Access::new(config.admin_tokens.clone().map(Tokens::load).transpose()?),
+        tls: config
+            .admin_tls
+            .clone()
+            .map(AdminTls::load)
+            .transpose()
+            .map_err(listeners::no_admin_tls)?,
         confirmations,
         nodes,
         load_reports,
+        status: StatusPages::default(),
+        client_status: ClientStatusPage::default(),
+        turn: Turn::default(),
     };
-    (Arc::new(admin), server_metrics, metrics)
+    Ok((Arc::new(admin), server_metrics, metrics))
 }
 
 /// Serves the admin interface until the token is cancelled.

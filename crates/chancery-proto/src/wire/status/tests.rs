@@ -98,6 +98,7 @@ fn every_state_has_its_number() {
     }
 }
 
+/// S-134
 #[test]
 fn every_state_that_a_server_sees_has_its_number() {
     let descriptor = Schema::bundled();
@@ -113,7 +114,7 @@ fn every_state_that_a_server_sees_has_its_number() {
     }
 }
 
-/// C-136
+/// C-136, S-134, S-135
 #[test]
 fn a_question_says_what_it_wants() {
     let read = |bytes: &[u8]| {
@@ -133,6 +134,7 @@ fn a_question_says_what_it_wants() {
     assert_eq!(read(&encode_client_status_request(Some(""), false)), (true, false));
 }
 
+/// S-134
 #[test]
 fn a_question_whose_matchers_mean_nothing_is_refused_in_a_sentence() {
     // A matcher of ids that says nothing of them.

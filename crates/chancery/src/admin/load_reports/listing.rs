@@ -127,7 +127,7 @@ impl Page<'_> {
             }
         }
         if let Some(minute) = minute {
-            row.minute.get_or_insert_default().add(minute.counts(series));
+            row.minute.get_or_insert_default().add(minute.counts(series).into());
         }
         for slot in &series.slots {
             let begins = began + slot.begins().0.as_secs();
@@ -135,7 +135,7 @@ impl Page<'_> {
             if row.history.get(at).is_none_or(|other| other.begins != begins) {
                 row.history.insert(at, SlotRow { begins, ..SlotRow::default() });
             }
-            row.history[at].counts.add(slot.counts);
+            row.history[at].add(slot.counts.into());
         }
     }
 
@@ -244,12 +244,10 @@ impl RowKey {
     }
 }
 
-impl CountsRow {
-    fn add(&mut self, counts: LoadCounts) {
-        self.issued = self.issued.saturating_add(counts.issued);
-        self.succeeded = self.succeeded.saturating_add(counts.succeeded);
-        self.failed = self.failed.saturating_add(counts.failed);
-        self.dropped = self.dropped.saturating_add(counts.dropped);
+impl From<LoadCounts> for CountsRow {
+    fn from(counts: LoadCounts) -> Self {
+        let LoadCounts { issued, succeeded, failed, dropped, .. } = counts;
+        Self { issued, succeeded, failed, dropped }
     }
 }
 

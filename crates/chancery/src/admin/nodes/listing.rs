@@ -18,6 +18,7 @@ use chancery_server::{Audiences, OpenStream};
 
 use super::document::{NodeRow, NodesDocument};
 use super::shown::{self, MAX_TEXT_BYTES};
+use crate::admin::status::{NodeState, States};
 use crate::admin::written_bytes;
 use crate::serve::Grouping;
 
@@ -28,6 +29,8 @@ pub(super) struct Wanted {
     pub(super) id: Option<String>,
     /// The group, if only its nodes are wanted; empty for nodes in none.
     pub(super) group: Option<String>,
+    /// The state, if only nodes in this one are wanted.
+    pub(super) state: Option<NodeState>,
     /// The place after which the page begins.
     pub(super) after: Option<Place>,
     /// The number of nodes on the page.
@@ -55,6 +58,7 @@ pub(super) fn page(
     keys: &RandomState,
     wanted: &Wanted,
 ) -> NodesDocument {
+    let states = States::of(audiences.store().status());
     let (grouping, known) = (audiences.assignment(), audiences.catalog().groups());
     let (mut found, mut anonymous) = (Vec::new(), 0);
     for stream in audiences.streams() {
@@ -62,7 +66,8 @@ pub(super) fn page(
             anonymous += 1;
             continue;
         };
-        if wanted.id.as_ref().is_some_and(|id| *id != node.id) {
+        let is_other = wanted.id.as_ref().is_some_and(|id| *id != node.id);
+        if is_other || wanted.state.is_some_and(|state| state != states.of_node(&node.id)) {
             continue;
         }
         // A node that the rules refuse by now is about to lose its stream.
@@ -84,6 +89,7 @@ pub(super) fn page(
             break;
         }
         let mut row = row(of_one);
+        states.add_to(&mut row, &of_one[0].node.id);
         row.layers =
             lineage.layers(&of_one[0].stream.audience).iter().map(ToString::to_string).collect();
         // A part that is not shown costs work too.

@@ -154,7 +154,7 @@ const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 const ANY_TEXT: &str = "x";
 
 /// The bytes of one text that are shown.
-pub(super) const MAX_TEXT_BYTES: usize = 512;
+pub(in crate::admin) const MAX_TEXT_BYTES: usize = 512;
 
 /// The bytes of the metadata of one node that are shown.
 const MAX_METADATA_BYTES: usize = 64 * 1024;

@@ -44,6 +44,8 @@ fn resource(config: &GenericXdsConfig) -> RunningResource {
         version: kept(&config.version_info),
         state: state(config),
         error,
+        sent: None,
+        verdict: None,
     }
 }
 

@@ -3,6 +3,8 @@
 //! A dump has the whole configuration. It is read from its bytes without a tree of it, and only names,
 //! versions and errors are kept. Not here: the page itself (`http`).
 
+use std::collections::HashMap;
+
 use anyhow::Context;
 use chancery_core::printable::Printable;
 use serde::Deserialize;
@@ -35,7 +37,32 @@ fn client(dump: &[u8]) -> Result<RunningClient, serde_json::Error> {
     for section in dump.configs {
         section.add_to(&mut client);
     }
+    client.resources = merged(client.resources);
     Ok(client.sorted())
+}
+
+/// The resources without those that only say again what another one of the same name says: Envoy lists a
+/// listener whose update it rejected once more, with nothing but the error.
+fn merged(resources: Vec<RunningResource>) -> Vec<RunningResource> {
+    let is_error = |it: &RunningResource| {
+        it.state == RunningState::Rejected && it.version.is_empty() && it.error.is_some()
+    };
+    let (errors, mut rest): (Vec<_>, Vec<_>) = resources.into_iter().partition(is_error);
+    let place = |it: &RunningResource| (it.r#type.clone(), it.name.clone());
+    let mut known: HashMap<_, _> =
+        rest.iter().enumerate().map(|(at, it)| (place(it), at)).collect();
+    for error in errors {
+        match known.get(&place(&error)) {
+            Some(at) => {
+                rest[*at].error.get_or_insert_with(|| error.error.unwrap_or_default());
+            }
+            None => {
+                known.insert(place(&error), rest.len());
+                rest.push(error);
+            }
+        }
+    }
+    rest
 }
 
 /// The targets that the Envoy waits for, each with who waits.
@@ -120,6 +147,7 @@ struct Body {
 struct ErrorState {
     details: String,
     version_info: String,
+    failed_configuration: Body,
 }
 
 #[derive(Default, Deserialize)]
@@ -195,6 +223,8 @@ impl Entry {
                     state,
                     // It is about the last update, which no state has.
                     error: error.take(),
+                    sent: None,
+                    verdict: None,
                 });
             }
         }
@@ -202,8 +232,9 @@ impl Entry {
     }
 
     fn name(&self) -> String {
-        let body = self.body.as_ref();
-        let named = body.map(|body| [&body.name, &body.cluster_name]).into_iter().flatten();
+        let failed = self.error_state.as_ref().map(|error| &error.failed_configuration);
+        let bodies = self.body.as_ref().into_iter().chain(failed);
+        let named = bodies.flat_map(|body| [&body.name, &body.cluster_name]);
         let found = std::iter::once(&self.name).chain(named).find(|name| !name.is_empty());
         found.cloned().unwrap_or_default()
     }
@@ -259,6 +290,7 @@ mod tests {
             {"dynamic_listeners": [
                 {"name": "l", "active_state": {"version_info": "1", "listener": {"name": "l"}},
                  "warming_state": {"version_info": "2", "listener": {"name": "l"}}},
+                {"error_state": {"details": "no", "failed_configuration": {"name": "l"}}},
                 {"name": "m", "error_state": {"details": "no", "version_info": "2"}}]},
             {"dynamic_route_configs": [{"version_info": "3", "route_config": {"name": "r"}}]},
             {"dynamic_scoped_route_configs": [{"name": "s", "version_info": "4",
@@ -272,7 +304,7 @@ mod tests {
             lines(&dump),
             [
                 "lds l 1 running",
-                "lds l 2 warming",
+                "lds l 2 warming  no",
                 "lds m  rejected 2 no",
                 "rds r 3 running",
                 "srds one 4 running",

@@ -6,9 +6,12 @@
 //!   --csds: chancery-client -----+
 //! ```
 //!
+//! They are shown beside what the server sent, if it can be asked (`compare`).
+//!
 //! Whoever is asked may say anything, so an answer is bounded in bytes and in time, only names, versions
-//! and errors of it are kept, and no body of a resource is. Not here: what a server sent to them.
+//! and errors of it are kept, and no body of a resource is. Not here: what a server knows of them (`admin::status`).
 
+mod compare;
 mod csds;
 mod envoy;
 mod http;
@@ -16,23 +19,40 @@ mod options;
 mod output;
 mod report;
 
+use std::io::{self, Write};
+use std::time::Duration;
+
 use anyhow::Context;
 
+pub(crate) use self::options::RunningArgs;
 use self::options::Source;
-pub(crate) use self::options::{RunningArgs, RunningFormat};
 use self::report::RunningClient;
+use super::StatusFormat;
+use crate::admin_client::{AdminArgs, AdminClient, AdminServer};
+use crate::config::AdminAddress;
 use crate::exit::Failure;
 use crate::stdout;
 
-/// Shows what the named program runs.
+/// Shows what the named program runs, beside what the server with this admin interface sent to it.
 ///
 /// # Errors
-/// If it cannot be asked, and as a negative answer if it rejected something.
-pub(crate) fn run(args: &RunningArgs, format: RunningFormat) -> Result<(), Failure> {
-    let clients = ask(args)?;
+/// If it cannot be asked, and as a negative answer if something does not run as it was sent.
+pub(crate) fn run(
+    args: &RunningArgs,
+    admin: &AdminArgs,
+    format: StatusFormat,
+) -> Result<(), Failure> {
+    let mut clients = ask(args)?;
+    if admin.admin != AdminServer::At(AdminAddress::Off) {
+        let server = AdminClient::at(admin)?.within(SERVER_TIME);
+        if let Err(why) = compare::compare(&server, &mut clients) {
+            // It goes to stderr, because a program may read stdout.
+            write!(io::stderr(), "not compared with what was sent:\n{why}").ok();
+        }
+    }
     let text = match format {
-        RunningFormat::Table => output::table(&clients),
-        RunningFormat::Json => output::json(&clients),
+        StatusFormat::Table => output::tables(&clients),
+        StatusFormat::Json => output::json(&clients),
     };
     stdout::write(text.as_bytes())?;
     match clients.iter().any(RunningClient::has_errors) {
@@ -51,3 +71,6 @@ fn ask(args: &RunningArgs) -> Result<Vec<RunningClient>, Failure> {
     };
     asked.map_err(Failure::broken)
 }
+
+/// The time of the server to tell what it sent.
+const SERVER_TIME: Duration = Duration::from_secs(10);

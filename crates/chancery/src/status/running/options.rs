@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::config::{Size, Span};
 use crate::exit::Failure;
@@ -10,12 +10,14 @@ use crate::exit::Failure;
 /// The program that is asked.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunningArgs {
-    /// Show what an Envoy says it runs: HOST:PORT of its admin interface (/config_dump and /init_dump)
-    #[arg(long, value_name = "ADDR", conflicts_with = "csds", help_heading = "What runs")]
+    /// Show what an Envoy says it runs, beside what the server sent to it: HOST:PORT of the admin interface of
+    /// the Envoy (/config_dump and /init_dump); with `--admin off` what runs alone
+    #[arg(long, value_name = "ADDR", help_heading = "What runs")]
+    #[arg(conflicts_with = "csds")]
     envoy: Option<String>,
 
-    /// Show what a client says it runs by CSDS: HOST:PORT or unix:PATH, at which a gRPC application
-    /// serves its status
+    /// The same of a client that tells it by CSDS: HOST:PORT or unix:PATH, at which a gRPC application serves
+    /// its status
     #[arg(long, value_name = "ADDR", help_heading = "What runs")]
     csds: Option<String>,
 
@@ -44,16 +46,12 @@ pub(super) struct Limits {
     pub(super) bytes: usize,
 }
 
-/// The format of the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RunningFormat {
-    /// A table
-    Table,
-    /// One line with a JSON object for each client
-    Json,
-}
-
 impl RunningArgs {
+    /// Returns true if it is said which program is asked.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.envoy.is_some() || self.csds.is_some()
+    }
+
     pub(super) fn source(&self) -> Result<Source, Failure> {
         let (flag, source) = match (&self.envoy, &self.csds) {
             (Some(address), _) => ("--envoy", Source::Envoy(address.clone())),

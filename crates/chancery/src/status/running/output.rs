@@ -2,10 +2,12 @@
 
 use chancery_core::printable::{PrintForm, Printable, cut, printable};
 
+use super::compare::Verdict;
 use super::report::{RunningClient, RunningResource};
+use crate::table;
 
 /// A head and a table for each client.
-pub(super) fn table(clients: &[RunningClient]) -> String {
+pub(super) fn tables(clients: &[RunningClient]) -> String {
     let tables: Vec<_> = clients.iter().map(client).collect();
     match tables.is_empty() {
         true => "nothing is known of any client\n".to_owned(),
@@ -33,13 +35,17 @@ fn client(client: &RunningClient) -> String {
     for target in &client.waiting {
         text += &format!("waits for {}\n", Printable(target));
     }
-    let head = ["TYPE", "NAME", "VERSION", "STATE", "ERROR"].map(str::to_owned);
-    let mut lines = vec![head];
-    lines.extend(client.resources.iter().map(cells));
-    text + &aligned(&lines)
+    let is_compared = client.is_compared();
+    let head: &[&str] = match is_compared {
+        true => &["TYPE", "NAME", "VERSION", "RUNS", "SENT", "VERDICT", "ERROR"],
+        false => &["TYPE", "NAME", "VERSION", "STATE", "ERROR"],
+    };
+    let mut lines = vec![head.iter().map(ToString::to_string).collect()];
+    lines.extend(client.resources.iter().map(|resource| cells(resource, is_compared)));
+    text + &table::table(&lines, 0..0)
 }
 
-fn cells(resource: &RunningResource) -> [String; 5] {
+fn cells(resource: &RunningResource, is_compared: bool) -> Vec<String> {
     let error = resource.error.as_ref().map(|error| {
         let details = cut(&error.details, MAX_ERROR_BYTES);
         match error.version.as_str() {
@@ -48,25 +54,18 @@ fn cells(resource: &RunningResource) -> [String; 5] {
         }
     });
     let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
-    [
+    let mut cells = vec![
         Printable(&resource.r#type).to_string(),
         or_dash(Printable(&resource.name).to_string()),
         or_dash(Printable(&resource.version).to_string()),
         resource.state.name().to_owned(),
-        error.unwrap_or_default(),
-    ]
-}
-
-/// Columns as wide as their longest text.
-fn aligned(lines: &[[String; 5]]) -> String {
-    let width = |column: usize| lines.iter().map(|it| it[column].chars().count()).max();
-    let widths: [usize; 5] = std::array::from_fn(|column| width(column).unwrap_or_default());
-    let line = |cells: &[String; 5]| {
-        let padded: Vec<_> =
-            cells.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        padded.join("  ").trim_end().to_owned() + "\n"
-    };
-    lines.iter().map(line).collect()
+    ];
+    if is_compared {
+        cells.push(resource.sent.unwrap_or("-").to_owned());
+        cells.push(resource.verdict.map_or("-", Verdict::name).to_owned());
+    }
+    cells.push(error.unwrap_or_default());
+    cells
 }
 
 /// The bytes of an error that a table shows.

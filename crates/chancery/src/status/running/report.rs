@@ -4,6 +4,8 @@ use chancery_core::TypeUrl;
 use chancery_core::printable::cut;
 use serde::Serialize;
 
+use super::compare::Verdict;
+
 /// A client, in its own words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct RunningClient {
@@ -31,10 +33,16 @@ pub(super) struct RunningResource {
     /// The last error, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<RunningError>,
+    /// The state of it on the stream of the server that sent it, if the two were compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sent: Option<&'static str>,
+    /// The outcome of that comparison.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) verdict: Option<Verdict>,
 }
 
 /// The last error of a resource.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct RunningError {
     /// The version that could not be used; empty if the client does not state it.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -64,6 +72,8 @@ pub(super) enum RunningState {
     ServerError,
     /// It did not come in time.
     TimedOut,
+    /// The client does not have it, and does not speak of it.
+    Absent,
     /// The client states nothing that is known.
     Unknown,
 }
@@ -71,14 +81,26 @@ pub(super) enum RunningState {
 impl RunningClient {
     /// Returns true if anything that it asked for cannot be used.
     pub(super) fn has_errors(&self) -> bool {
-        self.resources.iter().any(|it| it.error.is_some() || it.state.is_bad())
+        self.resources.iter().any(|it| {
+            it.error.is_some() || it.state.is_bad() || it.verdict.is_some_and(Verdict::is_bad)
+        })
+    }
+
+    /// Returns true if it was compared with what a server sent.
+    pub(super) fn is_compared(&self) -> bool {
+        self.resources.iter().any(|it| it.verdict.is_some())
+    }
+
+    /// The same with its resources in order.
+    pub(super) fn sorted(mut self) -> Self {
+        self.sort();
+        self
     }
 
     /// Puts the resources in order.
-    pub(super) fn sorted(mut self) -> Self {
+    pub(super) fn sort(&mut self) {
         let key = |it: &RunningResource| (order_of(&it.r#type), it.r#type.clone(), it.name.clone());
         self.resources.sort_by_cached_key(key);
-        self
     }
 }
 
@@ -99,6 +121,7 @@ impl RunningState {
             Self::Rejected => "rejected",
             Self::ServerError => "server-error",
             Self::TimedOut => "timed-out",
+            Self::Absent => "absent",
             Self::Unknown => "unknown",
         }
     }

@@ -499,7 +499,7 @@ pub(super) const SHAPE: &[RightChange] = &[
                 &format!("{RDS}name: batch\nvirtual_hosts: []\n"),
             )
         },
-        |f| f.chancery.page("/config").contains("\"batch\""),
+        |f| f.chancery.page("/api/v1/config").contains("\"batch\""),
     ),
     change(
         "a rule by region too",

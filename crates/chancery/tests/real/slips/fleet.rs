@@ -118,7 +118,7 @@ impl Fleet {
         self.tree.write("tick.yaml", &cluster);
         let tick = format!("\"{name}\"");
         wait::holds(&format!("{name} to be loaded"), || {
-            self.chancery.page("/config").contains(&tick)
+            self.chancery.page("/api/v1/config").contains(&tick)
         });
         wait::holds(&format!("every Envoy to have {name}"), || {
             self.chancery.confirm_if_held();

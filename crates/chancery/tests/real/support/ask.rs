@@ -42,7 +42,11 @@ pub(crate) fn get(dir: &Path, words: &[&str]) -> GetOutcome {
 
 /// The exit code of `chancery status`, the clients that it tells of, and its errors.
 pub(crate) fn status(dir: &Path, words: &[&str]) -> (Option<i32>, Vec<Value>, String) {
-    let mut process = Process::start_apart(dir, &fresh("status"), &mut chancery("status", words));
+    let mut command = chancery("status", words);
+    if !words.contains(&"--admin") {
+        command.args(["--admin", "off"]);
+    }
+    let mut process = Process::start_apart(dir, &fresh("status"), &mut command);
     let ended = wait::until("`chancery status` to end", || process.ended());
     let clients = process.data().lines().map(object).collect();
     (ended.code(), clients, process.output())

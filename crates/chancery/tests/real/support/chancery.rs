@@ -152,6 +152,11 @@ impl Chancery {
         (done.status.code(), String::from_utf8_lossy(&told).into_owned())
     }
 
+    /// The address of its admin interface.
+    pub(crate) fn admin_address(&self) -> String {
+        self.admin.address()
+    }
+
     /// The number of load reports that it has taken.
     pub(crate) fn load_reports(&self) -> u64 {
         let page = http::get(self.admin.number(), "/metrics", &[]);

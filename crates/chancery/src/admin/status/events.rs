@@ -1,0 +1,244 @@
+//! `/api/v1/events`: what happens, as server-sent events.
+//!
+//! An event has a number, and a reader that comes back says which one it saw last (`Last-Event-ID`). A
+//! reader that is too slow misses events and is told how many; whoever makes them never waits. Not here:
+//! the memory of events (`chancery_server::StatusBook`).
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::hash::{BuildHasher, RandomState};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use chancery_server::{EventStream, StatusBook, StatusEvent, StatusEventKind};
+use hyper::body::{Body, Bytes, Frame};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::document::{EventKind, EventRow};
+use super::rows;
+use crate::admin::api::{ApiError, Asked};
+use crate::admin::{Lifetime, printed};
+
+/// The rows of events. Their ids have a number of this start of the server, because the numbers of events
+/// begin anew with it.
+#[derive(Clone, Debug)]
+pub(super) struct EventRows {
+    start: u64,
+}
+
+/// The events that a reader wants.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    kinds: BTreeSet<EventKind>,
+    node: Option<String>,
+    /// The number of the last event that the reader saw.
+    after: u64,
+}
+
+impl Default for EventRows {
+    fn default() -> Self {
+        Self { start: RandomState::new().hash_one(()) & 0xffff_ffff }
+    }
+}
+
+impl EventRows {
+    fn id(&self, number: u64) -> String {
+        format!("{:08x}-{number}", self.start)
+    }
+
+    /// The number in an id, or 0 in one of an earlier start.
+    fn number(&self, id: &str) -> Result<u64, ApiError> {
+        let odd = || ApiError::parameter("the id is none of an event");
+        let (start, number) = id.split_once('-').ok_or_else(odd)?;
+        let start = u64::from_str_radix(start, 16).map_err(|_| odd())?;
+        let number = number.parse().map_err(|_| odd())?;
+        Ok(if start == self.start { number } else { 0 })
+    }
+
+    /// The events that a request asks for: those after `Last-Event-ID` or `after`, or those from now on.
+    pub(super) fn wanted(
+        &self,
+        book: &StatusBook,
+        asked: &Asked,
+        last_seen: Option<&str>,
+    ) -> Result<Wanted, ApiError> {
+        let after = match last_seen.or_else(|| asked.text("after")) {
+            Some(id) => self.number(id)?,
+            None => book.last_event(),
+        };
+        let kinds = asked.texts("event").iter().filter_map(|word| EventKind::read(word));
+        Ok(Wanted { kinds: kinds.collect(), node: asked.text("node").map(str::to_owned), after })
+    }
+
+    /// The last events of a node, the newest first.
+    pub(super) fn of_node(&self, book: &StatusBook, id: &str, most: usize) -> Vec<EventRow> {
+        let page = book.events_after(0, usize::MAX);
+        let of_node = page.events.iter().rev().filter(|event| node_of(event) == Some(id));
+        of_node.take(most).map(|event| self.row(event)).collect()
+    }
+
+    fn row(&self, event: &StatusEvent) -> EventRow {
+        let row = EventRow {
+            id: self.id(event.id),
+            at: rows::seconds(event.at),
+            event: kind_of(event),
+            ..EventRow::default()
+        };
+        let with = |stream: &EventStream| with_stream(row.clone(), stream);
+        match &event.kind {
+            StatusEventKind::Loaded { load } => EventRow { load: Some(*load), ..row },
+            StatusEventKind::Landed { load, after } => {
+                EventRow { load: Some(*load), after_ms: Some(rows::millis(*after)), ..row }
+            }
+            StatusEventKind::Appeared { stream, audience } => {
+                EventRow { audience: Some(rows::shown(audience)), ..with(stream) }
+            }
+            StatusEventKind::Moved { stream, from, to } => {
+                let (from, to) = (Some(rows::shown(from)), Some(rows::shown(to)));
+                EventRow { audience: to, from, ..with(stream) }
+            }
+            StatusEventKind::Gone { stream, audience, code } => {
+                let (audience, code) = (Some(rows::shown(audience)), code.map(i64::from));
+                EventRow { audience, code, ..with(stream) }
+            }
+            StatusEventKind::Rejected { stream, rejection } => {
+                EventRow { rejection: Some(rows::rejection(rejection)), ..with(stream) }
+            }
+            StatusEventKind::Repaired { stream, type_url } => {
+                EventRow { r#type: Some(rows::type_name(type_url)), ..with(stream) }
+            }
+            _ => row,
+        }
+    }
+}
+
+fn with_stream(row: EventRow, stream: &EventStream) -> EventRow {
+    let (node, cluster) = stream.node.as_ref().map(|(id, cluster)| (id, cluster)).unzip();
+    EventRow {
+        stream: Some(stream.id),
+        node: node.map(rows::shown),
+        cluster: cluster.map(rows::shown),
+        peer: Some(stream.peer.to_string()),
+        ..row
+    }
+}
+
+fn kind_of(event: &StatusEvent) -> EventKind {
+    match &event.kind {
+        StatusEventKind::Loaded { .. } => EventKind::Loaded,
+        StatusEventKind::Landed { .. } => EventKind::Landed,
+        StatusEventKind::Appeared { .. } => EventKind::Appeared,
+        StatusEventKind::Moved { .. } => EventKind::Moved,
+        StatusEventKind::Gone { .. } => EventKind::Gone,
+        StatusEventKind::Rejected { .. } => EventKind::Rejected,
+        StatusEventKind::Repaired { .. } => EventKind::Repaired,
+        _ => EventKind::Missed,
+    }
+}
+
+/// The id of the node that an event is about.
+fn node_of(event: &StatusEvent) -> Option<&str> {
+    match &event.kind {
+        StatusEventKind::Appeared { stream, .. }
+        | StatusEventKind::Moved { stream, .. }
+        | StatusEventKind::Gone { stream, .. }
+        | StatusEventKind::Rejected { stream, .. }
+        | StatusEventKind::Repaired { stream, .. } => Some(&*stream.node.as_ref()?.0),
+        _ => None,
+    }
+}
+
+impl Wanted {
+    fn has(&self, event: &StatusEvent) -> bool {
+        let of_kind = self.kinds.is_empty() || self.kinds.contains(&kind_of(event));
+        of_kind && self.node.as_ref().is_none_or(|node| node_of(event) == Some(node))
+    }
+}
+
+/// Events that are sent as they come.
+pub(crate) struct EventBody(Pin<Box<dyn Future<Output = (Reader, Bytes)> + Send>>);
+
+/// One who reads events.
+struct Reader {
+    book: StatusBook,
+    rows: EventRows,
+    wanted: Wanted,
+    lifetime: Arc<Lifetime>,
+    /// The place of the reader among all of them.
+    _place: OwnedSemaphorePermit,
+}
+
+impl EventBody {
+    pub(super) fn new(
+        book: StatusBook,
+        rows: EventRows,
+        wanted: Wanted,
+        lifetime: Arc<Lifetime>,
+        place: OwnedSemaphorePermit,
+    ) -> Self {
+        let reader = Reader { book, rows, wanted, lifetime, _place: place };
+        let begin = format!("retry: {RETRY_MS}\nid: {}\n\n", reader.rows.id(reader.wanted.after));
+        Self(Box::pin(async move { (reader, begin.into()) }))
+    }
+}
+
+impl Body for EventBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let (reader, text) = std::task::ready!(self.0.as_mut().poll(cx));
+        // The connection asks for more when its client has read: one that does not ends with its time.
+        reader.lifetime.renew();
+        self.0 = Box::pin(reader.next());
+        Poll::Ready(Some(Ok(Frame::data(text))))
+    }
+}
+
+impl Reader {
+    /// The next events, or a sign of life.
+    async fn next(mut self) -> (Self, Bytes) {
+        loop {
+            let come = self.book.event_after(self.wanted.after);
+            if tokio::time::timeout(HEARTBEAT, come).await.is_err() {
+                return (self, Bytes::from_static(b": nothing happened\n\n"));
+            }
+            let page = self.book.events_after(self.wanted.after, MOST_AT_ONCE);
+            let mut text = String::new();
+            if page.missed > 0 {
+                let (event, missed) = (EventKind::Missed, Some(page.missed));
+                // The next event has the number up to which the reader has seen everything by then.
+                let id = self.rows.id(self.wanted.after);
+                text += &sent(&EventRow { id, event, missed, ..EventRow::default() });
+            }
+            let wanted = page.events.iter().filter(|event| self.wanted.has(event));
+            text.extend(wanted.map(|event| sent(&self.rows.row(event))));
+            self.wanted.after = page.next;
+            // Others on the thread have their turn, however many events there are.
+            tokio::task::yield_now().await;
+            if !text.is_empty() {
+                return (self, text.into());
+            }
+        }
+    }
+}
+
+/// An event as it is sent.
+fn sent(row: &EventRow) -> String {
+    let data = printed(serde_json::to_string(row).unwrap_or_default());
+    format!("id: {}\nevent: {}\ndata: {data}\n", row.id, row.event.word())
+}
+
+/// The time after which a sign of life is sent.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// The number of events that are sent in one piece.
+const MOST_AT_ONCE: usize = 256;
+
+/// The milliseconds after which a reader whose connection ended comes back.
+const RETRY_MS: u64 = 1000;

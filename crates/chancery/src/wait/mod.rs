@@ -1,0 +1,175 @@
+//! `chancery wait`: waits until a load has landed on nodes, for scripts that deploy.
+//!
+//! It asks the API of the server again and again, each time for a few seconds. Not here: what landed means
+//! (docs/status.md), and who counts (`admin::status`).
+
+mod options;
+mod output;
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use chancery_core::printable::Printable;
+
+pub(crate) use self::options::WaitArgs;
+use self::options::{Target, WaitFormat};
+use crate::admin::{BUSY, WAIT, WaitDocument, WaitOutcome};
+use crate::admin_client::{AdminClient, encoded};
+use crate::exit::Failure;
+use crate::stdout;
+
+/// Runs the command.
+pub(crate) fn run(args: &WaitArgs) -> Result<(), Failure> {
+    let client = AdminClient::at(&args.admin)?;
+    let waiting = Waiting { args, client, began: Instant::now() };
+    let found = waiting.wait()?;
+    let text = match args.output {
+        WaitFormat::Text => output::text(&found),
+        WaitFormat::Json => crate::admin::line(&found),
+    };
+    stdout::write(text.as_bytes())?;
+    ended(&found, args)
+}
+
+/// A wait.
+struct Waiting<'a> {
+    args: &'a WaitArgs,
+    client: AdminClient,
+    began: Instant,
+}
+
+impl Waiting<'_> {
+    /// The outcome, or how it stood when the time was over.
+    fn wait(&self) -> Result<WaitDocument, Failure> {
+        let mut target = match &self.args.target {
+            Some(Target::File(path)) => Some(Target::File(absolute(path)?)),
+            other => other.clone(),
+        };
+        let mut progress = Progress::default();
+        loop {
+            let left = self.args.timeout.0.saturating_sub(self.began.elapsed());
+            let Some(found) = self.ask(target.as_ref(), left)? else {
+                // Others have all the places of those who wait.
+                if left.is_zero() {
+                    return Err(no_answer("too many others wait"));
+                }
+                thread::sleep(BUSY_TIME.min(left));
+                continue;
+            };
+            let is_newer = found.outcome == WaitOutcome::Superseded && self.args.latest;
+            if is_newer && !left.is_zero() {
+                target = None;
+                continue;
+            }
+            if found.outcome != WaitOutcome::Waiting || left.is_zero() {
+                progress.end();
+                return Ok(found);
+            }
+            progress.show(&output::progress(&found));
+            if let Some(load) = found.load.filter(|_| !self.args.latest) {
+                target = Some(Target::Pinned(load, found.hash));
+            }
+        }
+    }
+
+    /// Asks once; `None` if the server has no place for one more.
+    fn ask(
+        &self,
+        target: Option<&Target>,
+        left: Duration,
+    ) -> Result<Option<WaitDocument>, Failure> {
+        // A part of a second is a whole one: the end of the time is looked at by the clock of this side.
+        let seconds = if left.is_zero() { 0 } else { left.as_secs().clamp(1, LONGEST) };
+        let mut path = format!("{WAIT}?timeout={seconds}&limit={ROWS}");
+        for group in &self.args.group {
+            path += &format!("&group={}", encoded(group));
+        }
+        for node in &self.args.node {
+            path += &format!("&node={}", encoded(node));
+        }
+        if let Some(count) = self.args.min_nodes {
+            path += &format!("&min_nodes={count}");
+        }
+        path += &match target {
+            None => String::new(),
+            Some(Target::Revision(number)) => format!("&revision={number}"),
+            Some(Target::Pinned(number, hash)) => {
+                let hash = hash.as_ref().map(|hash| format!("&hash={}", encoded(hash)));
+                format!("&revision={number}{}", hash.unwrap_or_default())
+            }
+            Some(Target::Hash(hash)) => format!("&hash={}", encoded(hash)),
+            Some(Target::File(path)) => format!("&file={}", encoded(&path.to_string_lossy())),
+        };
+        let reply = self.client.get(&path)?;
+        if reply.error().is_some_and(|error| error.code == BUSY) {
+            return Ok(None);
+        }
+        self.client.document(&reply).map(Some)
+    }
+}
+
+/// The path of a file as the server, on the same machine, knows it.
+fn absolute(path: &PathBuf) -> Result<PathBuf, Failure> {
+    let shown = Printable(path.display()).to_string();
+    let absolute = std::path::absolute(path)
+        .map_err(|error| Failure::misuse(format!("`{shown}` is no path: {error}")))?;
+    if absolute.to_str().is_none() {
+        return Err(Failure::misuse(format!("`{shown}` is no UTF-8")));
+    }
+    Ok(absolute)
+}
+
+/// The end of the command: 0 if it has landed.
+fn ended(found: &WaitDocument, args: &WaitArgs) -> Result<(), Failure> {
+    let told = output::verdict(found);
+    match found.outcome {
+        WaitOutcome::Landed => Ok(()),
+        WaitOutcome::Never => Err(Failure::negative(anyhow!(told))
+            .hint("`chancery status NODE` shows what a node holds and rejected")),
+        WaitOutcome::Superseded => {
+            Err(Failure::negative(anyhow!(told)).hint("with `--latest`, the newest load counts"))
+        }
+        WaitOutcome::Refused => Err(Failure::negative(anyhow!(told))),
+        WaitOutcome::Waiting => Err(no_answer(&format!("{told} within {}", args.timeout))),
+    }
+}
+
+fn no_answer(told: &str) -> Failure {
+    Failure::broken(anyhow!("{told}"))
+}
+
+/// A line on a terminal that says how it stands.
+#[derive(Default)]
+struct Progress {
+    is_shown: bool,
+}
+
+impl Progress {
+    fn show(&mut self, line: &str) {
+        let mut stderr = io::stderr();
+        if stderr.is_terminal() {
+            // The rest of the line before is erased.
+            write!(stderr, "\r{}\u{1b}[K", Printable(line)).ok();
+            stderr.flush().ok();
+            self.is_shown = true;
+        }
+    }
+
+    fn end(&self) {
+        if self.is_shown {
+            write!(io::stderr(), "\r\u{1b}[K").ok();
+        }
+    }
+}
+
+/// The seconds that one question may take.
+const LONGEST: u64 = 5;
+
+/// The time to wait where others have all places.
+const BUSY_TIME: Duration = Duration::from_secs(1);
+
+/// The number of nodes that are named.
+const ROWS: usize = 50;

@@ -1,0 +1,188 @@
+//! The API of the admin interface for those who ask from other machines: TLS, certificates and tokens.
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+mod daemon;
+#[path = "real/support/tls.rs"]
+#[expect(dead_code, reason = "it has more than is needed here")]
+mod tls;
+
+use std::fs::{self, Permissions};
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use daemon::{Server, chancery, cluster, directory, eventually, exchange, finished};
+use tempfile::TempDir;
+use tls::CertificateAuthority;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+const OTHER: &str = "fedcba9876543210fedcba9876543210";
+
+/// A server whose API is read with certificates and tokens, beside the files for that.
+struct Site {
+    server: Server,
+    files: TempDir,
+    _dir: TempDir,
+}
+
+fn write_tokens(at: &Path, text: &str) {
+    fs::write(at, text).unwrap();
+    fs::set_permissions(at, Permissions::from_mode(0o600)).unwrap();
+}
+
+impl Site {
+    fn start() -> Self {
+        let (dir, files) =
+            (directory(&[("base.yaml", &cluster("base", 1))]), tempfile::tempdir().unwrap());
+        let path = |name: &str| files.path().join(name).to_str().unwrap().to_owned();
+        let authority = CertificateAuthority::new(files.path());
+        authority.issue("server");
+        authority.issue("client");
+        write_tokens(Path::new(&path("tokens")), &format!("ci read {TOKEN}\n"));
+        let [cert, key, ca, tokens] = ["server.pem", "server.key", "ca.pem", "tokens"].map(path);
+        let flags = [
+            "--admin-tls-cert",
+            &cert,
+            "--admin-tls-key",
+            &key,
+            "--admin-tls-client-ca",
+            &ca,
+            "--admin-tokens",
+            &tokens,
+        ];
+        let server = Server::start(&dir, &flags);
+        Self { server, files, _dir: dir }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.files.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// The answer over TLS, with the certificate of the client or without, to a request as of another machine:
+    /// a proxy passed it on.
+    fn ask(&self, is_certified: bool, headers: &str) -> (u16, String) {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(self.path("ca.pem")).unwrap()).unwrap();
+        let provider = tokio_rustls::rustls::crypto::aws_lc_rs::default_provider();
+        let builder = ClientConfig::builder_with_provider(Arc::new(provider));
+        let builder = builder.with_safe_default_protocol_versions().unwrap();
+        let builder = builder.with_root_certificates(roots);
+        let config = if is_certified {
+            let chain = vec![CertificateDer::from_pem_file(self.path("client.pem")).unwrap()];
+            let key = PrivateKeyDer::from_pem_file(self.path("client.key")).unwrap();
+            builder.with_client_auth_cert(chain, key).unwrap()
+        } else {
+            builder.with_no_client_auth()
+        };
+        let name = "localhost".try_into().unwrap();
+        let client = ClientConnection::new(Arc::new(config), name).unwrap();
+        let mut stream = StreamOwned::new(client, self.server.dial(self.server.admin));
+        let head = format!("GET /api/v1/status HTTP/1.1\r\nvia: 1.1 a\r\n{headers}x-rest: x");
+        let request = format!("{head}\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert_eq!(head.contains("www-authenticate: Bearer"), head[9..12] == *"401", "{head}");
+        (head[9..12].parse().unwrap(), body.to_owned())
+    }
+
+    /// The code and the errors of a command that asks over TLS.
+    fn command(&self, words: &[&str]) -> (Option<i32>, String) {
+        let url = format!("https://localhost:{}", self.server.admin);
+        let output = finished(&mut chancery(&[&["status", "--admin", &url], words].concat()));
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    }
+}
+
+#[test]
+fn one_port_speaks_tls_to_those_from_elsewhere_and_http_to_probes() {
+    // S-137
+    let mut site = Site::start();
+    for page in ["/ready", "/metrics", "/api/v1/status"] {
+        assert_eq!(site.server.admin(page).0, 200, "{page}");
+    }
+    assert_eq!(site.ask(true, "").0, 200);
+    let (status, body) = site.ask(false, "");
+    assert!(status == 401 && body.contains("a token is needed"), "{status} {body}");
+    assert_eq!(site.ask(false, &format!("authorization: Bearer {TOKEN}\r\n")).0, 200);
+    for _ in 0..3 {
+        assert_eq!(site.ask(false, &format!("authorization: Bearer {OTHER}\r\n")).0, 401);
+    }
+    assert_eq!(site.ask(true, "origin: null\r\n").0, 403);
+    site.server.log_has("a token for the admin API was refused");
+
+    // A token is known as soon as the file has it, and no longer than that.
+    write_tokens(&site.files.path().join("tokens"), &format!("ci read {OTHER}\n"));
+    assert_eq!(site.ask(false, &format!("authorization: Bearer {OTHER}\r\n")).0, 200);
+    assert_eq!(site.ask(false, &format!("authorization: Bearer {TOKEN}\r\n")).0, 401);
+    site.server.log_has("the tokens of the admin API were read again");
+    let log = site.server.log();
+    assert!(!log.contains(TOKEN) && !log.contains(OTHER), "{log}");
+    assert_eq!(log.matches("was refused").count(), 1, "{log}");
+    // Confirmations are for the same machine, whoever asks.
+    let line = "POST /api/v1/confirm HTTP/1.1\r\nvia: 1.1 a\r\nx-rest:";
+    let (status, told) = exchange(&mut site.server.dial(site.server.admin), line, "{}");
+    assert!(status == 403 && told.contains("passed-on"), "{told}");
+}
+
+#[test]
+fn commands_ask_over_tls() {
+    let site = Site::start();
+    let (ca, cert, key) = (site.path("ca.pem"), site.path("client.pem"), site.path("client.key"));
+    assert_eq!(site.command(&["--admin-ca", &ca]), (Some(0), String::new()));
+    let token = site.path("token");
+    fs::write(&token, format!("{TOKEN}\n")).unwrap();
+    let all =
+        ["--admin-ca", &ca, "--admin-cert", &cert, "--admin-key", &key, "--token-file", &token];
+    assert_eq!(site.command(&all), (Some(0), String::new()));
+    let (code, told) = site.command(&["--admin-ca", &cert]);
+    assert_eq!(code, Some(2), "{told}");
+    let output = |words: &[&str]| finished(&mut chancery(words));
+    let open = ["status", "--admin", "http://10.1.2.3:1", "--token-file", &token];
+    let refused = output(&open);
+    assert_eq!(refused.status.code(), Some(64));
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("over TLS alone"));
+    let plain = format!("http://localhost:{}", site.server.admin);
+    assert_eq!(output(&["status", "--admin", &plain]).status.code(), Some(0));
+    assert_eq!(output(&["status", "--admin", &plain, "--admin-ca", &ca]).status.code(), Some(64));
+}
+
+#[test]
+fn tokens_that_cannot_be_used_keep_the_server_from_starting() {
+    let dir = directory(&[("base.yaml", &cluster("base", 1))]);
+    let files = tempfile::tempdir().unwrap();
+    let path = files.path().join("tokens");
+    let serve = || {
+        let words =
+            ["serve", dir.path().to_str().unwrap(), "--admin-tokens", path.to_str().unwrap()];
+        let output = finished(&mut chancery(&words));
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, told) = serve();
+    assert!(code == Some(2) && told.contains("cannot read the tokens"), "{told}");
+    write_tokens(&path, "ci write 0123456789abcdef0123456789abcdef\n");
+    let (code, told) = serve();
+    assert!(code == Some(1) && told.contains("tokens:1: the only scope is `read`"), "{told}");
+    assert!(!told.contains(TOKEN), "{told}");
+    fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    let (code, told) = serve();
+    assert!(code == Some(1) && told.contains("has the mode 0644"), "{told}");
+}
+
+#[test]
+fn certificates_that_were_replaced_are_used() {
+    let mut site = Site::start();
+    let authority = CertificateAuthority::new(&site.files.path().join("other"));
+    authority.issue("server");
+    for name in ["server.key", "server.pem"] {
+        fs::rename(authority.file(name), site.path(name)).unwrap();
+    }
+    site.server.log_has("the certificates of the admin interface were replaced");
+    let ca = site.path("other/ca.pem");
+    eventually(|| site.command(&["--admin-ca", &ca]).0 == Some(0));
+}
