@@ -27,7 +27,7 @@ use crate::changes::{Author, ChangeSet, Hold};
 use crate::content::LayerContent;
 use crate::entry::{Entry, Form, Key};
 use crate::external::External;
-use crate::filled::{FilledValue, Needs, UnfitResource, Unstated, filled_values};
+use crate::filled::{FilledValue, Needs, UnfitResource, Unstated, fill, filled_values};
 use crate::gate::{Gate, Seen};
 use crate::history::History;
 use crate::layer::Layer;
@@ -300,6 +300,18 @@ impl Catalog {
     pub fn needs(&self, audience: &Audience) -> Arc<Needs> {
         let newest = self.lock().history.newest().cloned();
         newest.map(|newest| newest.needs(audience)).unwrap_or_default()
+    }
+
+    /// Looks if values that a node states fit what the layers of an audience need.
+    ///
+    /// # Errors
+    /// If they do not.
+    pub fn fits(&self, audience: &Audience, stated: &Stated) -> Result<(), Unstated> {
+        let Some(newest) = self.lock().history.newest().cloned() else { return Ok(()) };
+        match fill(&newest.slots(audience), stated, None).unfit() {
+            Some(unfit) => Err(Unstated::Unfit(Box::new(UnfitResource::clone(unfit)))),
+            None => Ok(()),
+        }
     }
 
     /// The fields that the layers of an audience fill with what nodes state.

@@ -17,6 +17,7 @@ use crate::content::LayerContent;
 use crate::entry::{Key, Origin};
 use crate::filled::{FilledValue, Needs, UnfitResource, Unstated, fill, filled_values};
 use crate::flaws::Unapplied;
+use crate::told;
 use crate::view::{Place, View};
 
 /// A judge of what goes live.
@@ -39,11 +40,13 @@ pub trait Gate: Send + Sync {
 #[derive(Clone)]
 pub struct Seen {
     view: Arc<View>,
+    /// The values that it is filled with.
+    stated: Option<Arc<Stated>>,
 }
 
 impl Seen {
     pub(crate) fn new(view: &Arc<View>) -> Self {
-        Self { view: Arc::clone(view) }
+        Self { view: Arc::clone(view), stated: None }
     }
 
     /// The snapshot.
@@ -105,7 +108,14 @@ impl Seen {
             return Err(Unstated::Unfit(Box::new(UnfitResource::clone(unfit))));
         }
         let below = Some(Arc::clone(&self.view));
-        Ok(Self { view: View::of(Place::Leaf, Some(filled), below, None) })
+        let stated = Some(Arc::new(stated.clone()));
+        Ok(Self { view: View::of(Place::Leaf, Some(filled), below, None), stated })
+    }
+
+    /// The words for the target of a reference, in a state that is [filled](Self::filled_with) with values, which
+    /// are not in them; `None` if the target has the name that the files have.
+    pub fn name_of_target(&self, reference: &Dangling) -> Option<String> {
+        told::name_of_target(&self.view, self.stated.as_deref()?, reference)
     }
 
     /// The references in the snapshot that lead nowhere.

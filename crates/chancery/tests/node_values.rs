@@ -119,6 +119,7 @@ fn a_load_that_asks_for_more_is_held_until_it_is_confirmed() {
     let (_, seen) = listeners(&server, "c", "");
     assert!(seen.contains("\"portValue\":1"), "the last good state needs nothing: {seen}");
     assert!(server.admin("/metrics").1.contains("reason=\"unstated\"} 1"));
+    assert!(server.admin("/api/v1/config").1.contains("~values of lds `ingress`"));
     let admin = format!("127.0.0.1:{}", server.admin);
     let words = ["confirm", "--admin", &admin, "--group", "edge"];
     assert!(finished(&mut chancery(&words)).status.success());
@@ -188,7 +189,7 @@ fn what_is_wrong_for_those_alone_who_state_it_is_held_back() {
 
     let other = SECOND.replace("metadata.cluster", "id");
     dir_write(&dir, "groups/edge/second.yaml", &other);
-    server.log_has("refers to cds `a`, which does not exist");
+    server.log_has("refers to cds `${node.id}`, which does not exist for some nodes");
     let (_, seen) = listeners(&server, "b", "\"port\": 1, \"second\": 2, \"cluster\": \"shop\"");
     assert!(seen.contains("\"cluster\":\"shop\"") && seen.contains("\"second\""), "{seen}");
 }
@@ -203,6 +204,39 @@ fn nobody_is_told_of_what_nodes_lack_that_are_about_to_state_more() {
     dir_write(&dir, "shop.yaml", &format!("{}{stat}", cluster("shop", 1)));
     server.log_has("edits=\"base: ~cds shop\"");
     assert!(!server.log().contains("does not exist"), "{}", server.log());
+}
+
+#[test]
+fn a_reference_that_a_connected_node_chooses_counts() {
+    let values = "---\nvalues:\n- type: lds\n  name: ingress\n  set:\n    \
+                  filter_chains[0].filters[0].typed_config.cluster: shop-${node.metadata.side}\n";
+    let dir = fleet(values);
+    for side in ["shop-red", "shop-blue"] {
+        dir_write(&dir, &format!("{side}.yaml"), &cluster(side, 1));
+    }
+    let mut server = Server::start(&dir, &[]);
+    let (_open, _) = client(&server, "a", &["side=blue"]);
+    std::fs::remove_file(dir.path().join("shop-red.yaml")).unwrap();
+    eventually(|| !server.admin("/api/v1/config").1.contains("shop-red"));
+    std::fs::remove_file(dir.path().join("shop-blue.yaml")).unwrap();
+    server.log_has(
+        "refers to cds `shop-${node.metadata.side}`, which this takes away from some nodes",
+    );
+    let (_, told) = server.admin("/api/v1/config");
+    assert!(!told.contains("refers to cds `shop-blue`"), "S-138: {told}");
+}
+
+#[test]
+fn nodes_that_share_an_id_are_each_looked_at() {
+    let dir = fleet("");
+    let mut server = Server::start(&dir, &[]);
+    let (_one, _) = client(&server, "a", &["port=8001"]);
+    let (_two, _) = client(&server, "a", &["port=8002"]);
+    let (_three, _) = client(&server, "a", &["port=none"]);
+    dir_write(&dir, "groups/edge/listeners.yaml", &format!("{LISTENER}{VALUES}"));
+    server.log_has(
+        "held back from group `edge`: 1 connected node would be refused: node `a`: `node.metadata.port` is not",
+    );
 }
 
 #[test]

@@ -34,25 +34,33 @@ pub(super) fn reason(
         lost_references(schema, audience, external, Some(before), states, is_allowed, MOST);
     let not_looked_at = count - lost.len();
     let lost = lost.iter().filter(|one| matters(one));
-    let mut sentences: Vec<_> = lost.map(|one| sentence(one, places)).collect();
+    let mut sentences: Vec<_> = lost
+        .map(|one| sentence(one, after.name_of_target(&one.reference).as_deref(), places))
+        .collect();
     let count = sentences.len() + not_looked_at;
     sentences.truncate(MOST_NAMED);
     let first = sentences;
     (count > 0).then_some(Reason::Dangling(Listed { count, first }))
 }
 
+/// Returns true if a reference that leads nowhere now is a reason.
 fn matters(lost: &LostReference) -> bool {
     !lost.reference.is_filled() || lost.target_goes || lost.near.is_some()
 }
 
-fn sentence(lost: &LostReference, places: Places<'_>) -> String {
+/// The sentence about a reference, whose target has this name, or its own.
+fn sentence(lost: &LostReference, name: Option<&str>, places: Places<'_>) -> String {
     let (from, target) = (&lost.reference, &lost.reference.target);
     let fate = match lost.target_goes {
+        true if name.is_some() => "this takes away from some nodes".to_owned(),
         true => format!("this takes away{}", places.in_brackets(&target.type_url, &target.name)),
+        false if name.is_some() => "does not exist for some nodes".to_owned(),
         false => "does not exist".to_owned(),
     };
     let field = lost.fields.first().map(|field| format!(" ({field})")).unwrap_or_default();
     let question = match lost.question() {
+        // It is near to a name that nobody is told.
+        _ if name.is_some() => String::new(),
         none if none.is_empty() => none,
         question => format!("; {question}"),
     };
@@ -62,7 +70,7 @@ fn sentence(lost: &LostReference, places: Places<'_>) -> String {
         from.type_url.short(),
         from.name,
         target.type_url.short(),
-        Printable(&target.name)
+        Printable(name.unwrap_or(target.name.as_str()))
     )
 }
 

@@ -3,7 +3,7 @@
 //! Such a node would be refused, and keeps what it has until it is restarted. Not here: which values are needed,
 //! and what fits (`chancery_catalog`), and the refusal of a node that comes (`chancery_server`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chancery_catalog::{Audience, Seen, Unstated};
@@ -22,15 +22,18 @@ pub(super) fn reason(nodes: &[Arc<Node>], before: &Seen, after: &Seen) -> Option
         return None;
     }
     let needs = after.needs();
-    // Many nodes state the same.
-    let mut known = BTreeMap::new();
+    // Many nodes state the same, and a node may have several streams.
+    let (mut known, mut looked_at) = (BTreeMap::new(), BTreeSet::new());
     let mut listed = Listed::default();
     let mut seen: Vec<&Arc<Node>> = nodes.iter().collect();
     seen.sort_by(|one, other| one.id.cmp(&other.id));
-    // A node may have several streams.
-    seen.dedup_by(|one, other| one.id == other.id);
     for node in seen {
-        let why = match needs.stated_by(Some(node)) {
+        let stated = needs.stated_by(Some(node));
+        // Several Envoys may have one id, and state other things beside it.
+        if !looked_at.insert((&node.id, stated.as_ref().ok().cloned())) {
+            continue;
+        }
+        let why = match stated {
             Err(unstated) => Some(told(&unstated)),
             Ok(stated) => match known.get(&stated) {
                 Some(why) => Option::clone(why),

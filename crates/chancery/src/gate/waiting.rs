@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use chancery_catalog::Seen;
+use chancery_catalog::{Key, Seen};
 
 use super::loss::Listed;
 use super::place::Places;
@@ -26,5 +26,18 @@ pub(super) fn edits(before: &Seen, after: &Seen) -> Listed {
             listed.add_words(|| format!("{sign}{} {}", type_url.short(), named()));
         }
     }
+    for Key { type_url, name } in differing(before, after) {
+        let named = || places.named(&type_url, &name);
+        listed.add_words(|| format!("~values of {} {}", type_url.short(), named()));
+    }
     listed
+}
+
+/// The resources of which other fields are filled with values of nodes, or with other ones.
+fn differing(before: &Seen, after: &Seen) -> BTreeSet<Key> {
+    let [from, to] = [before, after].map(|seen| {
+        let all = seen.filled_values().into_iter();
+        all.map(|it| (it.key, it.value.path, it.value.template)).collect::<BTreeSet<_>>()
+    });
+    from.symmetric_difference(&to).map(|(key, ..)| key.clone()).collect()
 }

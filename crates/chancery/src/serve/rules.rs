@@ -28,7 +28,8 @@ pub(super) fn belonging(audiences: &Audiences<Grouping>) -> Belonging {
     let streams = audiences.streams().into_iter().filter(|stream| !stream.is_poll);
     let mut nodes: Vec<_> = streams.filter_map(|stream| stream.node).collect();
     nodes.sort_by(|one, other| one.id.cmp(&other.id));
-    nodes.dedup_by(|one, other| one.id == other.id && one.cluster == other.cluster);
+    // Several Envoys may have one id, and state other things beside it.
+    nodes.dedup_by(|one, other| one == other);
     let belonging = nodes.into_iter().filter_map(|node| {
         let group = in_force.of_node(&node, |name| known.contains(name)).ok()?;
         Some((node, catalog.audience(group.as_deref(), None)))
@@ -119,11 +120,18 @@ impl WantedRules {
         let known = catalog.groups();
         let is_known = |name: &str| known.contains(name);
         let mut found: BTreeMap<MovePath, Listed> = BTreeMap::new();
+        // Many nodes state the same.
+        let mut fitting = BTreeMap::new();
         for (node, from) in belonging {
             let after = self.grouping.of_node(&node, is_known).ok();
             let to = after.map(|group| catalog.audience(group.as_deref(), None));
-            // A node that does not state what its new group needs is refused there.
-            let to = to.filter(|to| catalog.needs(to).stated_by(Some(&node)).is_ok());
+            // A node that does not state what its new group needs, or not as it has to be, is refused there.
+            let to = to.filter(|to| match catalog.needs(to).stated_by(Some(&node)) {
+                Ok(stated) => *fitting
+                    .entry((to.clone(), stated))
+                    .or_insert_with_key(|(to, stated)| catalog.fits(to, stated).is_ok()),
+                Err(_) => false,
+            });
             if to.as_ref() != Some(&from) {
                 let nodes = found.entry((from, to)).or_default();
                 nodes.count += 1;
