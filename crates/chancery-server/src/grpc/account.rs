@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tracing::{Level, debug, enabled, info, warn};
 
 use super::rejection;
+use crate::budget::PeerShare;
 use crate::event::{StreamEvent, StreamEventKind};
 use crate::log_limiter::{LineOrigin, PeerLine, message, name};
 use crate::metrics::{Metrics, SECRET, StreamLabels, TypeCounters, TypeLabels, observe};
@@ -218,6 +219,11 @@ impl Account {
     /// The client, as the policy should see it.
     pub(crate) fn client(&self) -> Client<'_> {
         Client { node: self.node.as_deref(), peer: &self.card.peer }
+    }
+
+    /// The share of its peer of what clients may hold.
+    pub(crate) fn share(&self) -> &Arc<PeerShare> {
+        self.permit.share()
     }
 
     pub(crate) fn shared(&self) -> &Arc<ServerState> {

@@ -16,8 +16,9 @@ use tonic::Status;
 use super::account::Account;
 use super::framing::{Frames, frame_response};
 use super::status;
+use crate::budget::ValuesPermit;
 use crate::policy::Peer;
-use crate::server_state::{ServerState, StreamPermit};
+use crate::server_state::{ServerState, StreamPermit, permit_values};
 use crate::slice::{LARGE_STREAM, LONG_REQUEST, MANY_NAMES, MANY_RESOURCES, WorkSize};
 use crate::status::{Look, MachineState};
 use crate::store::{AudienceState, Watch};
@@ -28,6 +29,8 @@ pub(crate) struct StreamSession {
     variant: Variant,
     machine: server::Machine,
     watch: Option<Watch>,
+    /// The permit for the values of its audience, which is held for as long as that is watched.
+    values: Option<ValuesPermit>,
     answered: bool,
     /// True if the stream was given a snapshot.
     shown: bool,
@@ -73,6 +76,7 @@ impl StreamSession {
             variant,
             machine,
             watch: None,
+            values: None,
             answered: false,
             shown: false,
             is_current: false,
@@ -331,10 +335,12 @@ impl StreamSession {
     fn choose_audience(&mut self) -> Result<(), Status> {
         let client = self.account.client();
         let asking = self.shared().store.asking(self.account.caller());
-        let audience = self.shared().policy.audience(&client).map_err(|refusal| {
+        let refused = |refusal| {
             self.account.refused(&refusal);
             Status::from(refusal)
-        })?;
+        };
+        let audience = self.shared().policy.audience(&client).map_err(refused)?;
+        let values = permit_values(self.account.share(), &audience).map_err(refused)?;
         if self.watch.as_ref().is_none_or(|watch| *watch.audience() != audience) {
             self.account.assigned(&audience);
             let mut watch = self.shared().store.watch(audience, &asking);
@@ -344,6 +350,7 @@ impl StreamSession {
             }
             self.watch = Some(watch);
             self.is_current = false;
+            self.values = values;
         }
         Ok(())
     }

@@ -16,13 +16,14 @@ use tracing::{debug, warn};
 
 use crate::activity::{ActiveRequest, RequestContext};
 use crate::body::ServerBody;
+use crate::budget::ValuesPermit;
 use crate::budget::{MemoryCharge, MemoryShortage};
 use crate::http_error::http_error;
 use crate::log_limiter::{LineOrigin, PeerLine, message, name};
 use crate::metrics::{PollLabels, SECRET};
 use crate::policy::{Client, Refusal};
 use crate::request_body::RequestBody;
-use crate::server_state::{ServerState, StreamPermit};
+use crate::server_state::{ServerState, StreamPermit, permit_values};
 use crate::slice::WorkSize;
 use crate::status::DecidedPoll;
 use crate::store::{Caller, Watch};
@@ -96,7 +97,7 @@ impl RestPoll<'_> {
         let known = request.node.as_ref().filter(|node| !node.id.is_empty());
         let node = known.map(|node| &**node);
         let client = Client { node, peer: &self.context.peer };
-        let mut watch = self.watch(&client, known)?;
+        let (mut watch, _values) = self.watch(&client, known)?;
         let audience = watch.audience().clone();
         let mut may_wait = true;
         let book = self.shared.book();
@@ -182,16 +183,22 @@ impl RestPoll<'_> {
 
     /// Follows the audience of the client. A reassignment while the policy is asked makes its answer
     /// outdated.
-    fn watch(&self, client: &Client<'_>, node: Option<&Arc<Node>>) -> Result<Watch, ErrorResponse> {
+    fn watch(
+        &self,
+        client: &Client<'_>,
+        node: Option<&Arc<Node>>,
+    ) -> Result<(Watch, Option<ValuesPermit>), ErrorResponse> {
         let peer = Arc::clone(&self.context.peer);
         let caller = Caller { node: node.cloned(), peer, since: Instant::now(), is_poll: true };
         loop {
             let asking = self.shared.store.asking(caller.clone());
             let audience =
                 self.shared.policy.audience(client).map_err(|it| self.refused(node, it))?;
+            let values = permit_values(&self.context.share, &audience);
+            let values = values.map_err(|it| self.refused(node, it))?;
             let watch = self.shared.store.watch(audience, &asking);
             if !watch.is_reassigned() {
-                return Ok(watch);
+                return Ok((watch, values));
             }
         }
     }
