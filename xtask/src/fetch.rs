@@ -15,16 +15,18 @@
 //!   target/real/rate-limit              the xDS client of Envoy's rate limit service
 //!   target/real/rust-control-plane      the server of bench/rust-control-plane
 //!   target/real/tonic-xds-client        a program on the gRPC project's channel for tonic
+//!   target/real/promtool                a check of alerts, where Debian has it (`debian`)
 //! ```
 //!
 //! A part is made once ([`PartsDirectory`]). Only package registries are contacted, through `pip`,
-//! `npm`, `go`, `mvn` and `cargo` as the machine has them set up.
+//! `npm`, `go`, `mvn` and `cargo`, and that of Debian through `apt-get`, as the machine has them set up.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::debian;
 use crate::parts::PartsDirectory;
 use crate::peers::{self, Build};
 use crate::steps::{cargo, exists, program, run};
@@ -70,7 +72,10 @@ pub(crate) fn fetch(root: &Path) -> Result<()> {
     let protoc = place.real.join("python/bin/python-grpc-tools-protoc");
     peers::rust_control_plane(&parts, &protoc, Build::Quick)?;
     let tonic = ["tonic-xds/src/main.rs", "tonic-xds/Cargo.toml", "tonic-xds/Cargo.lock"];
-    parts.part("tonic-xds-client", &parts.sources(SOURCES, &tonic)?, |target| place.tonic(target))
+    parts
+        .part("tonic-xds-client", &parts.sources(SOURCES, &tonic)?, |target| place.tonic(target))?;
+    debian::promtool(root, &parts);
+    Ok(())
 }
 
 /// The path of an Envoy: one of the test matrix, or a part of another directory.

@@ -26,6 +26,7 @@ mod bench;
 mod ci;
 mod client_table;
 mod counts;
+mod debian;
 mod deny;
 mod fetch;
 mod findings;

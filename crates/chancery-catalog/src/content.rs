@@ -173,7 +173,7 @@ impl LayerContent {
 
 /// The share of an entry in the digest of all: its layer, type, name and version, each with its
 /// length, so that no two entries look the same.
-fn digest(layer: &Layer, key: &Key, entry: &Entry) -> u128 {
+pub(crate) fn digest(layer: &Layer, key: &Key, entry: &Entry) -> u128 {
     let (kind, owner) = match layer {
         Layer::Base => (0, ""),
         Layer::Group(name) => (1, &**name),

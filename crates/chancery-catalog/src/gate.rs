@@ -17,7 +17,7 @@ use crate::content::LayerContent;
 use crate::entry::{Key, Origin};
 use crate::filled::{FilledValue, Needs, UnfitResource, Unstated, fill, filled_values};
 use crate::flaws::Unapplied;
-use crate::view::View;
+use crate::view::{Place, View};
 
 /// A judge of what goes live.
 pub trait Gate: Send + Sync {
@@ -95,15 +95,17 @@ impl Seen {
         Needs::of(&self.view.layers())
     }
 
-    /// Looks if values that a node states fit.
+    /// The state as nodes see it that state these values.
     ///
     /// # Errors
-    /// If they do not.
-    pub fn fits(&self, stated: &Stated) -> Result<(), Unstated> {
-        match fill(&self.view.layers(), stated, None).unfit() {
-            Some(unfit) => Err(Unstated::Unfit(Box::new(UnfitResource::clone(unfit)))),
-            None => Ok(()),
+    /// If the values do not fit.
+    pub fn filled_with(&self, stated: &Stated) -> Result<Self, Unstated> {
+        let filled = fill(&self.view.layers(), stated, None);
+        if let Some(unfit) = filled.unfit() {
+            return Err(Unstated::Unfit(Box::new(UnfitResource::clone(unfit))));
         }
+        let below = Some(Arc::clone(&self.view));
+        Ok(Self { view: View::of(Place::Leaf, Some(filled), below, None) })
     }
 
     /// The references in the snapshot that lead nowhere.

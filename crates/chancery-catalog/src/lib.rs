@@ -57,6 +57,8 @@ mod resolve;
 mod revision;
 mod state;
 mod stated;
+mod told;
+mod unseen;
 mod view;
 mod view_cache;
 
@@ -79,3 +81,4 @@ pub use references::{MissingTarget, NearMiss, References, UnappliedEdit};
 pub use revision::{ContentHash, Reassigned, Revision};
 pub use state::OverlayNames;
 pub use stated::StatedValues;
+pub use unseen::{Unseen, UnseenEdit};

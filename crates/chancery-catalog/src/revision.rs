@@ -1,6 +1,8 @@
 //! Revisions: what a commit changed.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::audience::Audience;
@@ -44,6 +46,18 @@ pub enum Reassigned {
     Overlays(Vec<Layer>),
     /// Any node: it is unknown, or was until now, which overlays there are.
     Everybody,
+}
+
+impl Revision {
+    /// The revision as it can be kept for long. A set of values is known for as long as somebody has it, so that
+    /// its audiences are named without them.
+    pub(crate) fn kept(self: &Arc<Self>) -> Arc<Self> {
+        if self.changed.iter().all(|audience| audience.values.is_none()) {
+            return Arc::clone(self);
+        }
+        let changed: BTreeSet<_> = self.changed.iter().map(Audience::without_values).collect();
+        Arc::new(Self { changed: changed.into_iter().collect(), ..Self::clone(self) })
+    }
 }
 
 impl Reassigned {

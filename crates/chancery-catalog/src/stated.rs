@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use chancery_proto::values::{Stated, StatedValue, Variable};
 
@@ -79,11 +80,13 @@ pub(crate) struct StatedTable {
     pub(crate) most: usize,
     /// The number of sets at which those are looked for that nobody has.
     room: usize,
+    /// When those were looked for last while there were too many.
+    swept: Option<Instant>,
 }
 
 impl Default for StatedTable {
     fn default() -> Self {
-        Self { known: BTreeMap::new(), last: 0, most: Catalog::MOST_VALUES, room: 0 }
+        Self { known: BTreeMap::new(), last: 0, most: Catalog::MOST_VALUES, room: 0, swept: None }
     }
 }
 
@@ -93,7 +96,8 @@ impl StatedTable {
         if let Some(known) = self.known.get(&values).and_then(Weak::upgrade) {
             return Some(known);
         }
-        if self.known.len() >= self.room.max(FEW) || self.known.len() >= self.most {
+        let is_full = self.known.len() >= self.most;
+        if (is_full && self.may_sweep()) || (!is_full && self.known.len() >= self.room.max(FEW)) {
             self.known.retain(|_, known| known.strong_count() > 0);
             self.room = self.known.len() * 2;
         }
@@ -106,7 +110,21 @@ impl StatedTable {
         self.known.insert(values, Arc::downgrade(&stated));
         Some(stated)
     }
+
+    /// Returns true if a look for sets that nobody has is worth it: very many are walked over once a while and
+    /// not for each node that is refused, because whoever fills the table asks again at once.
+    pub(crate) fn may_sweep(&self) -> bool {
+        self.known.len() <= FEW || self.swept.is_none_or(|last| last.elapsed() >= REST)
+    }
+
+    /// Notes that all that nobody has was looked for, and that there are too many all the same.
+    pub(crate) fn is_swept(&mut self) {
+        self.swept = Some(Instant::now());
+    }
 }
+
+/// The time between two looks at very many sets while there are too many.
+const REST: Duration = Duration::from_secs(1);
 
 /// The number of sets among which nobody looks for those that nobody has.
 const FEW: usize = 256;

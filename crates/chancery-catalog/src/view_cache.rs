@@ -131,6 +131,9 @@ impl ViewCache {
 
     /// Notes that somebody asks for these audiences, which are sorted. Returns what they see and the
     /// revision of that, as far as it is known.
+    ///
+    /// Those with values of nodes are needed for as long as somebody has them, so that a list of what a commit
+    /// changed keeps none of them: the next commit would change them again, and so on.
     pub(crate) fn ask_all<'a>(
         &mut self,
         audiences: &'a [Audience],
@@ -141,7 +144,8 @@ impl ViewCache {
             |audience| audience,
             |audience, cached| {
                 let made = cached.and_then(|cached| {
-                    (cached.asked, cached.for_clients) = (true, true);
+                    cached.asked |= audience.values.is_none();
+                    cached.for_clients = true;
                     Some((cached.view.as_ref()?, cached.revision))
                 });
                 call(audience, made);

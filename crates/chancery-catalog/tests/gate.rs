@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use chancery_catalog::{
-    Audience, Catalog, ChangeSet, Entry, Gate, Key, Layer, Lineage, Origin, Seen,
+    Audience, Catalog, ChangeSet, Entry, Gate, Hold, Key, Layer, Lineage, Origin, Seen,
 };
 use chancery_core::{Resource, TypeUrl};
 
@@ -130,6 +130,41 @@ fn the_nodes_of_a_group_are_held_with_it_and_may_be_held_alone() {
     assert!(catalog.held_audiences().contains(&of_group("g")));
     assert_eq!(seen(&catalog, Some("g"), Some("n")), ["a=1", "b=1", "c=1", "own=1"]);
     assert_eq!(seen(&catalog, Some("g"), Some("m")), ["a=1", "b=1", "c=1"]);
+}
+
+#[test]
+fn what_is_not_seen_because_of_a_layer_is_told_with_that_layer() {
+    let (catalog, _) = gated();
+    let node = Layer::Node("n".into());
+    catalog.commit(change(|it| put(it, &node, "own", "1")));
+    assert_eq!(seen(&catalog, Some("g"), Some("n")), ["a=1", "b=1", "c=1", "own=1"]);
+    catalog.commit(change(|it| it.remove(&node, key("own"))));
+    assert!(catalog.unseen().is_empty(), "no layer is held back");
+    let unseen = || {
+        let all = catalog.unseen().into_iter();
+        all.map(|(layer, it)| (layer.to_string(), it.count)).collect::<Vec<_>>()
+    };
+    let is_of = |layer: &Layer, count| (layer.to_string(), count);
+    catalog.commit(change(|it| it.hold(Hold::Layer(node.clone()))));
+    assert_eq!(unseen(), [is_of(&node, 1)], "the gate held it before");
+    // An edit of base is seen by the others; one of a group waits while base is held.
+    catalog.commit(change(|it| put(it, &Layer::Base, "a", "2")));
+    assert_eq!(unseen(), [is_of(&node, 2)]);
+    let before = catalog.unseen()[&node].digest;
+    catalog.commit(change(|it| put(it, &Layer::Base, "a", "3")));
+    assert_eq!(unseen(), [is_of(&node, 2)]);
+    assert_ne!(catalog.unseen()[&node].digest, before);
+    catalog.commit(change(|it| it.hold(Hold::Layer(Layer::Base))));
+    catalog.commit(change(|it| {
+        put(it, &group("g"), "d", "1");
+        put(it, &group("h"), "e", "1");
+    }));
+    assert_eq!(unseen(), [is_of(&Layer::Base, 4), is_of(&node, 3)]);
+    catalog.commit(change(|it| {
+        it.release(Hold::Layer(Layer::Base));
+        it.release(Hold::Layer(node.clone()));
+    }));
+    assert_eq!(unseen(), []);
 }
 
 #[test]

@@ -146,8 +146,31 @@ impl Patch {
             let place = self.places.of(&path);
             NotPatched::Breaks { path, sentence, more, place }
         })?;
-        made::remade(&self.type_url, &self.name, below, &merged)
-            .map_err(|error| NotPatched::NoResource(error.with_causes()))
+        let made = made::remade(&self.type_url, &self.name, below, &merged)
+            .map_err(|error| NotPatched::NoResource(error.with_causes()))?;
+        Ok(self.without_filled(below, made))
+    }
+
+    /// The resource without those facts that the one below has not, though its fields state them, because they
+    /// are filled for each node.
+    fn without_filled(&self, below: &Resource, made: Arc<Resource>) -> Arc<Resource> {
+        let Ok(message) = DynamicMessage::decode(self.message.descriptor(), below.body().clone())
+        else {
+            return made;
+        };
+        let (fields, of_all) = (facts::facts(&self.type_url, &message), below.facts());
+        if fields.links == of_all.links && fields.addresses == of_all.addresses {
+            return made;
+        }
+        let (own, mut facts) = (self.facts(), made.facts().clone());
+        facts.links.retain(|it| {
+            of_all.links.contains(it) || own.links.contains(it) || !fields.links.contains(it)
+        });
+        let has = |list: &[Box<str>], it: &str| list.iter().any(|known| **known == *it);
+        facts.addresses.retain(|it| {
+            has(&of_all.addresses, it) || has(&own.addresses, it) || !has(&fields.addresses, it)
+        });
+        Arc::new(Resource::clone(&made).with_facts(facts))
     }
 }
 

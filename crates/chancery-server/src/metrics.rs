@@ -19,7 +19,7 @@ use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 
 use crate::budget::{Budget, MemoryShortage};
-use crate::status::{Book, NodeCounter, NodeKey};
+use crate::status::{Book, NodeCounter, NodeKey, RejectedResources};
 use crate::store::Store;
 
 /// The reason of a refusal because of a secret.
@@ -56,6 +56,7 @@ pub struct Metrics {
     /// The labels that nodes were last shown with.
     node_keys: Arc<Mutex<BTreeSet<NodeKey>>>,
     rejected_types: Gauge,
+    rejected_resources: Family<ResourceLabels, Gauge>,
     pub(crate) load_streams: Gauge,
     pub(crate) load_reports: Counter,
     load_series: Gauge,
@@ -149,6 +150,7 @@ impl Default for Metrics {
             nodes: Family::default(),
             node_keys: Arc::default(),
             rejected_types: Gauge::default(),
+            rejected_resources: Family::default(),
             load_streams: Gauge::default(),
             load_reports: Counter::default(),
             load_series: Gauge::default(),
@@ -231,6 +233,8 @@ impl Metrics {
         to.register("nodes", "Nodes by state and group", self.nodes.clone());
         let help = "Types of streams with something rejected that was not changed since";
         to.register("rejected_types", help, self.rejected_types.clone());
+        let help = "Resources that clients reject and that were not changed since";
+        to.register("rejected_resources", help, self.rejected_resources.clone());
     }
 
     fn register_load(&self, to: &mut Registry) {
@@ -351,6 +355,17 @@ impl Metrics {
             self.nodes.get_or_create(&labels(key)).set(*count);
         }
         *shown = counts.into_keys().collect();
+    }
+
+    /// Counts the resources anew that clients reject.
+    pub(crate) fn count_rejected(&self, book: &Book) {
+        let mut rejected = RejectedResources::default();
+        book.visit_rejections(|rejection| rejected.see(label(&rejection.type_url), rejection));
+        let counts = rejected.counts();
+        for r#type in TypeUrl::known().map(|it| label(&it)).chain(["other"]) {
+            let count = counts.get(r#type).copied().unwrap_or_default();
+            self.rejected_resources.get_or_create(&ResourceLabels { r#type }).set(count);
+        }
     }
 
     /// Counts a response over REST that has data.

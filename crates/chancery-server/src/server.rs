@@ -239,6 +239,7 @@ async fn regular_work(shared: &ServerState) {
     loop {
         shared.metrics.count_resources(&shared.store);
         shared.metrics.count_nodes(shared.book());
+        shared.metrics.count_rejected(shared.book());
         shared.log_limiter.log_summaries(Instant::now(), false);
         tokio::time::sleep(EVERY).await;
     }

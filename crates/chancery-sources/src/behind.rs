@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chancery_catalog::{Catalog, Entry, EntryContent, Form, Key, Layer, LayerContent, Origin};
+use chancery_catalog::{
+    Catalog, Entry, EntryContent, Form, Key, Layer, LayerContent, Origin, Unseen, UnseenEdit,
+};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::assemble::WholeLayer;
@@ -22,24 +24,13 @@ pub struct BehindFaults {
     pub files: Vec<Arc<Path>>,
     /// True if somebody let the other files pass ([`Passer`](crate::Passer)), so that nothing waits.
     pub is_passed: bool,
-    /// The number of resources by which the layer would differ. Without any, something may wait that a gate held
-    /// back before the fault came.
+    /// The number of resources by which the layer would differ, and of those in the layers of the same audiences
+    /// that nobody sees while this one is held back.
     pub count: usize,
     /// The first of them.
-    pub first: Vec<WaitingEdit>,
+    pub first: Vec<UnseenEdit>,
     /// A digest of all of this.
     pub digest: u128,
-}
-
-/// A resource by which a layer would differ.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WaitingEdit {
-    /// The resource.
-    pub key: Key,
-    /// The place of the one in force, if there is one.
-    pub before: Option<Origin>,
-    /// The place of the one that waits, unless it would go.
-    pub after: Option<Origin>,
 }
 
 /// A layer in which the files with faults are as they were.
@@ -88,6 +79,18 @@ pub(crate) fn beside<'a>(
     Some(Beside { whole, faulty })
 }
 
+impl BehindFaults {
+    /// The same with the edits in all layers that nobody sees before.
+    pub(crate) fn with(self, unseen: Unseen) -> Self {
+        let Self { count, mut first, .. } = self;
+        first.extend(unseen.first.into_iter().take(MOST_NAMED.saturating_sub(first.len())));
+        let mut hash = Xxh3::new();
+        hash.update(&self.digest.to_le_bytes());
+        hash.update(&unseen.digest.to_le_bytes());
+        Self { count: count + unseen.count, first, digest: hash.digest128(), ..self }
+    }
+}
+
 impl Beside {
     /// The edits that wait in a layer, if any do.
     pub(crate) fn waiting(
@@ -105,7 +108,11 @@ impl Beside {
         for key in keys {
             let before = content.get(key).filter(is_written);
             let after = after.get(key).filter(is_written);
-            if before.map(|it| &it.content) == after.map(|it| &it.content) {
+            let is_same = match (before, after) {
+                (Some(before), Some(after)) => before.says_same(after),
+                (before, after) => before.is_none() && after.is_none(),
+            };
+            if is_same {
                 continue;
             }
             add(&mut hash, key, after);
@@ -113,7 +120,7 @@ impl Beside {
             if first.len() < MOST_NAMED && !is_passed {
                 let origin = |entry: Option<&Entry>| entry.map(|entry| entry.origin.clone());
                 let (before, after) = (origin(before), origin(after));
-                first.push(WaitingEdit { key: key.clone(), before, after });
+                first.push(UnseenEdit { key: key.clone(), before, after });
             }
         }
         let count = if is_passed { 0 } else { count };
@@ -123,7 +130,7 @@ impl Beside {
     }
 }
 
-/// Adds a resource and its content to a digest.
+/// Adds a resource, its content and the fields that differ by node to a digest.
 fn add(hash: &mut Xxh3, key: &Key, entry: Option<&Entry>) {
     let mut add = |bytes: &[u8]| {
         hash.update(&bytes.len().to_le_bytes());
@@ -134,8 +141,12 @@ fn add(hash: &mut Xxh3, key: &Key, entry: Option<&Entry>) {
     match entry.map(|entry| &entry.content) {
         None => add(b"gone"),
         Some(EntryContent::Whole(resource)) => add(resource.version().to_string().as_bytes()),
-        Some(EntryContent::Patch(patch)) => add(&patch.to_bytes()),
+        Some(EntryContent::Patch(patch)) => add(&patch.digest().to_le_bytes()),
         Some(EntryContent::Removal(_)) => add(b"removal"),
+    }
+    match entry.and_then(|entry| entry.values.as_ref()) {
+        None => add(b""),
+        Some(values) => add(&values.digest().to_le_bytes()),
     }
 }
 

@@ -282,10 +282,8 @@ impl<F: FnMut(&LoadReport)> Follower<F> {
 
     fn carry_out_orders(&mut self) {
         for order in self.orders.take() {
-            for (layer, digest) in &order.layers {
-                if let Some(report) = self.directory.pass_faults(layer, *digest) {
-                    self.report_news(&report);
-                }
+            if let Some(report) = self.directory.pass_faults(&order.layers) {
+                self.report_news(&report);
             }
             order.carried_out();
         }

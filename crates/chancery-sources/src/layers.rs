@@ -189,28 +189,45 @@ impl DirectoryLayers {
         changes
     }
 
-    /// The edits that wait behind faults, and the layers in which they were let pass, the first of them.
-    pub(crate) fn behind(&self) -> Vec<BehindFaults> {
-        self.behind.values().take(MOST_BEHIND).cloned().collect()
+    /// The edits that wait behind faults, and the layers in which they were let pass, the first of them. Those of
+    /// other layers are among them that nobody sees before.
+    pub(crate) fn behind(&self, catalog: &Catalog) -> Vec<BehindFaults> {
+        let mut unseen = match self.behind.is_empty() {
+            true => BTreeMap::new(),
+            false => catalog.unseen(),
+        };
+        let behind = self.behind.values().take(MOST_BEHIND).cloned();
+        behind
+            .map(|one| match unseen.remove(&one.layer) {
+                Some(unseen) => one.with(unseen),
+                None => one,
+            })
+            .collect()
     }
 
-    /// The change set that lets pass what waits in a layer, if it has this digest.
+    /// The change set that lets pass what waits in those of these layers that have these digests. What one brings
+    /// to the others is no other content: somebody has read of all.
     pub(crate) fn pass(
         &mut self,
-        layer: &Layer,
-        digest: u128,
+        layers: &[(Layer, u128)],
         reading: &Reading,
         catalog: &Catalog,
     ) -> Option<ChangeSet> {
-        let waits = self.behind.get(layer).is_some_and(|it| it.digest == digest && !it.is_passed);
-        if !waits || reading.listing.faults.holds(&Scope::Layer(layer.clone())) {
-            return None;
+        let behind = self.behind(catalog).into_iter().filter(|it| !it.is_passed);
+        let behind: BTreeMap<Layer, u128> = behind.map(|it| (it.layer, it.digest)).collect();
+        let faults = &reading.listing.faults;
+        let waits = |layer: &Layer, digest: u128| {
+            behind.get(layer) == Some(&digest) && !faults.holds(&Scope::Layer(layer.clone()))
+        };
+        let mut readings = LayerReadings::new();
+        for (layer, _) in layers.iter().filter(|(layer, digest)| waits(layer, *digest)) {
+            let files = assemble::whole_layer(layer, reading.of_layer(layer), catalog);
+            let Some(beside) = &files.beside else { continue };
+            self.passed.insert(layer.clone(), beside.faulty.clone());
+            let read = self.take_files(layer, files, catalog);
+            readings.insert(layer.clone(), read);
         }
-        let files = assemble::whole_layer(layer, reading.of_layer(layer), catalog);
-        let faulty = files.beside.as_ref().map(|beside| beside.faulty.clone())?;
-        self.passed.insert(layer.clone(), faulty);
-        let read = self.take_files(layer, files, catalog);
-        Some(self.changes_of_edits(LayerReadings::from([(layer.clone(), read)])))
+        (!readings.is_empty()).then(|| self.changes_of_edits(readings))
     }
 
     fn take_files(&mut self, layer: &Layer, files: LayerFiles, catalog: &Catalog) -> LayerReading {

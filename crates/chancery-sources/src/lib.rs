@@ -60,12 +60,12 @@ mod watch;
 // The public interface.
 pub use allowance::Allowance;
 pub use allowed_places::{AllowedPlaces, NeededAllowances};
-pub use behind::{BehindFaults, WaitingEdit};
+pub use behind::BehindFaults;
 pub use directory::Directory;
 pub use fault::{Fault, FaultyResource, Scope, Warning};
 pub use follow::Following;
 pub use layer_name::InvalidLayerName;
 pub use options::{LayerChecks, Options, Watch};
-pub use passer::Passer;
+pub use passer::{Passer, Passing};
 pub use past::ReadEntries;
 pub use report::LoadReport;

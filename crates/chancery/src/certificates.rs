@@ -22,6 +22,7 @@ const SOON: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 pub(crate) const EXPIRED: &str = "certificate/expired";
 pub(crate) const EXPIRES_SOON: &str = "certificate/expires-soon";
 pub(crate) const OTHER_KEY: &str = "certificate/key";
+pub(crate) const CUT: &str = "certificate/cut";
 
 /// The state of a certificate, whatever time it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,7 @@ pub(crate) struct State {
     path: String,
     expiry: Option<Expiry>,
     has_other_key: bool,
+    is_cut: bool,
     are_authorities: bool,
 }
 
@@ -67,13 +69,15 @@ impl State {
                     let pair = CertifiedKey::from_der(vec![own], key, &chancery_tls::provider());
                     matches!(pair, Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)))
                 });
-                Self { path, expiry, has_other_key, are_authorities: false }
+                let is_cut = any_is_cut(&chain);
+                Self { path, expiry, has_other_key, is_cut, are_authorities: false }
             }
             // Old authorities beside newer ones are usual, and do no harm.
             Certificates::Authorities { path, authorities } => {
                 let all = CertificateDer::pem_slice_iter(&authorities).filter_map(Result::ok);
                 let expiry = all.filter_map(|it| Expiry::of(&it)).max();
-                Self { path, expiry, has_other_key: false, are_authorities: true }
+                let is_cut = any_is_cut(&authorities);
+                Self { path, expiry, has_other_key: false, is_cut, are_authorities: true }
             }
         }
     }
@@ -81,6 +85,7 @@ impl State {
     /// The fault of the certificate at this time.
     pub(crate) fn fault(&self, now: SystemTime) -> Option<Fault> {
         let code = match self.expiry.map(Expiry::time) {
+            _ if self.is_cut => CUT,
             _ if self.has_other_key => OTHER_KEY,
             Some(end) if end < now => EXPIRED,
             Some(end) if end < now + SOON => EXPIRES_SOON,
@@ -89,6 +94,25 @@ impl State {
         let Self { path, expiry, are_authorities, .. } = self.clone();
         Some(Fault { code, path, expiry, are_authorities })
     }
+}
+
+/// Returns true if a certificate in this PEM has fewer bytes than it says.
+fn any_is_cut(pem: &[u8]) -> bool {
+    CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).any(|it| is_cut(&it))
+}
+
+/// Returns true if the outermost element of this DER is longer than what is there.
+fn is_cut(der: &[u8]) -> bool {
+    let Some((&length, rest)) = der.get(1..).and_then(<[u8]>::split_first) else { return true };
+    let digits = usize::from(length & 0x7f);
+    if length < 0x80 {
+        return rest.len() < digits;
+    }
+    let Some((length, rest)) = rest.split_at_checked(digits).filter(|_| digits <= 4) else {
+        return true;
+    };
+    let length = length.iter().fold(0_usize, |length, byte| length << 8 | usize::from(*byte));
+    rest.len() < length
 }
 
 impl Fault {
@@ -101,6 +125,7 @@ impl Fault {
 impl Display for Fault {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let what = match self.are_authorities {
+            true if self.code == CUT => "one of the authorities",
             true => "the last of the authorities",
             false => "the certificate",
         };
@@ -108,6 +133,7 @@ impl Display for Fault {
         match (self.code, self.expiry) {
             (EXPIRED, Some(expiry)) => write!(f, "{path}: {what} has expired at {expiry}"),
             (EXPIRES_SOON, Some(expiry)) => write!(f, "{path}: {what} expires at {expiry}"),
+            (CUT, _) => write!(f, "{path}: {what} is not whole: lines of it are missing"),
             _ => write!(f, "{path}: the private key is not that of the certificate"),
         }
     }

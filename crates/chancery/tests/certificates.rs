@@ -53,6 +53,15 @@ fn check_warns_of_certificates_that_cannot_be_used() {
     assert!(told.contains("a.yaml:1:1"), "{told}");
     assert!(check(&secret([&good, &old_key])).contains("warning[certificate/key]"));
     assert!(!check(&secret([&good, &key])).contains("certificate/"));
+    // Somebody took out a line, or a copy lost one.
+    let lines: Vec<&str> = good.lines().collect();
+    let cut = [&lines[..2], &lines[3..]].concat().join("\n");
+    let told = check(&secret([&cut, &key]));
+    assert!(
+        told.contains("warning[certificate/cut]: sds `s`: tls_certificate: the certificate"),
+        "{told}"
+    );
+    assert!(check(&authorities(&[&good, &cut])).contains("[certificate/cut]"));
     // One authority that is good is enough.
     assert!(check(&authorities(&[&old])).contains("certificate/expired"));
     assert!(!check(&authorities(&[&old, &good])).contains("certificate/expired"));

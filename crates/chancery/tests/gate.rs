@@ -511,6 +511,11 @@ fn a_finding_that_somebody_let_pass_holds_nothing_back() {
     server.log_has("more.yaml:1: rds `r2`");
     eventually(|| held_count(&server) == 1);
     assert!(!server.log().contains("refers to cds `new`"), "{}", server.log());
+    // A comment above one of its lines is about that line, here as in `check`.
+    let inside = routes(&["shop", "newer"]).replace("  routes:\n", &format!("  routes:\n  {WHY}"));
+    dir_write(&dir, "groups/edge/inside.yaml", &inside.replace("name: r\n", "name: r3\n"));
+    server.log_has("refers to cds `newer`");
+    fs::remove_file(dir.path().join("groups/edge/inside.yaml")).unwrap();
     // So does a code that passes everywhere, and other codes do not.
     dir_write(
         &dir,
@@ -555,4 +560,44 @@ fn an_edit_that_was_held_back_passes_a_fault_that_came_later() {
     let passed = confirm(&server, &["--group", "edge"]);
     assert_eq!(passed.status.code(), Some(0), "{passed:?}");
     assert_eq!((clusters_of(&server, "edge"), held_count(&server)), (20, 0));
+}
+
+#[test]
+fn a_fault_at_the_top_lets_the_edits_of_groups_pass_like_its_own() {
+    let dir = directory(&[
+        ("a.yaml", &clusters("a", 20)),
+        ("groups/edge/b.yaml", &clusters("b", 30)),
+        ("groups/back/c.yaml", &clusters("c", 30)),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    dir_write(&dir, "groups/edge/b.yaml", "[]\n");
+    server.log_has("held back from group `edge`: 20 of 50 clusters left");
+    dir_write(&dir, "a.yaml", "nonsense: 1\n");
+    server.log_has("loaded with faults");
+    eventually(|| held_count(&server) == 2);
+    // Whoever confirms the group alone is told of the other layer.
+    let refused = confirm(&server, &["--group", "edge"]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(text(&refused.stderr).contains("faults in base hold it back too"), "{refused:?}");
+    // An edit of another group waits too, and is told.
+    dir_write(&dir, "groups/back/c.yaml", &clusters("c", 31));
+    eventually(|| server.admin("/ready").1.contains("+cds `c-30`"));
+    assert_eq!(clusters_of(&server, "back"), 50);
+    let passed = confirm(&server, &["--all"]);
+    assert_eq!(passed.status.code(), Some(0), "{passed:?}");
+    assert_eq!((clusters_of(&server, "edge"), clusters_of(&server, "back")), (20, 51));
+    assert_eq!(held_count(&server), 0);
+    dir_write(&dir, "a.yaml", &clusters("a", 20));
+    eventually(|| server.admin("/ready").1 == "ready\n");
+    // A loss of a group is judged when it passes, and needs a word of its own.
+    dir_write(&dir, "a.yaml", "nonsense: 1\n");
+    dir_write(&dir, "groups/back/c.yaml", "[]\n");
+    eventually(|| server.admin("/ready").1.contains("-cds `c-0`"));
+    let refused = confirm(&server, &["--all"]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(text(&refused.stderr).contains("what is still held back has changed"), "{refused:?}");
+    eventually(|| server.admin("/ready").1.contains("20 of 51 clusters left"));
+    let passed = confirm(&server, &["--group", "back"]);
+    assert_eq!(passed.status.code(), Some(0), "{passed:?}");
+    assert_eq!(clusters_of(&server, "back"), 20);
 }

@@ -113,8 +113,9 @@ fn a_load_that_asks_for_more_is_held_until_it_is_confirmed() {
     dir_write(&dir, "groups/edge/listeners.yaml", &format!("{LISTENER}{VALUES}"));
     server.log_has(
         "held back from group `edge`: 1 connected node would be refused: node `b`: `node.metadata.port` is \
-         not stated, and lds `ingress` needs it for `address.socket_address.port_value`; what they see stays",
+         not stated, and lds `ingress` needs it for `address.socket_address.port_value` (",
     );
+    server.log_has("groups/edge/listeners.yaml:16); what they see stays");
     let (_, seen) = listeners(&server, "c", "");
     assert!(seen.contains("\"portValue\":1"), "the last good state needs nothing: {seen}");
     assert!(server.admin("/metrics").1.contains("reason=\"unstated\"} 1"));
@@ -127,6 +128,81 @@ fn a_load_that_asks_for_more_is_held_until_it_is_confirmed() {
     two.kill();
     assert!(!all_lines(&without).contains("in-b"));
     assert_eq!(listeners(&server, "c", "").0, 400);
+}
+
+/// A second listener, with a port of its own in the metadata, and a cluster whose name has the id in it.
+const SECOND: &str = "\"@type\": type.googleapis.com/envoy.config.listener.v3.Listener
+name: second
+address: {socket_address: {address: 127.0.0.1, port_value: 1}}
+filter_chains:
+- filters:
+  - name: tcp
+    typed_config:
+      \"@type\": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy
+      stat_prefix: second
+      cluster: placeholder
+---
+values:
+- type: lds
+  name: second
+  set:
+    address.socket_address.port_value: ${node.metadata.second}
+    filter_chains[0].filters[0].typed_config.cluster: ${node.metadata.cluster}
+";
+
+#[test]
+fn what_stands_in_a_filled_field_is_no_fault() {
+    let dir = fleet(VALUES);
+    dir_write(&dir, "groups/edge/second.yaml", SECOND);
+    let canary = "groups: [{name: canary, extends: edge, match: {id: c}}, {name: edge, match: {cluster: edge}}]\n";
+    dir_write(&dir, "chancery.yaml", canary);
+    let patch = "patch:\n- \"@type\": type.googleapis.com/envoy.config.listener.v3.Listener\n  name: second\n  stat_prefix: canary\n";
+    dir_write(&dir, "groups/canary/edits.yaml", patch);
+    let checked = finished(&mut chancery(&["check", dir.path().to_str().unwrap()]));
+    let told = String::from_utf8(checked.stdout).unwrap();
+    assert!(told.contains("0 errors, 0 warnings"), "{told}");
+}
+
+#[test]
+fn what_is_wrong_for_those_alone_who_state_it_is_held_back() {
+    let dir = fleet(VALUES);
+    let mut server = Server::start(&dir, &[]);
+    let _one = client(&server, "a", &["port=8001", "second=8002", "cluster=shop"]);
+    dir_write(&dir, "groups/edge/second.yaml", SECOND);
+    eventually(|| {
+        listeners(&server, "b", "\"port\": 1, \"second\": 2, \"cluster\": \"shop\"")
+            .1
+            .contains("second")
+    });
+    let _two = client(&server, "b", &["port=9001", "second=9002", "cluster=shop"]);
+
+    let same_port = SECOND.replace("metadata.second", "metadata.port");
+    dir_write(&dir, "groups/edge/second.yaml", &same_port);
+    server.log_has("lds `second` has the address 127.0.0.1:8001 of `ingress` (");
+    server.log_has("Envoy refuses the second one; what they see stays");
+    dir_write(&dir, "groups/edge/second.yaml", SECOND);
+    eventually(|| server.admin("/ready").1 == "ready\n");
+
+    dir_write(&dir, "groups/edge/listeners.yaml", LISTENER);
+    server.log_has("no listener has the address 127.0.0.1:8001 any more, as `ingress` (");
+
+    let other = SECOND.replace("metadata.cluster", "id");
+    dir_write(&dir, "groups/edge/second.yaml", &other);
+    server.log_has("refers to cds `a`, which does not exist");
+    let (_, seen) = listeners(&server, "b", "\"port\": 1, \"second\": 2, \"cluster\": \"shop\"");
+    assert!(seen.contains("\"cluster\":\"shop\"") && seen.contains("\"second\""), "{seen}");
+}
+
+#[test]
+fn nobody_is_told_of_what_nodes_lack_that_are_about_to_state_more() {
+    let dir = fleet(VALUES);
+    let mut server = Server::start(&dir, &[]);
+    let _one = client(&server, "a", &["port=8001"]);
+    let stat =
+        "---\nvalues:\n- {type: cds, name: shop, set: {alt_stat_name: \"${node.cluster}\"}}\n";
+    dir_write(&dir, "shop.yaml", &format!("{}{stat}", cluster("shop", 1)));
+    server.log_has("edits=\"base: ~cds shop\"");
+    assert!(!server.log().contains("does not exist"), "{}", server.log());
 }
 
 #[test]

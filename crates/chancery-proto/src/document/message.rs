@@ -232,7 +232,12 @@ impl<'n> MessageReader<'_, 'n> {
         self.fault_of(UNKNOWN_FIELD, entry.key_position, || {
             let fields: Vec<_> = descriptor.fields().collect();
             let closest = closest(&entry.key, fields.iter().map(|field| field.name()));
-            let hint = closest.map(|name| format!("did you mean `{name}`?"));
+            let hint = match &*entry.key {
+                "patch" | "remove" | "values" => {
+                    Some("edits stand in a document of their own: write `---` above".to_owned())
+                }
+                _ => closest.map(|name| format!("did you mean `{name}`?")),
+            };
             let key = Short(&entry.key);
             (format!("unknown field `{key}`: `{}` has none such", descriptor.name()), hint)
         });

@@ -214,6 +214,6 @@ fn no_utf8(bytes: &[u8], error: std::str::Utf8Error) -> Fault {
     let fault = Fault::new(message).at(Position::of_offset(&good, good.len()));
     match bytes {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => fault.hint("save the file as UTF-8, not as UTF-16"),
-        _ => fault,
+        _ => fault.hint("save the file as UTF-8"),
     }
 }

@@ -35,15 +35,11 @@ pub(super) fn lint_host(path: &str, host: &DynamicMessage, warnings: &mut Vec<Wa
     let (mut taken, mut shadowed) = (TakenPrefixes::default(), 0_usize);
     for (at, route) in messages_in(host, "routes").enumerate() {
         let Some(condition) = message_in(route, "match") else { continue };
-        let earlier = beginning(condition).and_then(|begins| taken.takes(&begins));
-        if let Some((prefix, earlier)) = earlier {
+        if let Some(why) = beginning(condition).and_then(|begins| taken.no_path(&begins)) {
             shadowed += 1;
             if shadowed <= MOST_TOLD {
                 let path = format!("{path}routes[{at}].match");
-                let prefix = Printable(cut(prefix, LONGEST_PREFIX));
-                let text = format!(
-                    "can never match: `routes[{earlier}]` takes all below `{prefix}` and comes first"
-                );
+                let text = format!("can never match: {why}");
                 warnings.push(Warning::new(SHADOWED_ROUTE, path, text));
             }
         } else if let Some(prefix) = catches_all(condition) {
@@ -69,6 +65,18 @@ struct Beginning<'a> {
 }
 
 impl<'a> TakenPrefixes<'a> {
+    /// The reason why no path that begins so reaches a route after these.
+    fn no_path(&self, begins: &Beginning<'_>) -> Option<String> {
+        let shown = |text| Printable(cut(text, LONGEST_PREFIX)).to_string();
+        // `OPTIONS *` asks about the server.
+        if !begins.text.is_empty() && !begins.text.starts_with(['/', '*']) {
+            return Some(format!("a path begins with `/`, and `{}` does not", shown(begins.text)));
+        }
+        let (prefix, earlier) = self.takes(begins)?;
+        let prefix = shown(prefix);
+        Some(format!("`routes[{earlier}]` takes all below `{prefix}` and comes first"))
+    }
+
     /// The prefix and the place of the route that takes all paths that begin so.
     fn takes(&self, begins: &Beginning<'_>) -> Option<(&'a str, usize)> {
         let up_to = (Bound::Unbounded, Bound::Included(begins.text));

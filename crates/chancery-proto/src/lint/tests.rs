@@ -256,6 +256,10 @@ fn a_route_behind_one_that_takes_all_can_never_match() {
     assert!(told[0].contains("routes[2].match: can never match: `routes[1]`"), "{told:?}");
     let any_case = json!([{"prefix": "/1", "caseSensitive": false}, {"path": "/1/a"}]);
     assert_eq!(shadowed(&any_case).len(), 1);
+    let no_slash = json!([{"prefix": ""}, {"path": "*"}]);
+    one(&shadowed(&no_slash), path, "`routes[0]` takes all below ``");
+    let no_slash = json!([{"path": "*"}, {"prefix": "api"}, {"prefix": "/"}]);
+    one(&shadowed(&no_slash), path, "can never match: a path begins with `/`, and `api` does not");
 }
 
 #[test]

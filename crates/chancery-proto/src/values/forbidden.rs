@@ -5,8 +5,9 @@
 //! is read, also where only it would read that.
 
 use chancery_core::Api;
-use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
+use prost_reflect::{FieldDescriptor, MessageDescriptor};
 
+use super::convert::is_text;
 use super::path::PathFault;
 use crate::facts::refers_to;
 use crate::sensitive::{is_ruled, is_secret};
@@ -32,7 +33,7 @@ fn reason(
     field: &FieldDescriptor,
     is_root: bool,
 ) -> Option<&'static str> {
-    let is_text = field.kind() == Kind::String;
+    let is_text = is_text(&field.kind());
     if is_secret(message) || is_ruled(message, field) {
         return Some("is or holds a secret, which no node may state");
     }
@@ -53,13 +54,18 @@ fn is_file(message: &MessageDescriptor, field: &FieldDescriptor) -> bool {
 
 /// Returns true for a name that paths of files have.
 fn looks_like_file(name: &str) -> bool {
-    let words = ["path", "filename", "directory", "dir", "socket"];
-    name.split('_').any(|word| words.contains(&word) || word.ends_with("file"))
+    let words = ["filename", "dir", "socket"];
+    let endings = ["directory", "file", "path", "paths"];
+    let is_of_file = |word: &str| endings.iter().any(|ending| word.ends_with(ending));
+    name.split('_').any(|word| words.contains(&word) || is_of_file(word))
 }
 
-/// The fields whose names do not say that a file is read. A module is a file that is loaded, and a variable of
-/// the environment holds what a file might.
-const FILES: [(&str, &str); 3] = [
+/// The fields whose names do not say that a file is read. A module and a library are files that are loaded, and a
+/// variable of the environment holds what a file might.
+const FILES: [(&str, &str); 6] = [
+    ("envoy.config.trace.v2.DynamicOtConfig", "library"),
+    ("envoy.config.trace.v3.DynamicOtConfig", "library"),
+    ("envoy.extensions.wasm.v3.EnvironmentVariables", "host_env_keys"),
     ("envoy.config.core.v3.DataSource", "environment_variable"),
     ("envoy.extensions.dynamic_modules.v3.DynamicModuleConfig", "name"),
     (
@@ -69,7 +75,8 @@ const FILES: [(&str, &str); 3] = [
 ];
 
 /// The fields with such a name that have no path of a file: those of HTTP, and templates of them.
-const NO_FILES: [(&str, &str); 22] = [
+const NO_FILES: [(&str, &str); 23] = [
+    ("envoy.extensions.filters.http.a2a.v3.MethodParsingConfig", "paths"),
     ("envoy.config.core.v3.HealthCheck.HttpHealthCheck", "path"),
     ("envoy.config.route.v3.RouteMatch", "path"),
     ("envoy.config.route.v3.RouteMatch", "path_separated_prefix"),
@@ -105,6 +112,8 @@ const NO_FILES: [(&str, &str); 22] = [
 
 #[cfg(test)]
 mod tests {
+    use prost_reflect::Kind;
+
     use super::*;
     use crate::Schema;
 
@@ -132,6 +141,15 @@ mod tests {
             ("envoy.extensions.access_loggers.file.v3.FileAccessLog", "path"),
             ("envoy.extensions.transport_sockets.tls.v3.TlsKeyLog", "path"),
             ("envoy.config.tap.v3.FilePerTapSink", "path_prefix"),
+            ("envoy.config.core.v3.SocketAddress", "network_namespace_filepath"),
+            ("envoy.extensions.filters.http.lua.v3.Lua", "package_paths"),
+            ("envoy.extensions.filters.http.lua.v3.LuaPerRoute", "package_cpaths"),
+            (
+                "envoy.extensions.filters.http.file_system_buffer.v3.FileSystemBufferFilterConfig",
+                "storage_buffer_path",
+            ),
+            ("envoy.config.trace.v3.DynamicOtConfig", "library"),
+            ("envoy.extensions.wasm.v3.EnvironmentVariables", "host_env_keys"),
             ("envoy.extensions.transport_sockets.tls.v3.TlsCertificate", "private_key"),
             ("envoy.extensions.transport_sockets.tls.v3.Secret", "name"),
         ];
@@ -140,5 +158,22 @@ mod tests {
             let field = message.get_field_by_name(name).unwrap();
             assert!(check(&message, &field, false).is_err(), "{} {name}", message.full_name());
         }
+    }
+
+    #[test]
+    fn a_text_whose_name_may_mean_a_file_is_forbidden_or_said_to_be_none() {
+        let words = ["path", "file", "dir", "env", "librar"];
+        let mut undecided = Vec::new();
+        for message in Schema::bundled().pool().all_messages() {
+            for field in message.fields().filter(|field| is_text(&field.kind())) {
+                let of = (message.full_name(), field.name());
+                let may_be = words.iter().any(|word| field.name().contains(word));
+                let is_decided = NO_FILES.contains(&of) || field.name().contains("redirect");
+                if may_be && !is_decided && check(&message, &field, false).is_ok() {
+                    undecided.push(format!("{} {}", of.0, of.1));
+                }
+            }
+        }
+        assert_eq!(undecided, Vec::<String>::new());
     }
 }

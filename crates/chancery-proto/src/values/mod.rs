@@ -23,16 +23,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use chancery_core::printable::{MAX_NAME_BYTES, Printable, cut};
 use chancery_core::{Resource, ResourceName, TypeUrl};
-use prost_reflect::{DynamicMessage, Kind, ReflectMessage};
+use prost_reflect::{DynamicMessage, Kind, ReflectMessage, Value};
 use xxhash_rust::xxh3::xxh3_128;
 
 pub(crate) use self::path::{PathFault, ValuePath};
 pub(crate) use self::template::{Template, TemplateFault};
 pub use self::variable::{MAX_TEXT_BYTES, NotStated, Stated, StatedValue, Variable};
 use crate::document::Checks;
-use crate::made;
 use crate::patch::{FieldPlace, NotPatched};
 use crate::schema::Schema;
+use crate::{facts, made};
 
 /// The fields of one resource that differ by node. Two are equal if they fill the same, at the same places of
 /// a text.
@@ -44,6 +44,8 @@ pub struct NodeValues {
     fields: Vec<FilledField>,
     /// The outcome for the resource that was looked at last.
     last: Mutex<Option<Looked>>,
+    /// The last resource that was made [unfilled](Self::unfilled), and what came of it.
+    unfilled: Mutex<Option<[Arc<Resource>; 2]>>,
 }
 
 /// A resource, and the outcome of a look for the fields in it.
@@ -91,7 +93,8 @@ impl NodeValues {
         checks: Checks,
         fields: Vec<FilledField>,
     ) -> Self {
-        Self { schema: schema.clone(), type_url, name, checks, fields, last: Mutex::default() }
+        let (last, unfilled) = Default::default();
+        Self { schema: schema.clone(), type_url, name, checks, fields, last, unfilled }
     }
 
     /// The variables that a node has to state, each as often as a field has it.
@@ -114,6 +117,13 @@ impl NodeValues {
         let mut fields = self.fields.iter();
         let has = |field: &&FilledField| field.template.variables().any(|it| it == variable);
         fields.find(has).map(|field| field.path.to_string())
+    }
+
+    /// The text with its placeholders, of the first field that is filled with this text for a node.
+    pub fn template_of(&self, text: &str, stated: &Stated) -> Option<String> {
+        let makes = |template: &Template| template.fill(stated).is_ok_and(|it| it.text() == text);
+        let field = self.fields.iter().find(|field| makes(&field.template))?;
+        Some(field.template.to_string())
     }
 
     /// A digest of what it fills.
@@ -151,6 +161,32 @@ impl NodeValues {
             }
         }
         Ok(())
+    }
+
+    /// The resource with the facts that are true for all nodes: a reference or an address that is filled for
+    /// each is none of the one that stands there.
+    pub fn unfilled(&self, resource: Arc<Resource>) -> Arc<Resource> {
+        let last = self.unfilled.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some([_, made]) = last.filter(|[of, _]| Arc::ptr_eq(of, &resource)) {
+            return made;
+        }
+        let made = self.without_filled(&resource).unwrap_or_else(|| Arc::clone(&resource));
+        *self.unfilled.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some([resource, Arc::clone(&made)]);
+        made
+    }
+
+    fn without_filled(&self, resource: &Resource) -> Option<Arc<Resource>> {
+        let mut message = self.message(resource).ok()?;
+        for FilledField { path, .. } in &self.fields {
+            let Ok(Some(kind)) = path.look(&message.descriptor(), Some(&message)) else { continue };
+            path.set(&mut message, Value::default_value(&kind))?;
+        }
+        let (cleared, stated) = (facts::facts(&self.type_url, &message), resource.facts());
+        let mut facts = stated.clone();
+        facts.links.retain(|link| cleared.links.contains(link));
+        facts.addresses.retain(|address| cleared.addresses.contains(address));
+        (facts != *stated).then(|| Arc::new(Resource::clone(resource).with_facts(facts)))
     }
 
     fn message(&self, resource: &Resource) -> Result<DynamicMessage, String> {
@@ -191,7 +227,8 @@ impl NodeValues {
                 .ok_or_else(|| fault(Some(field), "have no field to fill".to_owned()))?;
         }
         made::check(&self.schema, &self.type_url, self.checks, &message).map_err(|broken| {
-            let of_path = |field: &&FilledField| broken.path == field.path.to_string();
+            let of_path =
+                |field: &&FilledField| broken.path == field.path.named(&message).to_string();
             let field = self.fields.iter().find(of_path);
             let made::Broken { path, sentence, .. } = &broken;
             let why = match field {

@@ -91,6 +91,14 @@ impl ValuePath {
     pub(crate) fn set(&self, message: &mut DynamicMessage, value: Value) -> Option<()> {
         set(message, &self.0, value, 0)
     }
+
+    /// The path with the names that fields have in descriptors, as paths of violations are, for a message in
+    /// which it was found.
+    pub(crate) fn named(&self, message: &DynamicMessage) -> Self {
+        let mut parts = self.0.clone();
+        name_fields(message, &mut parts, 0);
+        Self(parts)
+    }
 }
 
 /// The part in brackets, and the text behind it.
@@ -276,7 +284,31 @@ fn set(message: &mut DynamicMessage, parts: &[PathPart], value: Value, depth: us
     set(slot.as_message_mut()?, rest, value, depth)
 }
 
-/// As it is written, and as paths of violations are.
+/// Gives the fields on a path the names of the descriptors, as far as it leads.
+fn name_fields(message: &DynamicMessage, parts: &mut [PathPart], depth: usize) -> Option<()> {
+    let descriptor = message.descriptor();
+    if any::is_any(&descriptor) {
+        let content = any::open(message).filter(|_| depth < any::MAX_DEPTH)?;
+        return name_fields(&content, parts, depth + 1);
+    }
+    let (PathPart::Field(name), mut rest) = parts.split_first_mut()? else { return None };
+    let field = descriptor.get_field_by_name(name);
+    let field = field.or_else(|| descriptor.get_field_by_json_name(name))?;
+    field.name().clone_into(name);
+    let held = message.get_field(&field);
+    let mut value: &Value = &held;
+    if let (true, Kind::Message(entry)) = (field.is_map(), field.kind()) {
+        let (PathPart::Key(key), behind) = rest.split_first_mut()? else { return None };
+        let key: MapKey = map_key(&entry.map_entry_key_field().kind(), key)?;
+        (value, rest) = (value.as_map()?.get(&key)?, behind);
+    } else if field.is_list() {
+        let (PathPart::Index(index), behind) = rest.split_first_mut()? else { return None };
+        (value, rest) = (value.as_list()?.get(*index)?, behind);
+    }
+    name_fields(value.as_message()?, rest, depth)
+}
+
+/// As it is written.
 impl fmt::Display for ValuePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, part) in self.0.iter().enumerate() {
@@ -284,7 +316,8 @@ impl fmt::Display for ValuePath {
                 PathPart::Field(name) if at == 0 => f.write_str(name)?,
                 PathPart::Field(name) => write!(f, ".{name}")?,
                 PathPart::Index(index) => write!(f, "[{index}]")?,
-                PathPart::Key(key) => write!(f, "[{key:?}]")?,
+                // As it is read: JSON escapes other characters than Rust does.
+                PathPart::Key(key) => write!(f, "[{}]", serde_json::Value::from(key.as_str()))?,
             }
         }
         Ok(())

@@ -127,6 +127,7 @@ impl World {
             metrics: Metrics::default(),
             schema: Schema::bundled(),
             load_reports: None,
+            csds: None,
         }));
         let mut world = Self {
             rng: Rng(seed.wrapping_mul(2_654_435_769).wrapping_add(1)),
@@ -142,6 +143,8 @@ impl World {
         }
         let names: [&[&str]; 4] = [&[], &["a"], &["b", "first"], &[]];
         names.iter().enumerate().for_each(|(at, names)| world.add_client(at, names));
+        // Two clients with one id.
+        world.add_client(0, &[]);
         world
     }
 

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -65,6 +66,16 @@ pub(super) fn named(error: &ErrorDetail, origin: impl Fn(&str) -> Option<String>
     named.join(", ")
 }
 
+/// Resources that a rejection may be about although its reason names none, so many at most, each with the place that
+/// it comes from.
+pub(super) fn placed(suspects: &[Arc<str>], origin: impl Fn(&str) -> Option<String>) -> String {
+    let placed = suspects.iter().filter_map(|name| {
+        let place = origin(name)?;
+        Some(format!("{} ({place})", cut(name, MAX_NAME_BYTES)))
+    });
+    placed.take(MOST_NAMED).collect::<Vec<_>>().join(", ")
+}
+
 /// The names among the words of a reason, so many at most.
 pub(super) fn names(error: &ErrorDetail, is_name: impl Fn(&str) -> bool) -> Vec<Arc<str>> {
     let read = &error.message[..error.message.floor_char_boundary(MAX_READ_BYTES)];
@@ -89,6 +100,16 @@ pub(super) fn suspects(
     let first = all().filter(|name| named.contains(name));
     let others = all().filter(|name| !named.contains(name));
     first.chain(others).filter(is_told).take(MOST_TOLD).map(Arc::from).collect()
+}
+
+/// A mark by which a rejection is known that says the same of as many resources as another one.
+pub(super) fn mark(machine: &Machine, type_url: &TypeUrl, error: &ErrorDetail) -> u64 {
+    let status = machine.status().find(|status| status.type_url == type_url);
+    let read = &error.message[..error.message.floor_char_boundary(MAX_READ_BYTES)];
+    let mut hasher = DefaultHasher::new();
+    (error.code, read, error.message.len()).hash(&mut hasher);
+    status.map_or(0, |status| status.unsettled.rejected).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The words of a text that may be names.
@@ -142,6 +163,13 @@ mod tests {
     fn reason_for(text: &str, rejected: &RejectedResources) -> String {
         let error = ErrorDetail { code: 3, message: text.to_owned() };
         reason(&Schema::bundled(), &TypeUrl::new(CLUSTER), &error, rejected).message
+    }
+
+    #[test]
+    fn resources_that_may_be_meant_have_their_places() {
+        let all: Vec<Arc<str>> = ["a", "gone", "b"].map(Arc::from).into();
+        let told = placed(&all, |name| (name != "gone").then(|| format!("{name}.yaml:1")));
+        assert_eq!(told, "a (a.yaml:1), b (b.yaml:1)");
     }
 
     #[test]

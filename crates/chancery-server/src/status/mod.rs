@@ -21,7 +21,9 @@ mod landing;
 mod loads;
 mod look;
 mod node_counts;
+mod poller;
 mod polls;
+mod rejected_resources;
 mod stream_status;
 
 use std::sync::Arc;
@@ -44,6 +46,7 @@ pub(crate) use self::look::Look;
 pub use self::look::{LookQuery, Looks, StreamDetails, TypeDetails, WaitDetails};
 pub(crate) use self::node_counts::{NodeCounter, NodeKey};
 pub(crate) use self::polls::DecidedPoll;
+pub(crate) use self::rejected_resources::RejectedResources;
 pub use self::stream_status::{PollVersions, StreamState, StreamStatus};
 
 /// The book of what the clients of a store want and hold. Clones are the same.

@@ -61,12 +61,12 @@ impl NodeCounter {
         let told: BTreeSet<&String> = groups.values().collect();
         let told: BTreeSet<&String> = told.into_iter().take(MOST_GROUPS).collect();
         let mut counts = BTreeMap::new();
-        for (state, audience) in self.nodes.values() {
+        self.nodes.values().for_each(|(state, audience)| {
             let group = groups.get(audience).filter(|group| told.contains(group));
             let group = group.map_or(OTHERS, |group| group).to_owned();
             let state = state.map_or("gone", StreamState::name);
             *counts.entry((state, group)).or_default() += 1;
-        }
+        });
         counts
     }
 }
@@ -99,6 +99,7 @@ mod tests {
             unanswered: None,
             acknowledged: None,
             heard: None,
+            landed_ago: None,
         }
     }
 

@@ -503,11 +503,11 @@ impl Directory {
         report
     }
 
-    /// Lets pass what waits behind faults in a layer, if it has this digest: files with faults stay as they were.
-    pub(crate) fn pass_faults(&mut self, layer: &Layer, digest: u128) -> Option<LoadReport> {
+    /// Lets pass what waits behind faults in layers that have these digests: files with faults stay as they were.
+    pub(crate) fn pass_faults(&mut self, layers: &[(Layer, u128)]) -> Option<LoadReport> {
         let reading = self.last.take()?;
         let changes = match self.committed {
-            true => self.layers.pass(layer, digest, &reading, &self.catalog),
+            true => self.layers.pass(layers, &reading, &self.catalog),
             false => None,
         };
         let report = changes.map(|changes| {
@@ -571,7 +571,7 @@ impl Directory {
         report.warnings.extend(self.warnings.rest(now));
         (report.present_warnings, report.warning_count) = self.warnings.present();
         report.allowances = Arc::clone(&self.allowances);
-        report.behind_faults = Arc::new(self.layers.behind());
+        report.behind_faults = Arc::new(self.layers.behind(&self.catalog));
     }
 }
 

@@ -155,10 +155,10 @@ impl From<NotConfirmed> for ApiError {
     fn from(refused: NotConfirmed) -> Self {
         let (status, code) = match &refused {
             NotConfirmed::Nothing => (StatusCode::NOT_FOUND, NOTHING_HELD),
-            NotConfirmed::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
-            NotConfirmed::Changed(_) | NotConfirmed::Partly { .. } => {
-                (StatusCode::CONFLICT, CHANGED)
-            }
+            NotConfirmed::Busy | NotConfirmed::Slow => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+            NotConfirmed::Changed(_)
+            | NotConfirmed::Partly { .. }
+            | NotConfirmed::Faulty { .. } => (StatusCode::CONFLICT, CHANGED),
         };
         Self::new(status, code, refused.to_string())
     }

@@ -6,7 +6,7 @@
 use chancery_proto::rules::RuleName;
 use serde::Serialize;
 
-use crate::certificates::{EXPIRED, EXPIRES_SOON, OTHER_KEY};
+use crate::certificates::{CUT, EXPIRED, EXPIRES_SOON, OTHER_KEY};
 use crate::serve::{
     DANGLING_REFERENCE, DUPLICATE_ADDRESS, NOTHING_TO_REMOVE, UNAPPLIED, UNUSED_RESOURCE,
 };
@@ -55,10 +55,11 @@ pub(super) const ERRORS: [&str; 17] = [
 pub(super) const ERRORS_TOGETHER: [&str; 2] = [DUPLICATE_ADDRESS, UNAPPLIED];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 26] = [
+pub(super) const WARNINGS: [&str; 27] = [
     EXPIRED,
     EXPIRES_SOON,
     OTHER_KEY,
+    CUT,
     DANGLING_REFERENCE,
     UNUSED_RESOURCE,
     NOTHING_TO_REMOVE,

@@ -7,9 +7,9 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use chancery_catalog::{Audience, Layer};
+use chancery_catalog::{Audience, Layer, UnseenEdit};
 use chancery_core::printable::{Printable, cut};
-use chancery_sources::{BehindFaults, WaitingEdit};
+use chancery_sources::BehindFaults;
 
 use super::held::{Held, Token};
 use super::loss::{Counts, Listed, Reason};
@@ -28,12 +28,8 @@ impl LoadGate {
         let now = (self.0.clock)();
         let mut state = self.lock();
         let mut before = std::mem::take(&mut state.behind);
-        for one in layers.iter().filter(|one| !one.is_passed) {
+        for one in layers.iter().filter(|one| !one.is_passed && one.count > 0) {
             let audience = audience_of(&one.layer);
-            // An edit that was held back before the fault came cannot pass without the way past it.
-            if one.count == 0 && !state.held.contains_key(&audience) {
-                continue;
-            }
             let token = Token::of_faults(one);
             let known = before.remove(&audience);
             let same = known.as_ref().filter(|known| known.held.token == token);
@@ -93,8 +89,8 @@ fn edits(one: &BehindFaults) -> Listed {
 }
 
 /// The words for an edit: `+cds `shop` (a.yaml:1)`.
-fn words(edit: &WaitingEdit) -> String {
-    let WaitingEdit { key, before, after } = edit;
+fn words(edit: &UnseenEdit) -> String {
+    let UnseenEdit { key, before, after } = edit;
     let (sign, place) = match (before, after) {
         (None, Some(after)) => ('+', format!(" ({})", place::text(after))),
         (Some(_), Some(after)) => ('~', format!(" ({})", place::text(after))),

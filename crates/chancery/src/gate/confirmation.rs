@@ -26,9 +26,20 @@ pub(crate) enum NotConfirmed {
     /// The content is another one than the token is of.
     #[error("what is held back has changed: its token is {0}")]
     Changed(Token),
+    /// It is what was read, and layers below it are held back by faults.
+    #[error(
+        "faults in {layers} hold it back too: repair them, or confirm them as well (`chancery confirm --list`)"
+    )]
+    Faulty {
+        /// The layers, in words.
+        layers: String,
+    },
     /// The directory is being read for too long.
     #[error("the directory is being read, which takes long, so nothing has passed; try again")]
     Busy,
+    /// It has begun to pass, and that takes too long.
+    #[error("it was begun and takes long, so it may pass yet; look with `chancery confirm --list`")]
+    Slow,
     /// A part is live, and the content of the rest changed meanwhile.
     #[error("{live}: that is live; what is still held back has changed: its token is {token}")]
     Partly {
@@ -48,7 +59,8 @@ impl LoadGate {
     /// The changes that are held back from these, by audience.
     pub(crate) fn held_from(&self, whom: &Selection) -> Vec<Held> {
         let state = self.lock();
-        let held = state.held.values().chain(&state.moves).chain(state.behind());
+        let held = state.held.values().chain(state.held_before());
+        let held = held.chain(&state.moves).chain(state.behind());
         let mut held: Vec<_> = held.filter(|held| whom.has(&held.audience)).cloned().collect();
         held.sort_by(|one, other| one.audience.cmp(&other.audience));
         held
@@ -93,10 +105,14 @@ impl LoadGate {
     }
 
     /// The changes that are held back in spite of these confirmations, because their content changed meanwhile, or
-    /// is a loss beside files that stay as they were.
-    pub(crate) fn still_held(&self, confirmed: &[Held]) -> Vec<Held> {
+    /// is a loss beside files that stay as they were, and those that are new.
+    pub(crate) fn still_held(
+        &self,
+        confirmed: &[Held],
+        is_new: impl Fn(&Held) -> bool,
+    ) -> Vec<Held> {
         let mut held = self.held();
-        held.retain(|held| confirmed.iter().any(|one| one.leads_to(held)));
+        held.retain(|held| confirmed.iter().any(|one| one.leads_to(held)) || is_new(held));
         held
     }
 }

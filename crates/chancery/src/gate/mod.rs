@@ -18,6 +18,7 @@ mod clash;
 mod confirmation;
 mod dangling;
 mod expired;
+mod filled;
 mod held;
 mod loss;
 mod memory;
@@ -357,11 +358,47 @@ impl LoadGate {
                 reasons.extend(unstated::reason(of_audience, before, after));
             }
         }
-        reasons.extend(self.dangling(audience, [before, after]));
+        reasons.extend(self.flaws(audience, [before, after], (&allowing, config)));
+        for [before, after] in self.filled(audience, before, after) {
+            let of_nodes = self.flaws(audience, [&before, &after], (&allowing, config));
+            // What is wrong for all is told once, and what is wrong for several nodes by the first.
+            let told: BTreeSet<_> = reasons.iter().map(Reason::kind).collect();
+            reasons.extend(of_nodes.into_iter().filter(|it| !told.contains(it.kind())));
+        }
+        reasons
+    }
+
+    /// The change as the connected nodes see it that state values.
+    fn filled(&self, audience: &Audience, before: &Seen, after: &Seen) -> Vec<[Seen; 2]> {
+        let nodes = self.nodes();
+        filled::changes(nodes.get(audience).map_or(&[][..], |nodes| nodes), before, after)
+    }
+
+    /// What goes live and may be missed: of what all see, or else of what is filled for the nodes.
+    fn notice(&self, audience: &Audience, [before, after]: [&Seen; 2]) -> Option<Reason> {
+        let notice = |before: &Seen, after: &Seen| {
+            notices::notice(&self.0.schema, &self.0.lost, before, after)
+        };
+        let of_nodes = || {
+            let filled = self.filled(audience, before, after);
+            filled.iter().find_map(|[before, after]| notice(before, after))
+        };
+        let is_same = before.fills_same(after);
+        notice(before, after).or_else(|| if is_same { None } else { of_nodes() })
+    }
+
+    /// The reasons to hold a change back for what is wrong with all resources together.
+    fn flaws(
+        &self,
+        audience: &Audience,
+        [before, after]: [&Seen; 2],
+        (allowing, config): (&Allowing, &GateConfig),
+    ) -> Vec<Reason> {
+        let mut reasons: Vec<_> = self.dangling(audience, [before, after]).into_iter().collect();
         if config.messages != GateMode::Off {
-            reasons.extend(clash::reasons(&allowing, before, after));
+            reasons.extend(clash::reasons(allowing, before, after));
             let known = &self.0.unanswered;
-            reasons.extend(silent::unanswered(&self.0.schema, (known, &allowing), before, after));
+            reasons.extend(silent::unanswered(&self.0.schema, (known, allowing), before, after));
         }
         reasons
     }
@@ -417,7 +454,7 @@ impl Gate for LoadGate {
         let (audience, at, edits) = (audience.clone(), SystemTime::now(), Listed::default());
         let mut held = Held { token, audience, reasons, edits, largest, since: now, at };
         if held.reasons.is_empty() {
-            let notice = notices::notice(&self.0.schema, &self.0.lost, before, after);
+            let notice = self.notice(&held.audience, [before, after]);
             let notice = notice.filter(|_| self.use_of(&held.audience) != Some(Use::Unused));
             let mut state = self.lock();
             state.pass_without_loss(&held, &change, now);
@@ -442,8 +479,16 @@ impl Gate for LoadGate {
         self.0.unanswered.clear();
         self.0.expired.clear();
         let mut state = self.lock();
-        if !state.held.is_empty() {
+        if !state.held.is_empty() || !state.held_before.is_empty() {
             let held: BTreeSet<_> = held.collect();
+            // One that a fault holds too could not be judged.
+            let of_now = |audience: &Audience| held.contains(audience);
+            let (kept, gone) = std::mem::take(&mut state.held_before)
+                .into_iter()
+                .partition(|(audience, _)| of_now(audience));
+            state.held_before = kept;
+            let gone: BTreeMap<Audience, HeldBefore> = gone;
+            gone.into_values().for_each(|one| state.news.add(Outcome::Mended, one.0));
             let all = std::mem::take(&mut state.held);
             for (audience, one) in all {
                 if held.contains(&audience) {
@@ -453,7 +498,6 @@ impl Gate for LoadGate {
                 }
             }
         }
-        state.held_before.clear();
         state.windows.retain(|_, window| {
             window.forget_old(now);
             !window.is_empty()
@@ -466,7 +510,7 @@ impl State {
     fn decide(&mut self, mut loss: Held, now: Duration) -> bool {
         let known = self.held.get(&loss.audience).cloned();
         if let Some(before) = self.held_before.get(&loss.audience).filter(|it| it.is(loss.token)) {
-            (loss.since, loss.at) = (before.since, before.at);
+            (loss.since, loss.at) = (before.0.since, before.0.at);
         }
         let Some(outcome) = self.outcome(&mut loss, known.as_ref(), now) else { return false };
         self.news.add(outcome, loss.clone());
@@ -474,6 +518,7 @@ impl State {
             // A loss that was meant is the state with which later ones are compared.
             self.forget(&loss.audience);
         } else {
+            self.held_before.remove(&loss.audience);
             self.held.insert(loss.audience.clone(), loss);
         }
         outcome.is_live()
@@ -518,7 +563,7 @@ impl State {
         let window = self.windows.get(audience);
         let largest = window.map_or(change.before, |window| window.largest(now, change.before));
         let held = self.held.get(audience).map(|held| held.largest);
-        let held_before = self.held_before.get(audience).map(|before| before.largest);
+        let held_before = self.held_before.get(audience).map(|before| before.0.largest);
         held.into_iter().chain(held_before).fold(largest, Counts::largest)
     }
 
@@ -532,7 +577,8 @@ impl State {
 
     fn pass_without_loss(&mut self, passed: &Held, change: &loss::Change, now: Duration) {
         let audience = &passed.audience;
-        if let Some(held) = self.held.remove(audience) {
+        let before = self.held_before.remove(audience).map(|before| before.0);
+        if let Some(held) = self.held.remove(audience).or(before) {
             self.news.add(Outcome::Mended, held);
         }
         if let Some(window) = self.windows.get_mut(audience).filter(|_| change.forgiven > 0) {
@@ -559,6 +605,7 @@ impl State {
 
     fn forget(&mut self, audience: &Audience) {
         self.held.remove(audience);
+        self.held_before.remove(audience);
         self.windows.remove(audience);
     }
 

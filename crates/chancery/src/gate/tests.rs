@@ -93,7 +93,7 @@ impl Gated {
         let confirmed = self.gate.confirm(whom, &token).unwrap();
         self.catalog.judge_again("test");
         self.gate.end_confirmation();
-        assert!(self.gate.still_held(&confirmed).is_empty());
+        assert!(self.gate.still_held(&confirmed, |_| false).is_empty());
     }
 }
 
@@ -167,7 +167,7 @@ fn nobody_confirms_what_they_have_not_read() {
     let confirmed = gated.gate.confirm(&Selection::All, &read).unwrap();
     gated.clusters(&Layer::Base, 4);
     gated.gate.end_confirmation();
-    assert_eq!(gated.gate.still_held(&confirmed).len(), 1);
+    assert_eq!(gated.gate.still_held(&confirmed, |_| false).len(), 1);
     assert_eq!(gated.seen(None), 30);
 }
 

@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use chancery_catalog::{Audience, Seen};
+use chancery_catalog::{Audience, Seen, Unstated};
 use chancery_core::Node;
 use chancery_core::printable::{Printable, cut};
 
 use super::loss::{Listed, Reason};
+use super::place;
 
 /// The nodes with open streams, by their audience without values.
 pub(crate) type NodesByAudience = BTreeMap<Audience, Vec<Arc<Node>>>;
@@ -30,12 +31,12 @@ pub(super) fn reason(nodes: &[Arc<Node>], before: &Seen, after: &Seen) -> Option
     seen.dedup_by(|one, other| one.id == other.id);
     for node in seen {
         let why = match needs.stated_by(Some(node)) {
-            Err(unstated) => Some(unstated.to_string()),
+            Err(unstated) => Some(told(&unstated)),
             Ok(stated) => match known.get(&stated) {
                 Some(why) => Option::clone(why),
                 None if known.len() >= MOST_FILLED => continue,
                 None => {
-                    let why = after.fits(&stated).err().map(|unstated| unstated.to_string());
+                    let why = after.filled_with(&stated).err().map(|unstated| told(&unstated));
                     known.insert(stated, why.clone());
                     why
                 }
@@ -47,6 +48,17 @@ pub(super) fn reason(nodes: &[Arc<Node>], before: &Seen, after: &Seen) -> Option
         }
     }
     (listed.count > 0).then_some(Reason::Unstated(listed))
+}
+
+/// What is wrong, and the place of the line that asks for the value.
+fn told(unstated: &Unstated) -> String {
+    let place = match unstated {
+        Unstated::NoNode(_, by) | Unstated::Missing(_, _, by) => Some(&by.origin),
+        Unstated::Unfit(unfit) => Some(&unfit.origin),
+        _ => None,
+    };
+    let place = place.map(|origin| format!(" ({})", place::text(origin))).unwrap_or_default();
+    format!("{unstated}{place}")
 }
 
 /// The sets of values for which the resources are filled, to see if they fit: that takes some 0.1 ms each.

@@ -87,9 +87,15 @@ fn what_is_no_utf8_or_cut_short_is_told() {
     let schema = Schema::bundled();
     for format in [Format::Yaml, Format::Json, Format::Text] {
         let bad = parse(&schema, format, b"a: 1\n\xc3\xa9: \xff\n");
-        assert_eq!(outcome(&bad), "line 2, column 4: no UTF-8: the byte 0xff is out of place");
+        assert_eq!(
+            outcome(&bad),
+            "line 2, column 4: no UTF-8: the byte 0xff is out of place (save the file as UTF-8)"
+        );
         let cut = parse(&schema, format, b"a: \xc3");
-        assert_eq!(outcome(&cut), "line 1, column 4: no UTF-8: the text ends within a character");
+        assert_eq!(
+            outcome(&cut),
+            "line 1, column 4: no UTF-8: the text ends within a character (save the file as UTF-8)"
+        );
     }
     let wide = parse(&schema, Format::Yaml, b"\xff\xfea\0");
     assert!(outcome(&wide).contains("UTF-16"), "{}", outcome(&wide));

@@ -2,10 +2,13 @@
 //!
 //! Not here: the judgement, and what the tokens are of (`gate`).
 
+use std::collections::BTreeSet;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use chancery_catalog::Layer;
-use chancery_sources::Passer;
+use chancery_core::printable::Printable;
+use chancery_sources::{Passer, Passing};
 use tracing::{info, warn};
 
 use super::super::held;
@@ -19,7 +22,10 @@ impl ChangeApplier {
     /// # Errors
     /// If nothing is held back there, or another content.
     pub(crate) fn confirm(&self, whom: &Selection, token: &str) -> Result<Vec<Held>, NotConfirmed> {
+        // Marks are those of one confirmation.
+        let _one_at_a_time = self.confirming.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.lock();
+        let held_before: BTreeSet<Token> = self.gate.held().iter().map(|it| it.token).collect();
         let confirmed = self.gate.confirm(whom, token)?;
         // Rules come first: somebody has read of them beside the states that a load is about to replace.
         self.apply_rules(&mut state);
@@ -29,9 +35,11 @@ impl ChangeApplier {
         let behind = self.gate.behind_of(&confirmed);
         self.record(&mut state);
         drop(state);
-        let is_in_time = self.pass(behind);
+        let is_new = |held: &Held| !behind.is_empty() && !held_before.contains(&held.token);
+        let passing = self.pass(&behind);
         self.gate.end_confirmation();
-        let still_held = self.gate.still_held(&confirmed);
+        // Edits of other layers pass with those behind a fault, and the gate judges them then.
+        let still_held = self.gate.still_held(&confirmed, is_new);
         // Whoever is told that it is live finds it so after a restart.
         self.settle(CONFIRM_WAIT);
         if still_held.is_empty() {
@@ -41,17 +49,40 @@ impl ChangeApplier {
         let is_live = |one: &&Held| !still_held.iter().any(|held| one.leads_to(held));
         let live: Vec<_> = confirmed.iter().filter(is_live).map(|one| &one.audience).collect();
         Err(match live.is_empty() {
-            true if !is_in_time => NotConfirmed::Busy,
-            true => NotConfirmed::Changed(token),
+            true if passing == Passing::TakenBack => NotConfirmed::Busy,
+            true if passing == Passing::Begun => NotConfirmed::Slow,
+            true => match self.faulty_below(&still_held, &confirmed) {
+                Some(layers) => NotConfirmed::Faulty { layers },
+                None => NotConfirmed::Changed(token),
+            },
             false => NotConfirmed::Partly { live: held::names(&live), token },
         })
     }
 
-    /// Lets pass what waits behind faults in these layers. The report of that comes before it returns. Returns false
-    /// if that takes too long.
-    fn pass(&self, behind: Vec<(Layer, u128)>) -> bool {
+    /// The layers with faults that hold these back, in words, if they are what was confirmed.
+    fn faulty_below(&self, still_held: &[Held], confirmed: &[Held]) -> Option<String> {
+        let is_confirmed = |held: &Held| confirmed.iter().any(|it| it.token == held.token);
+        if !still_held.iter().all(is_confirmed) {
+            return None;
+        }
+        let catalog = self.audiences.catalog();
+        let (lineage, held_back) = (catalog.lineage(), catalog.held_back());
+        let held_back: BTreeSet<Layer> = held_back.into_iter().collect();
+        let layers = still_held.iter().flat_map(|held| lineage.layers(&held.audience));
+        let faulty: BTreeSet<_> = layers.filter(|layer| held_back.contains(layer)).collect();
+        let named = faulty.iter().take(MOST_NAMED).map(|it| Printable(it).to_string());
+        let named = named.collect::<Vec<_>>().join(", ");
+        match faulty.len().saturating_sub(MOST_NAMED) {
+            _ if faulty.is_empty() => None,
+            0 => Some(named),
+            more => Some(format!("{named} and {more} more")),
+        }
+    }
+
+    /// Lets pass what waits behind faults in these layers. The report of that comes before it returns.
+    fn pass(&self, behind: &[(Layer, u128)]) -> Passing {
         let passer = self.passer.get().filter(|_| !behind.is_empty());
-        passer.is_none_or(|passer| passer.pass(behind, PASS_WAIT))
+        passer.map_or(Passing::Done, |passer| passer.pass(behind.to_vec(), PASS_WAIT))
     }
 
     /// States what lets edits pass that wait behind faults.
@@ -95,6 +126,8 @@ impl ChangeApplier {
     }
 }
 
+/// The number of layers with faults that are named.
+const MOST_NAMED: usize = 5;
 /// The time that a confirmation waits until it is kept.
 const CONFIRM_WAIT: Duration = Duration::from_secs(2);
 /// The time that it waits for the thread that follows the directory, which may read files meanwhile.
