@@ -173,7 +173,7 @@ impl CatalogState {
         };
         let keys = || valued(self).into_iter().chain(valued(before)).collect::<BTreeSet<_>>();
         let nothing = Arc::new(LayerContent::default());
-        // The audiences that are held as before have the same state to see.
+        // An audience that is held as it was has the same state to see.
         self.holds != before.holds || self.held != before.held || {
             let keys = keys();
             let differs = |layer: &Layer| {

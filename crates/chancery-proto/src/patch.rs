@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chancery_core::printable::{Printable, cut};
-use chancery_core::{Facts, Resource, ResourceName, TypeUrl};
+use chancery_core::{Facts, Link, Resource, ResourceName, TypeUrl};
 use prost::Message;
 use prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value};
 use xxhash_rust::xxh3::Xxh3;
@@ -119,6 +119,11 @@ impl Patch {
     /// The facts that its own fields state: the references in it, and the addresses.
     pub fn facts(&self) -> Facts {
         facts::facts(&self.type_url, &self.message)
+    }
+
+    /// The paths of the fields in which it refers to a resource, so many at most.
+    pub fn places_of_link(&self, target: &Link, most: usize) -> Vec<String> {
+        facts::places_of(&self.type_url, &self.message, (&target.type_url, &target.name), most)
     }
 
     /// The resource with the change. The same `Arc` comes back while the one below is the same.

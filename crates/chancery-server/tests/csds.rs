@@ -338,3 +338,36 @@ async fn an_answer_has_a_bound_and_says_how_to_keep_to_it() {
         Some(common::cluster("large", &large).body().len())
     );
 }
+
+/// S-134
+#[tokio::test]
+async fn streams_that_take_nothing_keep_nobody_from_an_answer() {
+    let server = telling(CsdsReaders::Local).await;
+    let large = "x".repeat(1 << 17);
+    server.publish(&[("large", &large)]);
+    let deaf = Http2Client::connect(server.address).await;
+    let mut streams = Vec::new();
+    // At a second for each 32 of them, they would take longer than an answer may.
+    for number in 0..DEAF {
+        let mut stream = deaf.open(ADS_SOTW).await.unwrap();
+        let mut first = SotwRequest::first(CDS, &[]);
+        first.node.as_mut().unwrap().id = format!("deaf-{number}");
+        stream.send(&first);
+        streams.push(stream);
+    }
+    let mut client = Client::open(&server, "z", CDS).await;
+    client.take().await;
+    let question = encode_client_status_request(None, true);
+    let told = loop {
+        let told = asked(&server, &question).await.unwrap();
+        if told.len() == DEAF + 1 {
+            break told;
+        }
+    };
+    let states = |client: &ClientConfig| client.generic_xds_configs.len();
+    assert_eq!(told.iter().map(states).sum::<usize>(), 1);
+    assert_eq!(told.last().map(states), Some(1));
+}
+
+/// The streams of a client that takes nothing.
+const DEAF: usize = 1000;

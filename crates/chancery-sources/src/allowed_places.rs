@@ -3,6 +3,7 @@
 //! There may be many comments and many findings, also in one file, so a finding is compared with none but those
 //! that count for its line. Equal comments for the same lines are one. Not here: how a comment is read (`allowance`).
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ pub(crate) struct LineIndex {
     /// Those for whole resources, which lie one behind the other, by their first lines.
     resources: BTreeMap<u32, (u32, Codes)>,
     /// All of them, by the first lines of the resources in which they stand.
-    inside: BTreeMap<u32, Codes>,
+    inside: BTreeMap<u32, BTreeMap<String, Vec<usize>>>,
 }
 
 /// Comments by their codes, each as the first one of those that are equal.
@@ -59,7 +60,7 @@ impl AllowedPlaces {
     /// Returns true if a comment lets a finding of this code pass, which is somewhere in the resource that begins at
     /// this line.
     pub fn let_pass_inside(&self, file: &Path, line: u32, code: &str) -> bool {
-        self.files.get(file).is_some_and(|index| index.inside(line, code))
+        self.files.get(file).is_some_and(|index| index.inside(line, code).next().is_some())
     }
 }
 
@@ -91,6 +92,18 @@ impl NeededAllowances {
         passes
     }
 
+    /// Returns true if a comment lets a finding of this code pass, which is somewhere in the resource that begins at
+    /// this line. All such comments in it are needed then: nobody knows which of them is meant.
+    pub fn let_pass_inside(&mut self, file: &Path, line: u32, code: &str) -> bool {
+        let Some(index) = self.places.files.get(file) else { return false };
+        let mut passes = false;
+        for at in index.inside(line, code) {
+            self.is_needed[at] = true;
+            passes = true;
+        }
+        passes
+    }
+
     /// All comments with their files, and true for those that were needed.
     pub fn all(&self) -> impl Iterator<Item = (&Arc<Path>, &Allowance, bool)> {
         self.places.all.iter().enumerate().map(|(at, (file, allowance))| {
@@ -109,8 +122,11 @@ impl LineIndex {
             true => self.lines.entry(from).or_default(),
             false => &mut self.resources.entry(from).or_insert_with(|| (to, Codes::new())).1,
         };
-        codes.entry(code()).or_insert(at);
-        self.inside.entry(allowance.resource).or_default().entry(code()).or_insert(at);
+        if let Entry::Vacant(new) = codes.entry(code()) {
+            new.insert(at);
+            let inside = self.inside.entry(allowance.resource).or_default();
+            inside.entry(code()).or_default().push(at);
+        }
     }
 
     /// The comments that let a finding of this code pass, which is at this line.
@@ -120,8 +136,11 @@ impl LineIndex {
         self.lines.get(&line).into_iter().chain(whole).flat_map(move |codes| of(codes, code))
     }
 
-    fn inside(&self, resource: u32, code: &str) -> bool {
-        self.inside.get(&resource).is_some_and(|codes| of(codes, code).next().is_some())
+    /// The comments for findings of this code in the resource that begins at this line.
+    fn inside(&self, resource: u32, code: &str) -> impl Iterator<Item = usize> {
+        let codes = self.inside.get(&resource);
+        let both = [Some(code), class(code)].into_iter().flatten();
+        both.filter_map(move |code| codes?.get(code)).flatten().copied()
     }
 
     /// The first of the comments that are equal to this one.
@@ -175,6 +194,8 @@ mod tests {
         let mut needed = NeededAllowances::new(places);
         assert!(needed.let_pass(file, 3, "rule/x"));
         assert_eq!(needed.all().map(|(.., needed)| needed).collect::<Vec<_>>(), [true, false]);
+        assert!(needed.let_pass_inside(file, 2, "x/y") && !needed.let_pass_inside(file, 6, "x/y"));
+        assert!(needed.all().all(|(.., needed)| needed));
     }
 
     #[test]

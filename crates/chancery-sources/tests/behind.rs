@@ -154,7 +154,7 @@ fn an_edit_of_a_group_passes_a_fault_at_the_top_with_all_that_waits_for_it() {
     assert_eq!(named(&followed.catalog, Some("back"), None), ["a", "b"], "nobody has read of it");
     assert_eq!(passer.pass(order(&report), LONG), Passing::Done);
     followed.settled(|catalog| named(catalog, Some("back"), None) == ["a", "b2"]);
-    // What has passed in one layer waits for none.
+    // A layer whose edits have passed waits for none.
     tree.write("groups/edge/web.yaml", &broken("x"));
     let report = followed.until(|report, _| report.fault_count() == 2);
     assert_eq!(

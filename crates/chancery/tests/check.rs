@@ -78,9 +78,9 @@ fn nothing_wrong_is_0_and_so_are_warnings_unless_they_are_denied() {
                  route: {cluster: b}}]}]\n";
     let (code, told) = check(&[("a.yaml", route)], &[]);
     assert_eq!(code, Some(0), "{told}");
-    let line = "warning[dangling-reference]: rds `a` refers to cds `b`, which does not exist; if the \
-                clients have it from elsewhere, write `external: [b]` in chancery.yaml\n --> \
-                DIR/a.yaml:1:1\n";
+    let line = "warning[dangling-reference]: virtual_hosts[0].routes[0].route.cluster: rds `a` refers to \
+                cds `b`, which does not exist; if the clients have it from elsewhere, write `external: \
+                [b]` in chancery.yaml\n --> DIR/a.yaml:3:88\n  |\n3 | _hosts: ";
     assert!(told.starts_with(line), "{told}");
     let (code, told) = check(&[("a.yaml", route)], &["--deny", "dangling-reference"]);
     assert_eq!(code, Some(1), "{told}");
@@ -88,6 +88,54 @@ fn nothing_wrong_is_0_and_so_are_warnings_unless_they_are_denied() {
     assert!(check(&external, &[]).1.starts_with("0 errors, 0 warnings"));
     let (code, told) = check(&[("a.yaml", route)], &["--allow", "dangling-reference"]);
     assert_eq!((code, told.as_str()), (Some(0), "0 errors, 0 warnings (1 file, 1 resource)\n"));
+}
+
+#[test]
+fn a_reference_that_leads_nowhere_is_told_at_its_field() {
+    let rds = "\"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
+    let host = "virtual_hosts:\n- name: a\n  domains: [a]\n  routes:\n";
+    let route = |to: &str| format!("  - match: {{prefix: /{to}}}\n    route: {{cluster: {to}}}\n");
+    let file = format!("{rds}\nname: a\n{host}{}{}", route("b"), route("moer"));
+    let clusters = format!("{}---\n{}", cluster("b", 1), cluster("more", 1));
+    let (code, told) = check(&[("a.yaml", &file), ("b.yaml", &clusters)], &[]);
+    assert_eq!(code, Some(0));
+    let wanted = "\
+warning[dangling-reference]: virtual_hosts[0].routes[1].route.cluster: rds `a` refers to cds `moer`, which \
+does not exist; did you mean `more`? If the clients have it from elsewhere, write `external: [moer]` in \
+chancery.yaml
+ --> DIR/a.yaml:10:22
+   |
+10 |     route: {cluster: moer}
+   |                      ^
+";
+    assert!(told.starts_with(wanted), "{told}");
+    let files = [("a.yaml", &*file), ("b.yaml", &*clusters)];
+    let told = |format| check(&files, &["--output", format]).1;
+    let place = "\"line\":10,\"column\":22,\"field\":\"virtual_hosts[0].routes[1].route.cluster\"";
+    assert!(told("json").contains(place), "{}", told("json"));
+    assert!(told("sarif").contains("\"startColumn\":22,\"startLine\":10"), "{}", told("sarif"));
+    assert!(told("github").contains("line=10,col=22,"), "{}", told("github"));
+    // A comment lets it pass at the field, and at the resource.
+    let why = "# chancery: allow dangling-reference: soon\n";
+    let at_resource = format!("{why}{file}");
+    let at_field = file
+        .replace("    route: {cluster: moer}", &format!("    {why}    route: {{cluster: moer}}"));
+    for allowed in [at_resource, at_field.clone()] {
+        let (_, told) = check(&[("a.yaml", &allowed), ("b.yaml", &clusters)], &[]);
+        assert!(told.starts_with("0 errors, 0 warnings"), "{told}");
+    }
+    let other = at_field.replace("cluster: b}", "cluster: c}");
+    let (_, told) =
+        check(&[("a.yaml", &other), ("b.yaml", &clusters)], &["--only", "dangling-reference"]);
+    assert!(told.contains("refers to cds `c`") && !told.contains("`moer`"), "{told}");
+    // A file with words of secrets is not quoted.
+    let secret = format!(
+        "{file}---\n\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret\n\
+                          name: s\ngeneric_secret: {{secret: {{inline_string: hidden}}}}\n"
+    );
+    let (_, told) =
+        check(&[("a.yaml", &secret), ("b.yaml", &clusters)], &["--only", "dangling-reference"]);
+    assert!(told.contains("DIR/a.yaml:10:22\n") && !told.contains("10 |"), "{told}");
 }
 
 #[test]

@@ -270,7 +270,10 @@ fn a_reference_that_a_patch_brings_has_its_place() {
     );
     let (_, told) = checked(&dir, &["--only", "dangling-reference"]);
     assert!(told.contains("did you mean `more`?"), "{told}");
-    assert!(told.contains("--> DIR/groups/canary/routes.yaml:2:"), "{told}");
+    // Not at the start of the patch, but at the field.
+    let line = "--> DIR/groups/canary/routes.yaml:5:80\n";
+    assert!(told.contains(line), "{told}");
+    assert!(told.contains("virtual_hosts[0].routes[0].route.cluster: "), "{told}");
 }
 
 #[test]

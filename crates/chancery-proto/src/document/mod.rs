@@ -20,6 +20,7 @@ mod binary;
 mod collect;
 mod dialect;
 mod edits;
+mod fields_found;
 mod message;
 mod node_values;
 mod patch_places;
@@ -44,6 +45,7 @@ use std::sync::Arc;
 use chancery_core::{Resource, ResourceName, TypeUrl};
 
 use self::dialect::Dialect;
+pub use self::fields_found::{find_fields, may_be_shown};
 pub use self::pieces::{Piece, pieces};
 pub use self::render::{Renderer, render};
 pub(crate) use self::single::{duration_message, map_key, scalar_of_json, wrapper_message};

@@ -17,6 +17,7 @@ use chancery_proto::show::Viewer;
 use chancery_proto::wire::{ClientConfig, ConfigStatus, GenericXdsConfig, UpdateFailureState};
 
 use super::matched::MatchedClient;
+use super::{CsdsRefused, too_large};
 use crate::status::{RejectionNote, StatusBook, StreamDetails, TypeDetails};
 
 /// Bodies as they are told: without secrets (S-138), or not at all.
@@ -28,12 +29,16 @@ pub(super) struct Bodies {
 }
 
 /// The status of a client by what its streams told.
+///
+/// # Errors
+/// If it has more bytes than there is room for.
 pub(super) fn config(
     book: &StatusBook,
     client: MatchedClient,
     details: Vec<(u64, StreamDetails)>,
     bodies: &mut Bodies,
-) -> ClientConfig {
+    mut room: usize,
+) -> Result<ClientConfig, CsdsRefused> {
     let mut resources = Vec::new();
     for (id, details) in details {
         let of_stream = client.streams.iter().find(|(stream, _)| *stream == id);
@@ -43,14 +48,26 @@ pub(super) fn config(
             let rejection = rejections.iter().find(|it| it.type_url == of_type.type_url);
             let all = &of_type.resources.resources;
             let told = TypeTeller { of_type, rejection, variant };
-            resources.extend(all.iter().map(|resource| told.resource(resource, bodies)));
+            for resource in all {
+                // The bodies of one client alone can be too large, so it ends at the first that has no room.
+                let told = told.resource(resource, bodies);
+                room = room.checked_sub(least_bytes(&told)).ok_or_else(too_large)?;
+                resources.push(told);
+            }
         }
     }
-    ClientConfig {
+    Ok(ClientConfig {
         node: Some(node_without_secrets(&client.node)),
         client_scope: String::new(),
         generic_xds_configs: resources,
-    }
+    })
+}
+
+/// The bytes that a resource has in an answer at least.
+fn least_bytes(resource: &GenericXdsConfig) -> usize {
+    let body = resource.xds_config.as_ref().map_or(0, Bytes::len);
+    let failed = resource.error_state.as_ref().and_then(|it| it.failed_configuration.as_ref());
+    body + failed.map_or(0, Bytes::len) + resource.name.len() + resource.type_url.as_str().len()
 }
 
 /// Tells of the resources of one type on one stream.

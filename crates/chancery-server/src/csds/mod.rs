@@ -13,6 +13,7 @@
 mod body;
 mod client;
 mod matched;
+mod patience;
 mod readers;
 mod rest;
 mod writer;
@@ -30,6 +31,7 @@ use tokio::time::{Instant, timeout_at};
 
 pub(crate) use self::body::{CallKind, CsdsBody};
 use self::matched::MatchedClient;
+use self::patience::{Deaf, Patience};
 pub use self::readers::CsdsReaders;
 pub(crate) use self::rest::json_response;
 use self::writer::{AnswerForm, AnswerWriter};
@@ -41,8 +43,8 @@ pub struct Csds {
     book: StatusBook,
     schema: Schema,
     readers: CsdsReaders,
-    /// Held while an answer is made.
-    turn: Arc<Mutex<()>>,
+    /// Held while an answer is made, with the streams that left the last questions unanswered.
+    turn: Arc<Mutex<Deaf>>,
 }
 
 /// The reason why a question is not answered.
@@ -117,22 +119,24 @@ impl Csds {
         let ClientStatusRequest { matchers, exclude_contents } = request;
         let book = self.book.clone();
         // The turn goes to the thread that works and comes back, so that it lasts as long as the work.
-        let (matched, mut turn) =
+        let (matched, mut deaf) =
             beside(move || (matched::clients(&book.fleet(), &matchers), turn)).await?;
+        let mut patience = Patience::default();
         let mut writer = AnswerWriter::new(&self.schema, form, exclude_contents);
         for clients in matched::parts(matched) {
-            let looked = self.look(clients).await?;
+            let looked = self.look(clients, &mut deaf, &mut patience).await?;
             let book = self.book.clone();
-            (writer, turn) = beside(move || {
+            (writer, deaf) = beside(move || {
                 for (client, details) in looked {
-                    let config = client::config(&book, client, details, &mut writer.bodies);
+                    let room = writer.room();
+                    let config = client::config(&book, client, details, &mut writer.bodies, room)?;
                     writer.add(&config)?;
                 }
-                Ok::<_, CsdsRefused>((writer, turn))
+                Ok::<_, CsdsRefused>((writer, deaf))
             })
             .await??;
         }
-        drop(turn);
+        drop(deaf);
         Ok(writer.finish())
     }
 
@@ -140,15 +144,14 @@ impl Csds {
     async fn look(
         &self,
         clients: Vec<MatchedClient>,
+        deaf: &mut Deaf,
+        patience: &mut Patience,
     ) -> Result<Vec<(MatchedClient, Vec<(u64, StreamDetails)>)>, CsdsRefused> {
         let streams: Vec<u64> = clients.iter().flat_map(MatchedClient::ids).collect();
         let query = LookQuery::resources(None, everything(None));
-        let looks = self.book.look(streams, query, STREAM_TIME).await;
-        let mut details: Vec<(u64, StreamDetails)> = looks
-            .answers
-            .iter()
-            .map(|(id, details)| (*id, StreamDetails::clone(details)))
-            .collect();
+        let answers = patience.look(&self.book, streams, query, deaf).await;
+        let mut details: Vec<(u64, StreamDetails)> =
+            answers.iter().map(|(id, details)| (*id, StreamDetails::clone(details))).collect();
         let mut count = 0;
         for (id, details) in &mut details {
             for of_type in &mut details.types {
@@ -156,9 +159,9 @@ impl Csds {
                     let after = of_type.resources.resources.last().map(|it| Arc::clone(&it.name));
                     let query =
                         LookQuery::resources(Some(of_type.type_url.clone()), everything(after));
-                    let more = self.book.look([*id], query, STREAM_TIME).await;
-                    let more = more.answers.into_iter().flat_map(|(_, more)| more.types.clone());
-                    // A stream that is gone meanwhile has no more.
+                    let more = patience.look(&self.book, vec![*id], query, deaf).await;
+                    let more = more.into_iter().flat_map(|(_, more)| more.types.clone());
+                    // A stream that is gone meanwhile, or takes nothing any more, has no more.
                     let page = more.map(|it| it.resources).next().unwrap_or_default();
                     of_type.resources.resources.extend(page.resources);
                     of_type.resources.is_cut = page.is_cut;
@@ -215,9 +218,6 @@ fn too_large() -> CsdsRefused {
 
 /// The time for a whole answer, with the wait for others.
 const LONGEST: Duration = Duration::from_secs(30);
-
-/// The time that streams have to tell of themselves. Those of clients that take nothing cannot.
-const STREAM_TIME: Duration = Duration::from_secs(1);
 
 /// The resources that are looked at together. The names of so many do not fit into an answer.
 const MOST_RESOURCES: usize = 200_000;

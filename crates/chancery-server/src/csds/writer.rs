@@ -4,7 +4,7 @@ use bytes::Bytes;
 use chancery_proto::json::client_config_to_json;
 use chancery_proto::schema::Schema;
 use chancery_proto::show::Viewer;
-use chancery_proto::wire::{ClientConfig, GenericXdsConfig, encode_client_status};
+use chancery_proto::wire::{ClientConfig, encode_client_status};
 
 use super::client::Bodies;
 use super::{Csds, CsdsRefused, too_large};
@@ -32,13 +32,13 @@ impl AnswerWriter {
         Self { schema: schema.clone(), form, text: Vec::new(), bodies }
     }
 
+    /// The bytes that there is room for.
+    pub(super) fn room(&self) -> usize {
+        Csds::MAX_ANSWER.saturating_sub(self.text.len())
+    }
+
     /// Writes one more client.
     pub(super) fn add(&mut self, client: &ClientConfig) -> Result<(), CsdsRefused> {
-        // It is looked at before it is written: the bodies of one client alone can be too large.
-        let room = Csds::MAX_ANSWER.saturating_sub(self.text.len());
-        if client.generic_xds_configs.iter().map(least_bytes).sum::<usize>() > room {
-            return Err(too_large());
-        }
         match self.form {
             // The parts of a repeated field may stand one after the other.
             AnswerForm::Wire => {
@@ -64,13 +64,6 @@ impl AnswerWriter {
         }
         self.text.into()
     }
-}
-
-/// The bytes that a resource has in an answer at least.
-fn least_bytes(resource: &GenericXdsConfig) -> usize {
-    let body = resource.xds_config.as_ref().map_or(0, Bytes::len);
-    let failed = resource.error_state.as_ref().and_then(|it| it.failed_configuration.as_ref());
-    body + failed.map_or(0, Bytes::len) + resource.name.len() + resource.type_url.as_str().len()
 }
 
 /// The beginning of an answer in JSON.

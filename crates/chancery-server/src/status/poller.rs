@@ -183,7 +183,7 @@ impl Poller {
         quiet > self.patience(bounds, habits).saturating_add(bounds.grace)
     }
 
-    /// What is told of it if the client is gone. It was waited for while it was silent, so the grace is over.
+    /// The subscription as a gone stream, if the client is gone. It was waited for while it was silent, so the grace is over.
     pub(super) fn gone(
         &self,
         bounds: &StatusBounds,

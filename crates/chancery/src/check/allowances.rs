@@ -60,9 +60,12 @@ pub(crate) fn allowance_words(code: &str, is_needed: bool) -> Option<(&'static s
     }
 }
 
-/// Returns true if a comment lets the finding pass.
+/// Returns true if a comment lets the finding pass: one at its line, or at the resource with its field.
 fn lets_pass(comments: &mut NeededAllowances, finding: &Finding) -> bool {
-    let place = finding.file.as_deref().zip(finding.line);
-    let place = place.filter(|_| !codes::is_unusable(finding.code));
-    place.is_some_and(|(file, line)| comments.let_pass(Path::new(file), line, finding.code))
+    let file = finding.file.as_deref().filter(|_| !codes::is_unusable(finding.code));
+    let lines = [finding.line, finding.resource_line].into_iter().flatten();
+    file.is_some_and(|file| {
+        let mut let_pass = |line| comments.let_pass(Path::new(file), line, finding.code);
+        lines.fold(false, |passes, line| let_pass(line) || passes)
+    })
 }

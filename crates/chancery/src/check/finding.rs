@@ -1,6 +1,7 @@
 //! One finding, in the forms in which people and programs read it.
 
 use chancery_core::printable::Printable;
+use chancery_proto::document::Position;
 use chancery_sources::{Fault, Warning};
 use serde::Serialize;
 
@@ -32,6 +33,9 @@ pub(super) struct Finding {
     pub(super) resource_type: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) resource_name: Option<String>,
+    /// The line at which its resource begins, if it is at a field of that.
+    #[serde(skip)]
+    pub(super) resource_line: Option<u32>,
     /// The lines for people after the first word, if the finding was written with the text of its
     /// line.
     #[serde(skip)]
@@ -52,8 +56,16 @@ impl Finding {
             hint: None,
             resource_type: None,
             resource_name: None,
+            resource_line: None,
             excerpt: None,
         }
+    }
+
+    /// Moves a finding at a resource to a field of it, with the text that the renderer of faults wrote.
+    pub(super) fn set_place(&mut self, position: Position, rendered: &str) {
+        self.resource_line = self.line;
+        (self.line, self.column) = (Some(position.line), Some(position.column));
+        self.excerpt = Self::excerpt(rendered);
     }
 
     /// The order of findings: by file and place, and at last those about no file.
@@ -73,7 +85,11 @@ impl Finding {
     }
 
     fn without_excerpt(&self) -> String {
-        let mut text = format!(": {}\n", Printable(&self.message));
+        let field = match self.field.as_str() {
+            "" => String::new(),
+            field => format!("{}: ", Printable(field)),
+        };
+        let mut text = format!(": {field}{}\n", Printable(&self.message));
         if let Some(file) = &self.file {
             let numbers = [self.line, self.column].into_iter().flatten();
             let place: String = numbers.map(|number| format!(":{number}")).collect();

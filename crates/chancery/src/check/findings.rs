@@ -9,6 +9,7 @@ use chancery_server::Audiences;
 use chancery_sources::{LoadReport, NeededAllowances, Scope};
 
 use super::codes::{self, GROUP_WITHOUT_FILES, Severity, UNSUPPORTED_RULE, Weights};
+use super::fields::Fields;
 use super::finding::Finding;
 use crate::config::{Config, ExternalNames, GateMode};
 use crate::counts_by_file::CountsByFile;
@@ -52,20 +53,31 @@ impl Findings {
     }
 
     /// Adds the references that lead nowhere, the resources that nothing refers to, and those that Envoy
-    /// does not take together, which are errors like the broken rules of one resource.
-    pub(super) fn add_references(&mut self, config: &Config, catalog: Catalog) {
+    /// does not take together, which are errors like the broken rules of one resource. Returns the fields with the
+    /// references.
+    pub(super) fn add_references(
+        &mut self,
+        config: &Config,
+        catalog: Catalog,
+        schema: &Schema,
+    ) -> Fields {
         let mut references = ReferenceWarnings::new(catalog, ExternalNames::new(config));
         references.look(&mut NeededAllowances::new(Arc::default()));
-        let (described, count) = references.present();
         let enforces = config.gate.messages == GateMode::Enforce;
-        let first = self.all.len();
-        self.all.extend(described.iter().map(Finding::from));
-        for finding in self.all.iter_mut().skip(first) {
+        let mut fields = Fields::default();
+        for (warning, referring) in references.described() {
+            let mut finding = Finding::from(warning);
             if enforces && codes::ERRORS_TOGETHER.contains(&finding.code) {
                 finding.severity = Severity::Error;
             }
+            if let Some((file, start, path)) = referring.and_then(|it| it.field(schema)) {
+                fields.add(self.all.len(), file, start, path);
+            }
+            self.all.push(finding);
         }
+        let (described, count) = references.present();
         self.more_warnings += count.saturating_sub(described.len());
+        fields
     }
 
     /// Adds the values that nodes have to state. A check knows no nodes, so that is no finding.

@@ -79,7 +79,8 @@ impl LoadedDirectory {
                 }
                 let mut findings = Findings::of_load(&loaded.report);
                 if !is_served {
-                    findings.add_references(&loaded.config, loaded.catalog.clone());
+                    let LoadedDirectory { config, catalog, schema, .. } = &loaded;
+                    findings.add_references(config, catalog.clone(), schema);
                 }
                 (findings, Some(loaded))
             }

@@ -8,6 +8,7 @@
 mod allowances;
 mod baseline;
 pub(crate) mod codes;
+mod fields;
 mod finding;
 mod findings;
 mod load;
@@ -54,7 +55,8 @@ fn check(
     let LoadedDirectory { config, schema, catalog, report } = loaded;
     let mut findings = Findings::of_load(&report);
     findings.add_rules(&schema);
-    findings.add_references(&config, catalog.clone());
+    let fields = findings.add_references(&config, catalog.clone(), &schema);
+    fields.place(&schema, &config.source(&flags.dir), &mut findings.all);
     findings.add_certificates(&schema, catalog.clone());
     findings.add_needs(&catalog);
     findings.add_groups(&config, catalog);

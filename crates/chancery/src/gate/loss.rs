@@ -266,14 +266,7 @@ impl Display for Reason {
             Self::FileGone(listed) | Self::Unanswered(listed) | Self::Narrowed(listed) => {
                 write_sentences(f, listed)
             }
-            Self::Faults(files) => {
-                f.write_str("faults in ")?;
-                write_names(f, files)?;
-                f.write_str(match files.count {
-                    1 => ", which stays as it was when the rest passes",
-                    _ => ", which stay as they were when the rest passes",
-                })
-            }
+            Self::Faults(files) => write_faulty(f, files),
             Self::Before { words, .. } => f.write_str(words),
             Self::GroupGone { group } => {
                 let group = Printable(group);
@@ -323,6 +316,16 @@ impl Display for Reason {
             }
         }
     }
+}
+
+/// The faulty files, and that they stay.
+fn write_faulty(f: &mut Formatter<'_>, files: &Listed) -> fmt::Result {
+    f.write_str("faults in ")?;
+    write_names(f, files)?;
+    f.write_str(match files.count {
+        1 => ", which stays as it was when the rest passes",
+        _ => ", which stay as they were when the rest passes",
+    })
 }
 
 /// The files in which something was, as the end of a sentence.

@@ -361,7 +361,7 @@ impl LoadGate {
         reasons.extend(self.flaws(audience, [before, after], (&allowing, config)));
         for [before, after] in self.filled(audience, before, after) {
             let of_nodes = self.flaws(audience, [&before, &after], (&allowing, config));
-            // What is wrong for all is told once, and what is wrong for several nodes by the first.
+            // A fault for all is told once, and one for several nodes by the first of them.
             let told: BTreeSet<_> = reasons.iter().map(Reason::kind).collect();
             reasons.extend(of_nodes.into_iter().filter(|it| !told.contains(it.kind())));
         }
@@ -374,7 +374,7 @@ impl LoadGate {
         filled::changes(nodes.get(audience).map_or(&[][..], |nodes| nodes), before, after)
     }
 
-    /// What goes live and may be missed: of what all see, or else of what is filled for the nodes.
+    /// The notice of what goes live and may be missed: of what all see, or else of what is filled for the nodes.
     fn notice(&self, audience: &Audience, [before, after]: [&Seen; 2]) -> Option<Reason> {
         let notice = |before: &Seen, after: &Seen| {
             notices::notice(&self.0.schema, &self.0.lost, before, after)

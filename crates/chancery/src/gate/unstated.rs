@@ -53,7 +53,7 @@ pub(super) fn reason(nodes: &[Arc<Node>], before: &Seen, after: &Seen) -> Option
     (listed.count > 0).then_some(Reason::Unstated(listed))
 }
 
-/// What is wrong, and the place of the line that asks for the value.
+/// The fault, and the place of the line that asks for the value.
 fn told(unstated: &Unstated) -> String {
     let place = match unstated {
         Unstated::NoNode(_, by) | Unstated::Missing(_, _, by) => Some(&by.origin),

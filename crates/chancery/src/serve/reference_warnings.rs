@@ -5,6 +5,7 @@
 //! Not here: which references these are (`chancery_catalog`).
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use chancery_catalog::{
@@ -13,7 +14,10 @@ use chancery_catalog::{
 };
 use chancery_core::printable::Printable;
 use chancery_core::{Facts, ResourceName, TypeUrl};
-use chancery_proto::complete::{Clash, Cycle};
+use chancery_proto::Schema;
+use chancery_proto::complete::{Clash, Cycle, Dangling};
+use chancery_proto::document::Position;
+use chancery_proto::resource::places_of_link;
 use chancery_sources::{NeededAllowances, Warning};
 
 use crate::config::{AllowedCodes, ExternalNames};
@@ -38,6 +42,8 @@ pub(crate) struct ReferenceWarnings {
     external: External,
     allowed: AllowedCodes,
     present: Vec<Warning>,
+    /// For each of them, the reference that it is about, if it is about one.
+    referring: Vec<Option<Referring>>,
     /// The number of all, with those that are not described.
     count: usize,
     /// True if all were looked at.
@@ -49,6 +55,29 @@ pub(crate) struct ReferenceWarnings {
 /// an edit: what makes a warning another one. The lines, the number of references and the advice may change.
 type Identity = (TypeUrl, ResourceName, BTreeSet<Option<Arc<str>>>);
 
+/// A reference that leads nowhere, and what a layer says of the resource with it.
+pub(crate) struct Referring {
+    entry: Entry,
+    reference: Dangling,
+}
+
+impl Referring {
+    /// The file with the reference, the place at which its resource or the patch begins there, and the path of the
+    /// field.
+    pub(crate) fn field(&self, schema: &Schema) -> Option<(&Path, Position, String)> {
+        let Origin::File { path, position } = &self.entry.origin else { return None };
+        let Dangling { type_url, target, .. } = &self.reference;
+        let fields = match &self.entry.content {
+            EntryContent::Whole(resource) => {
+                places_of_link(schema, type_url, resource.body(), target, 1)
+            }
+            EntryContent::Patch(patch) => patch.places_of_link(target, 1),
+            EntryContent::Removal(_) => Vec::new(),
+        };
+        Some((path, *position, fields.into_iter().next()?))
+    }
+}
+
 impl ReferenceWarnings {
     /// No warnings yet, for a catalog whose clients know these names.
     pub(crate) fn new(catalog: Catalog, names: ExternalNames) -> Self {
@@ -58,6 +87,7 @@ impl ReferenceWarnings {
             names,
             allowed: AllowedCodes::default(),
             present: Vec::new(),
+            referring: Vec::new(),
             count: 0,
             is_whole: true,
             told: BTreeSet::new(),
@@ -85,21 +115,22 @@ impl ReferenceWarnings {
         let unused = references.unused.iter().take(MOST - missing.len());
         let missing = missing.map(|it| {
             let identity = (it.type_url.clone(), it.name.clone(), groups(it));
-            (identity, self.of_missing(it))
+            let (warning, referring) = self.of_missing(it);
+            (identity, warning, referring)
         });
         let unused = unused.map(|(type_url, name)| {
             let identity = (type_url.clone(), name.clone(), BTreeSet::new());
-            (identity, self.of_unused(type_url, name))
+            (identity, self.of_unused(type_url, name), None)
         });
         let clashes = references.clashes.iter().map(|(clash, audiences)| {
             let groups = audiences.iter().map(|audience| audience.group.clone()).collect();
             let identity = (clash.type_url.clone(), clash.name.clone(), groups);
-            (identity, self.of_clash(clash, audiences))
+            (identity, self.of_clash(clash, audiences), None)
         });
         let cycles = references.cycles.iter().map(|(cycle, audiences)| {
             let groups = audiences.iter().map(|audience| audience.group.clone()).collect();
             let identity = (cycle.type_url.clone(), cycle.name.clone(), groups);
-            (identity, self.of_cycle(cycle, audiences))
+            (identity, self.of_cycle(cycle, audiences), None)
         });
         // Of nodes that nobody has seen, only some edits are known to have no effect.
         let mut of_nodes = self.catalog.edits_of_nothing();
@@ -116,20 +147,25 @@ impl ReferenceWarnings {
             };
             let what = [file, edit.to_string()].map(|text| Some(text.into()));
             let identity = (key.type_url.clone(), key.name.clone(), what.into());
-            (identity, of_unapplied(unapplied))
+            (identity, of_unapplied(unapplied), None)
         });
         let all = unapplied.chain(clashes).chain(cycles).chain(missing).chain(unused);
         let (passed, now): (Vec<_>, Vec<_>) =
-            all.partition(|(_, it)| is_let_pass(comments, it) || self.allowed.allow(it.code));
-        let new = now.iter().filter(|(identity, _)| !self.told.contains(identity));
-        let new = new.map(|(_, warning)| warning.clone()).collect();
-        let (told, present): (BTreeSet<_>, Vec<_>) = now.into_iter().unzip();
+            all.partition(|(_, it, _)| is_let_pass(comments, it) || self.allowed.allow(it.code));
+        let new = now.iter().filter(|(identity, ..)| !self.told.contains(identity));
+        let new = new.map(|(_, warning, _)| warning.clone()).collect();
+        let (mut told, mut present, mut referring) = (BTreeSet::new(), Vec::new(), Vec::new());
+        for (identity, warning, of) in now {
+            told.insert(identity);
+            present.push(warning);
+            referring.push(of);
+        }
         self.count = references.missing.len() + references.unused.len() + references.more_unused;
         self.count += references.clashes.len() + references.cycles.len();
         self.count += references.unapplied.len() + of_nodes.len();
         self.is_whole = self.count <= MOST;
         self.count -= passed.len();
-        (self.told, self.present) = (told, present);
+        (self.told, self.present, self.referring) = (told, present, referring);
         new
     }
 
@@ -143,7 +179,12 @@ impl ReferenceWarnings {
         (&self.present, self.count)
     }
 
-    fn of_missing(&self, target: &MissingTarget) -> Warning {
+    /// The present warnings, each with the reference that it is about, if it is about one.
+    pub(crate) fn described(&self) -> impl Iterator<Item = (&Warning, Option<&Referring>)> {
+        self.present.iter().zip(self.referring.iter().map(Option::as_ref))
+    }
+
+    fn of_missing(&self, target: &MissingTarget) -> (Warning, Option<Referring>) {
         let who = who(&target.audiences);
         let groups = groups(target);
         let group = groups.first().filter(|_| groups.len() == 1).and_then(Option::as_deref);
@@ -160,9 +201,12 @@ impl ReferenceWarnings {
         };
         let from = &target.reference;
         let refers = |facts: &Facts| facts.links.contains(&from.target);
-        let origin = self.origin_for(target.audiences.first(), &from.type_url, &from.name, refers);
+        let entry = self.entry_for(target.audiences.first(), &from.type_url, &from.name, refers);
+        let origin = entry.as_ref().map(|entry| entry.origin.clone());
         let resource = (from.type_url.clone(), from.name.clone());
-        warning(DANGLING_REFERENCE, resource, origin, format!("{who}{target}; {remedy}"))
+        let message = format!("{who}{target}; {remedy}");
+        let referring = entry.map(|entry| Referring { entry, reference: from.clone() });
+        (warning(DANGLING_REFERENCE, resource, origin, message), referring)
     }
 
     fn of_clash(&self, clash: &Clash, audiences: &[Audience]) -> Warning {
@@ -198,7 +242,7 @@ impl ReferenceWarnings {
         let nodes = self.catalog.nodes();
         let nodes = nodes.iter().map(|id| Layer::Node(Arc::clone(id)));
         let layers = std::iter::once(Layer::Base).chain(groups).chain(nodes);
-        let origin = self.origin(type_url, name, layers, |_| false);
+        let origin = self.entry(type_url, name, layers, |_| false).map(|entry| entry.origin);
         let message = format!(
             "nothing refers to {} `{name}`; remove it, or, if the clients refer to it themselves, \
              {advice}",
@@ -207,8 +251,7 @@ impl ReferenceWarnings {
         warning(UNUSED_RESOURCE, (type_url.clone(), name.clone()), origin, message)
     }
 
-    /// The origin of what an audience sees of a resource: of its strongest layer that has it whole, or with a
-    /// patch in which such facts are.
+    /// The origin of what an audience sees of a resource.
     fn origin_for(
         &self,
         audience: Option<&Audience>,
@@ -216,18 +259,30 @@ impl ReferenceWarnings {
         name: &ResourceName,
         patches: impl Fn(&Facts) -> bool,
     ) -> Option<Origin> {
-        let layers = audience.map(|it| self.catalog.lineage().layers(it)).unwrap_or_default();
-        self.origin(type_url, name, layers.into_iter().rev(), patches)
+        Some(self.entry_for(audience, type_url, name, patches)?.origin)
     }
 
-    /// The origin of a resource in the first of these layers that has it.
-    fn origin(
+    /// The entry of what an audience sees of a resource: of its strongest layer that has it whole, or with a
+    /// patch in which such facts are.
+    fn entry_for(
+        &self,
+        audience: Option<&Audience>,
+        type_url: &TypeUrl,
+        name: &ResourceName,
+        patches: impl Fn(&Facts) -> bool,
+    ) -> Option<Entry> {
+        let layers = audience.map(|it| self.catalog.lineage().layers(it)).unwrap_or_default();
+        self.entry(type_url, name, layers.into_iter().rev(), patches)
+    }
+
+    /// The entry of a resource in the first of these layers that has it.
+    fn entry(
         &self,
         type_url: &TypeUrl,
         name: &ResourceName,
         mut layers: impl Iterator<Item = Layer>,
         patches: impl Fn(&Facts) -> bool,
-    ) -> Option<Origin> {
+    ) -> Option<Entry> {
         let key = Key { type_url: type_url.clone(), name: name.clone() };
         let has_it = |entry: &Entry| match &entry.content {
             EntryContent::Whole(_) => true,
@@ -236,15 +291,18 @@ impl ReferenceWarnings {
         };
         layers.find_map(|layer| {
             let content = self.catalog.content(&layer)?;
-            Some(content.get(&key).filter(|entry| has_it(entry))?.origin.clone())
+            content.get(&key).filter(|entry| has_it(entry)).cloned()
         })
     }
 }
 
-/// Returns true if a comment at the place of a warning lets it pass.
+/// Returns true if a comment at the place of a warning lets it pass. Of a reference that leads nowhere only the
+/// resource is known, and the comment may stand at the field: there it counts for `check` and for the gate.
 pub(super) fn is_let_pass(comments: &mut NeededAllowances, warning: &Warning) -> bool {
-    let place = warning.file.as_deref().zip(warning.line);
-    place.is_some_and(|(file, line)| comments.let_pass(file, line, warning.code))
+    let Some((file, line)) = warning.file.as_deref().zip(warning.line) else { return false };
+    let is_inside = warning.code == DANGLING_REFERENCE;
+    let passes = comments.let_pass(file, line, warning.code);
+    passes || (is_inside && comments.let_pass_inside(file, line, warning.code))
 }
 
 /// The warning about an edit that is not applied.

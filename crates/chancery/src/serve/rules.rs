@@ -24,7 +24,9 @@ pub(super) type Belonging = Vec<(Arc<Node>, Audience)>;
 pub(super) fn belonging(audiences: &Audiences<Grouping>) -> Belonging {
     let (catalog, in_force) = (audiences.catalog(), audiences.assignment());
     let known = catalog.groups();
-    let mut nodes = audiences.nodes();
+    // A poll over REST is over in a moment, and nothing tells when: rules would wait for nobody.
+    let streams = audiences.streams().into_iter().filter(|stream| !stream.is_poll);
+    let mut nodes: Vec<_> = streams.filter_map(|stream| stream.node).collect();
     nodes.sort_by(|one, other| one.id.cmp(&other.id));
     // Several Envoys may have one id, and state other things beside it.
     nodes.dedup_by(|one, other| one == other);
