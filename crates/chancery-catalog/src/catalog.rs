@@ -19,7 +19,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use chancery_core::{Node, Snapshot};
+use chancery_core::{Node, ResourceName, Snapshot};
 use chancery_proto::values::Stated;
 
 use crate::audience::Audience;
@@ -38,6 +38,7 @@ use crate::references::{Lacking, ReferenceState, References};
 use crate::revision::{ContentHash, Reassigned, Revision};
 use crate::state::{CatalogState, LayerState, OverlayNames};
 use crate::stated::{StatedTable, StatedValues};
+use crate::told;
 use crate::view::{Place, View};
 use crate::view_cache::{Affected, AskedView, ViewCache};
 
@@ -236,24 +237,36 @@ impl Catalog {
         group: Option<&str>,
         node: Option<&Node>,
     ) -> Result<Audience, Unstated> {
-        let (mut audience, state) = {
-            let inner = self.lock();
-            let audience = inner.history.audience(group, node.map(|node| node.id.as_str()));
-            let state = inner.history.serving(&audience).or_else(|| inner.history.newest());
-            match state.filter(|state| state.has_values()) {
-                Some(state) => (audience, Arc::clone(state)),
-                None => return Ok(audience),
+        let id = node.map(|node| node.id.as_str());
+        loop {
+            let (mut audience, state) = self.served_by(group, id);
+            let Some(state) = state.filter(|state| state.has_values()) else { return Ok(audience) };
+            let needs = state.needs(&audience);
+            if needs.is_nothing() {
+                return Ok(audience);
             }
-        };
-        let needs = state.needs(&audience);
-        if needs.is_nothing() {
-            return Ok(audience);
+            audience.values = Some(self.share(needs.stated_by(node)?)?);
+            let view = self.view(&audience).0;
+            let Some(unfit) = view.as_deref().and_then(View::unfit) else { return Ok(audience) };
+            // A commit meanwhile may ask for something else.
+            let now = self.served_by(group, id).1;
+            if now.is_some_and(|now| Arc::ptr_eq(&now, &state)) {
+                return Err(Unstated::Unfit(Box::new(UnfitResource::clone(unfit))));
+            }
         }
-        audience.values = Some(self.share(needs.stated_by(node)?)?);
-        match self.view(&audience).0.as_ref().and_then(|view| view.own().as_ref()?.unfit()) {
-            Some(unfit) => Err(Unstated::Unfit(Box::new(UnfitResource::clone(unfit)))),
-            None => Ok(audience),
-        }
+    }
+
+    /// The audience that a node of this group belongs to without its values, and the state that serves it, or else
+    /// the newest.
+    fn served_by(
+        &self,
+        group: Option<&str>,
+        node: Option<&str>,
+    ) -> (Audience, Option<Arc<CatalogState>>) {
+        let inner = self.lock();
+        let audience = inner.history.audience(group, node);
+        let state = inner.history.serving(&audience).or_else(|| inner.history.newest()).cloned();
+        (audience, state)
     }
 
     /// The one set with these values.
@@ -319,7 +332,8 @@ impl Catalog {
         self.seen_by(&self.audience(group, node)).map(|seen| seen.snapshot)
     }
 
-    /// The snapshot that an audience sees; `None` if every state so far is held back from it.
+    /// The snapshot that an audience sees; `None` if every state so far is held back from it, or its resources
+    /// cannot be filled with its values.
     pub fn seen_by(&self, audience: &Audience) -> Option<AudienceSnapshot> {
         let (view, revision) = self.view(audience);
         let mut inner = self.lock();
@@ -329,7 +343,9 @@ impl Catalog {
             inner.views.is_for_clients(&audience.without_values());
         }
         drop(inner);
-        Some(AudienceSnapshot { snapshot: Arc::clone(&view?.snapshot), revision })
+        // Nodes that do not state what a commit asks for are told so, and keep what they have until then.
+        let view = view.filter(|view| view.unfit().is_none())?;
+        Some(AudienceSnapshot { snapshot: Arc::clone(&view.snapshot), revision })
     }
 
     /// The snapshots of the audiences that a revision changed, as of that revision or a later one.
@@ -337,6 +353,7 @@ impl Catalog {
     pub fn changed<'a>(&self, revision: &'a Revision) -> Vec<(&'a Audience, AudienceSnapshot)> {
         let (mut seen, mut unknown) = (Vec::with_capacity(revision.changed.len()), Vec::new());
         self.lock().views.ask_all(&revision.changed, |audience, made| match made {
+            Some((view, _)) if view.unfit().is_some() => {}
             Some((view, revision)) => {
                 let snapshot = Arc::clone(&view.snapshot);
                 seen.push((audience, AudienceSnapshot { snapshot, revision }));
@@ -457,10 +474,20 @@ impl Catalog {
             with_values += usize::from(audience.values.is_some() && is_own);
             is_own && is_shown && with_values <= MOST_WITH_VALUES && !view.flaws.are_none()
         });
-        let found = found.map(|(audience, view)| Lacking {
-            audience,
-            flaws: view.flaws.clone(),
-            snapshot: Arc::clone(&view.snapshot),
+        let found = found.map(|(audience, view)| {
+            let is_known = |name: &ResourceName| external.knows(&audience, name.as_str());
+            let told = match &audience.values {
+                Some(stated) => told::without_values(&view, stated.values(), is_known),
+                None => view.flaws.clone(),
+            };
+            // A set of values is known for as long as somebody has it.
+            let audience = audience.without_values();
+            Lacking {
+                audience,
+                flaws: view.flaws.clone(),
+                told,
+                snapshot: Arc::clone(&view.snapshot),
+            }
         });
         let found: Vec<_> = found.collect();
         let state = &self.0.references;

@@ -16,13 +16,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use chancery_core::Node;
 use chancery_core::printable::{MAX_NAME_BYTES, Printable, cut};
+use chancery_proto::patch::NotPatched;
 use chancery_proto::values::{DeclaredValue, NotStated, Stated, Unfit, Variable};
 
 use crate::audience::Audience;
 use crate::content::LayerContent;
 use crate::entry::{Entry, EntryContent, Key, Origin};
+use crate::flaws::WhyUnapplied;
 use crate::layer::Layer;
-use crate::resolve::{NotResolved, place_at, resolve_for};
+use crate::resolve::{NotResolved, place_at, resolve, resolve_all, resolve_for};
 use crate::view::Slot;
 
 /// The variables that the layers of an audience need.
@@ -165,6 +167,17 @@ pub(crate) fn filled_values(layers: &[Slot]) -> Vec<FilledValue> {
     all.collect()
 }
 
+/// The template of the field of a resource that is filled with this text for nodes that state these values.
+pub(crate) fn template_of(
+    layers: &[Slot],
+    stated: &Stated,
+    key: &Key,
+    text: &str,
+) -> Option<String> {
+    let values = in_force(layers, key).into_iter().filter_map(|entry| entry.values.as_ref());
+    values.filter_map(|values| values.template_of(text, stated)).next()
+}
+
 /// The keys of the resources that have values in some layer.
 fn valued_keys(layers: &[Slot]) -> BTreeSet<&Key> {
     layers.iter().flatten().flat_map(|content| content.valued()).collect()
@@ -269,24 +282,45 @@ fn filled_entry(
     stated: &Stated,
 ) -> Result<Option<Entry>, Box<(Entry, UnfitResource)>> {
     let (mut resource, mut origin, mut has_values) = (None, None, false);
-    for entry in in_force(layers, key).into_iter().rev() {
+    let refused = |entry: &Entry, unfit: Unfit| {
+        let origin = place_at(&entry.origin, unfit.place);
+        let removal = EntryContent::Removal(key.name.clone());
+        let entry = Entry::of(removal, entry.origin.clone());
+        Err(Box::new((entry, UnfitResource { key: key.clone(), unfit, origin })))
+    };
+    let entries: Vec<&Entry> = in_force(layers, key).into_iter().rev().collect();
+    for (at, &entry) in entries.iter().enumerate() {
         match resolve_for(entry, resource.as_ref(), stated) {
             Ok(made) => {
                 has_values |= entry.values.is_some();
                 (resource, origin) = (made, Some(&entry.origin));
             }
-            Err(NotResolved::Unapplied) => {}
-            Err(NotResolved::Unfit(unfit)) => {
-                let origin = place_at(&entry.origin, unfit.place);
-                let removal = EntryContent::Removal(key.name.clone());
-                let entry = Entry::of(removal, entry.origin.clone());
-                let unfit = UnfitResource { key: key.clone(), unfit, origin };
-                return Err(Box::new((entry, unfit)));
+            Err(NotResolved::Unapplied(why)) => {
+                let below = resolve_all(key, entries[..at].iter().copied(), &mut Vec::new());
+                // Without values it is applied, so it is these that it does not go with.
+                if has_values && resolve(entry, below.as_ref()).is_ok() {
+                    return refused(entry, unapplied(&entries[..=at], &why));
+                }
             }
+            Err(NotResolved::Unfit(unfit)) => return refused(entry, unfit),
         }
     }
     let found = resource.filter(|_| has_values).zip(origin);
     Ok(found.map(|(resource, origin)| Entry::new(resource, origin.clone())))
+}
+
+/// The reason for which an edit is not applied over what is filled with values. These are not in it.
+fn unapplied(entries: &[&Entry], why: &WhyUnapplied) -> Unfit {
+    let values = entries.iter().filter_map(|entry| entry.values.as_ref());
+    let (path, why, place) = match why {
+        WhyUnapplied::NotPatched(NotPatched::Breaks { path, sentence, place, .. })
+        | WhyUnapplied::NotFilled(NotPatched::Breaks { path, sentence, place, .. }) => {
+            (path.clone(), sentence.clone(), *place)
+        }
+        _ => (String::new(), "the patch could not be applied".to_owned(), None),
+    };
+    let variables = values.flat_map(|values| values.variables().cloned()).collect();
+    Unfit { variables, path, why: format!("do not go with this patch: it {why}"), place }
 }
 
 /// The end of a sentence that says what is wrong with a node.

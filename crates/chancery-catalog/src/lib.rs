@@ -57,6 +57,7 @@ mod resolve;
 mod revision;
 mod state;
 mod stated;
+mod told;
 mod unseen;
 mod view;
 mod view_cache;

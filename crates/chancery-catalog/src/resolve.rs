@@ -14,7 +14,7 @@ use crate::flaws::{Unapplied, WhyUnapplied};
 /// The reason for which an entry makes no resource.
 pub(crate) enum NotResolved {
     /// The entry is an edit that is not applied. What is below stays.
-    Unapplied,
+    Unapplied(WhyUnapplied),
     /// The resource cannot be filled with the values of a node.
     Unfit(Unfit),
 }
@@ -50,7 +50,7 @@ pub(crate) fn resolve_for(
     below: Option<&Arc<Resource>>,
     stated: &Stated,
 ) -> Result<Option<Arc<Resource>>, NotResolved> {
-    let made = resolve(entry, below).map_err(|_| NotResolved::Unapplied)?;
+    let made = resolve(entry, below).map_err(NotResolved::Unapplied)?;
     match (&entry.values, made) {
         (Some(values), Some(made)) => {
             values.fill(&made, stated).map(Some).map_err(NotResolved::Unfit)

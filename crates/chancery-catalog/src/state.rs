@@ -162,24 +162,27 @@ impl CatalogState {
     }
 
     /// Returns true if nodes may need other values than in another state, or other resources are filled with
-    /// them: because of these layers, or because something is held back in one of the states.
+    /// them: because of these layers, or because something else is held back.
     pub(crate) fn refills(&self, before: &Self, touched: &BTreeSet<Layer>) -> bool {
         if !self.has_values() && !before.has_values() {
             return false;
         }
-        let holds = |state: &Self| !(state.holds.is_empty() && state.held.is_empty());
         let valued = |state: &Self| -> BTreeSet<Key> {
             let contents = state.layers().filter_map(|layer| state.content(&layer).cloned());
             contents.flat_map(|it| it.valued().iter().cloned().collect::<Vec<_>>()).collect()
         };
         let keys = || valued(self).into_iter().chain(valued(before)).collect::<BTreeSet<_>>();
         let nothing = Arc::new(LayerContent::default());
-        holds(self) || holds(before) || {
+        // What is held as it was has the same state to see.
+        self.holds != before.holds || self.held != before.held || {
             let keys = keys();
             let differs = |layer: &Layer| {
                 let [old, new] = [before, self].map(|it| it.content(layer).unwrap_or(&nothing));
-                let mut differing = old.differing(new);
-                differing.any(|key| keys.contains(key))
+                let says_same = |key: &Key| match (old.get(key), new.get(key)) {
+                    (Some(old), Some(new)) => old.says_same(new),
+                    _ => false,
+                };
+                old.differing(new).any(|key| keys.contains(key) && !says_same(key))
             };
             touched.iter().any(differs)
         }

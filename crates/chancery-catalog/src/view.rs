@@ -24,7 +24,7 @@ use chancery_proto::complete::Complete;
 
 use crate::content::LayerContent;
 use crate::entry::Key;
-use crate::filled::{differing, fill};
+use crate::filled::{UnfitResource, differing, fill};
 use crate::flaws::{Flaws, Unapplied};
 use crate::reach::KeySet;
 use crate::resolve::{resolve, resolve_all};
@@ -182,6 +182,11 @@ impl View {
     /// Returns true if nobody could tell this from another view: neither content nor references differ.
     pub(crate) fn shows_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.snapshot, &other.snapshot) && self.flaws.is_same(&other.flaws)
+    }
+
+    /// The first resource that could not be filled with values of nodes.
+    pub(crate) fn unfit(&self) -> Option<&Arc<UnfitResource>> {
+        self.own.as_ref()?.unfit()
     }
 
     /// The content of the strongest layer.

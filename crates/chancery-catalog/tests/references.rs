@@ -239,7 +239,8 @@ fn a_change_is_judged_by_the_references_that_it_breaks() {
     let audience = Audience::default();
     let lost = |external: &External, before, most| {
         let schema = Schema::bundled();
-        let (lost, count) = lost_references(&schema, &audience, external, before, after, most);
+        let (lost, count) =
+            lost_references(&schema, &audience, external, before, after, |_| false, most);
         let text = lost.iter().map(|lost| {
             let fields = lost.fields.join(", ");
             let goes = if lost.target_goes { "goes" } else { "new" };
@@ -264,4 +265,9 @@ fn a_change_is_judged_by_the_references_that_it_breaks() {
     assert_eq!(lost(&nowhere, None, 10).1, 3, "to somebody who saw nothing all is new");
     let shop = External::new(|_, name| name.starts_with("shop-"));
     assert_eq!(lost(&shop, Some(before), 10), (vec![all[1].to_owned()], 1));
+    // One that somebody lets pass takes no place among those that are looked at.
+    let (schema, before) = (Schema::bundled(), Some(before));
+    let passes = |one: &Dangling| one.target.name.as_str() == "shop-v11";
+    let (lost, count) = lost_references(&schema, &audience, &nowhere, before, after, passes, 1);
+    assert_eq!((lost[0].reference.name.as_str(), count), ("pay", 1));
 }

@@ -343,6 +343,89 @@ fn values_come_back_after_a_restart() {
     assert_eq!(seen(&again), seen(&catalog));
 }
 
+/// The entry of a text with one resource, or one patch.
+fn of_text(text: &str) -> (Key, Entry) {
+    let parsed = parsed(text.replace("t/", "type.googleapis.com/"));
+    let (type_url, content, values) = match (&parsed.resources[..], &parsed.edits[..]) {
+        ([whole], []) => {
+            let content = EntryContent::Whole(Arc::clone(&whole.resource));
+            (&whole.type_url, content, &whole.values)
+        }
+        ([], [edit]) => match &edit.edit {
+            ResourceEdit::Patch(patch) => {
+                (&edit.type_url, EntryContent::Patch(Arc::clone(patch)), &edit.values)
+            }
+            ResourceEdit::Remove => panic!("no patch"),
+        },
+        other => panic!("{other:?}"),
+    };
+    let key = Key::of_content(type_url, &content);
+    (key, Entry::of(content, Origin::program("test")).with_values(values.clone()))
+}
+
+/// A commit of these texts, each in a layer.
+fn commit(catalog: &Catalog, texts: &[(&Layer, &str)]) -> Option<Arc<Revision>> {
+    let mut changes = ChangeSet::new("test");
+    for (layer, text) in texts {
+        let (key, entry) = of_text(text);
+        changes.set(layer, key, Some(entry));
+    }
+    catalog.commit(changes)
+}
+
+const ROUTE: &str = "{\"@type\": t/envoy.config.route.v3.RouteConfiguration, name: r, virtual_hosts: [{name: v, \
+                     domains: ['*'], routes: [{match: {prefix: /}, route: {cluster: shop}}]}]}\n---\nvalues: \
+                     [{type: rds, name: r, set: {'virtual_hosts[0].routes[0].route.cluster': \
+                     'shop-${node.metadata.name}'}}]";
+
+#[test]
+fn a_reference_that_a_node_chooses_is_told_as_the_files_have_it() {
+    // S-138
+    let catalog = Catalog::new();
+    let shop = "{\"@type\": t/envoy.config.cluster.v3.Cluster, name: shop, connect_timeout: 1s}";
+    commit(&catalog, &[(&Layer::Base, ROUTE), (&Layer::Base, shop)]);
+    let seen: Vec<_> = [0, 1]
+        .map(|at| catalog.audience_of(None, Some(&node(at))).unwrap())
+        .into_iter()
+        .map(|audience| catalog.seen_by(&audience).unwrap().snapshot)
+        .collect();
+    assert_ne!(seen[0], seen[1]);
+    let external = chancery_catalog::External::default();
+    let references = catalog.references(&external);
+    let told: Vec<_> = references.missing.iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["rds `r` refers to cds `shop-${node.metadata.name}`, which does not exist"]);
+    assert!(Arc::ptr_eq(&references, &catalog.references(&external)));
+}
+
+#[test]
+fn nodes_that_do_not_state_what_a_commit_asks_for_lose_nothing() {
+    let catalog = catalog();
+    let node = of_timeout(Some(Value::Text("3s".to_owned())));
+    let audience = catalog.audience_of(Some("g"), Some(&node)).unwrap();
+    let seen = catalog.seen_by(&audience).unwrap().snapshot;
+    let patch = "patch: [{\"@type\": t/envoy.config.cluster.v3.Cluster, name: n00}]\n---\nvalues: [{type: cds, \
+                 name: n00, set: {alt_stat_name: '${node.metadata.other}'}}]";
+    let revision = commit(&catalog, &[(&Layer::Group("g".into()), patch)]).unwrap();
+    assert!(!revision.reassigned.is_nobody());
+    assert!(catalog.seen_by(&audience).is_none(), "it cannot be filled for them");
+    let changed = catalog.changed(&revision);
+    assert!(changed.iter().all(|(changed, _)| **changed != audience));
+    assert!(catalog.audience_of(Some("g"), Some(&node)).is_err());
+    assert_eq!(seen.len(), 1);
+}
+
+#[test]
+fn lines_that_move_ask_nobody_again() {
+    let catalog = catalog();
+    let patch = "patch: [{\"@type\": t/envoy.config.cluster.v3.Cluster, name: n00}]\n---\nvalues: [{type: cds, \
+                 name: n00, set: {alt_stat_name: '${node.metadata.other}'}}]";
+    let moved = patch.replacen("---", "\n\n---", 1);
+    let group = Layer::Group("g".into());
+    commit(&catalog, &[(&group, patch)]);
+    let revision = commit(&catalog, &[(&group, &moved)]);
+    assert!(revision.is_none_or(|revision| revision.reassigned.is_nobody()));
+}
+
 #[test]
 fn references_of_nodes_with_values_are_told_once() {
     let catalog = Catalog::new();

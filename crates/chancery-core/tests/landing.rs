@@ -124,3 +124,40 @@ fn a_heartbeat_lands_nothing_anew() {
          > lds ack",
     );
 }
+
+#[test]
+fn a_client_that_has_unsubscribed_all_owes_no_answer() {
+    // T-03
+    delta(
+        "= eds a@1
+         > eds +a
+         < eds n=1 a@1
+         > eds -a
+         ! landed",
+    );
+    sotw(
+        "= eds a@1
+         > eds a
+         < eds v=1 n=1 a@1
+         > eds []
+         ! landed
+         > eds a
+         < eds v=1 n=2 a@1
+         > eds ack
+         ! landed",
+    );
+}
+
+#[test]
+fn a_late_answer_to_a_response_that_was_given_up_counts() {
+    // S-037
+    let numbers = || 1..=40;
+    let state: Vec<_> = numbers().map(|number| format!("e{number:02}@1")).collect();
+    let asks = numbers().map(|number| {
+        let names: Vec<_> = (1..=number).map(|it| format!("e{it:02}")).collect();
+        format!("> eds {}\n< eds v=1 n={number} e{number:02}@1\n", names.join(" "))
+    });
+    let acks = numbers().map(|number| format!("> eds ack={number}\n"));
+    let (asks, acks) = (asks.collect::<String>(), acks.collect::<String>());
+    sotw(&format!("= eds {}\n{asks}{acks}! landed", state.join(" ")));
+}

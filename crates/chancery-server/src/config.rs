@@ -53,6 +53,10 @@ pub struct Limits {
     /// slow answer is worse than none (S-111). So are those of a peer that has more of them than are
     /// left for others.
     pub max_streams: usize,
+    /// The number of different sets of values that nodes may state at once, of which no peer has more than are
+    /// left for others; 20,000. That of all together is a limit of the catalog
+    /// ([`Catalog::limit_values`](chancery_catalog::Catalog::limit_values)).
+    pub max_node_values: usize,
     /// The number of streams of one connection; 1,000. A client that has that many waits.
     pub max_streams_per_connection: u32,
     /// The number of connections at once; 50,000. Further ones are closed as soon as they are
@@ -140,6 +144,7 @@ impl Default for Limits {
             memory: AvailableMemory::of_this_process().for_clients(),
             balancers: Vec::new(),
             max_streams: 100_000,
+            max_node_values: chancery_catalog::Catalog::MOST_VALUES,
             max_streams_per_connection: 1_000,
             max_connections: 50_000,
             max_handshakes: 256,

@@ -5,7 +5,8 @@
 //! [`Store::reassign`](crate::Store::reassign), and for each poll over REST. It is called on the path
 //! of the stream, without a task of its own, so it must answer at once.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use chancery_core::server::load::LoadReporting;
 use chancery_core::{Node, TypeUrl};
@@ -105,6 +106,27 @@ impl Peer {
     pub fn is_trusted(&self) -> bool {
         let local = self.address.is_none_or(|address| address.ip().to_canonical().is_loopback());
         local || (self.tls && !self.certificates.is_empty())
+    }
+}
+
+impl Peer {
+    /// The address without its port.
+    pub(crate) fn ip(&self) -> Option<IpAddr> {
+        self.address.map(|address| address.ip().to_canonical())
+    }
+
+    /// The same without the certificates, which take much memory.
+    pub(crate) fn without_certificates(self: &Arc<Self>) -> Arc<Self> {
+        if self.certificates.is_empty() {
+            return Arc::clone(self);
+        }
+        Arc::new(Self { address: self.address, tls: self.tls, certificates: Vec::new() })
+    }
+
+    /// The bytes that it keeps, about.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let certificates = self.certificates.iter();
+        size_of::<Self>() + certificates.map(|it| size_of::<Vec<u8>>() + it.len()).sum::<usize>()
     }
 }
 

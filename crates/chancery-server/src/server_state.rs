@@ -11,7 +11,7 @@ use chancery_core::server::Settings;
 use chancery_proto::schema::Schema;
 use tokio::time::Instant;
 
-use crate::budget::{Budget, MemoryCharge, MemoryShortage, PeerShare, Permit};
+use crate::budget::{Budget, MemoryCharge, MemoryShortage, PeerShare, Permit, ValuesPermit};
 use crate::config::Config;
 use crate::csds::Csds;
 use crate::event::{Observer, StreamEvent};
@@ -19,10 +19,10 @@ use crate::load_reports::LoadReports;
 use crate::log_limiter::LogLimiter;
 use crate::metrics::Metrics;
 use crate::places::Places;
-use crate::policy::{Peer, Policy};
+use crate::policy::{Peer, Policy, Refusal};
 use crate::slice::cores;
 use crate::status::Book;
-use crate::store::Store;
+use crate::store::{AudienceName, Store};
 use crate::work_threads::WorkThreads;
 
 /// The state that all connections of a server share.
@@ -61,7 +61,6 @@ pub(crate) struct ServerParts {
 /// A permit for one stream, poll or call, given back when it is dropped.
 pub(crate) struct StreamPermit {
     shared: Arc<ServerState>,
-    #[expect(dead_code, reason = "it is held, and given back when it is dropped")]
     permit: Permit,
 }
 
@@ -139,6 +138,28 @@ impl StreamPermit {
     pub(crate) fn shared(&self) -> &Arc<ServerState> {
         &self.shared
     }
+
+    /// The share of the peer that has it.
+    pub(crate) fn share(&self) -> &Arc<PeerShare> {
+        self.permit.share()
+    }
+}
+
+/// A permit for the values of an audience, if it has any.
+///
+/// # Errors
+/// If the peer holds too many others.
+pub(crate) fn permit_values(
+    share: &Arc<PeerShare>,
+    audience: &AudienceName,
+) -> Result<Option<ValuesPermit>, Refusal> {
+    let Some(values) = audience.values() else { return Ok(None) };
+    let permit = ValuesPermit::take(share, values.number());
+    permit.map(Some).ok_or_else(|| {
+        let why = "the nodes of this client state more different sets of values than are left for others: a larger \
+                   `limits.max-node-values` would let in more";
+        Refusal::Full(why.to_owned())
+    })
 }
 
 #[cfg(test)]

@@ -236,6 +236,39 @@ async fn a_client_that_polls_has_what_it_was_given_when_it_states_the_version() 
 }
 
 #[tokio::test]
+async fn a_rejection_is_told_as_long_as_the_client_wants_what_it_rejects() {
+    // S-032, S-044
+    let server = Running::start(Config::default()).await;
+    let book = server.store.status();
+    server.publish(&[("a", "1"), ("b", "1")]);
+    let mut bad = Client::open(&server, "bad", &["a"]).await;
+    let rejects = |bad: &mut Client, names: &[&str], why: &str| {
+        let mut request = SotwRequest::ack(bad.last.as_ref().unwrap(), names);
+        request.error = Some(Status { code: 13, message: why.to_owned() });
+        bad.stream.send(&request);
+    };
+    let told = || {
+        let fleet = book.fleet();
+        let notes = fleet.streams.iter().flat_map(|stream| book.rejections(stream.id));
+        notes.map(|note| note.error.message).collect::<Vec<_>>()
+    };
+    bad.receive().await;
+    let version = bad.last.as_ref().unwrap().version.clone();
+    rejects(&mut bad, &["a"], "no a");
+    until(&book, "the first rejection is told", |_| told() == ["no a"]).await;
+    bad.stream.send(&SotwRequest::ack(bad.last.as_ref().unwrap(), &["a", "b"]));
+    bad.receive().await;
+    assert_eq!(bad.last.as_ref().unwrap().version, version);
+    rejects(&mut bad, &["a", "b"], "no b");
+    until(&book, "the second rejection is told", |_| told() == ["no b"]).await;
+    bad.stream.send(&SotwRequest::ack(bad.last.as_ref().unwrap(), &[]));
+    until(&book, "nothing is rejected", |_| told() == [""; 0]).await;
+    let events = book.events_after(0, usize::MAX).events;
+    let is_end = |kind: &StatusEventKind| matches!(kind, StatusEventKind::Repaired { .. });
+    assert_eq!(events.iter().filter(|event| is_end(&event.kind)).count(), 1);
+}
+
+#[tokio::test]
 async fn a_client_that_does_not_answer_is_silent_and_is_not_waited_for() {
     let mut config = Config::default();
     config.status.silent_after = Duration::from_millis(200);
@@ -316,6 +349,32 @@ async fn two_clients_with_one_id_are_told_and_both_have_to_acknowledge() {
     let landing = book.landing(book.load(), |it| it.node == Some("same"));
     assert_eq!((landing.outcome(), landing.counted()), (Outcome::Waiting, 2));
     two.acknowledge();
+    let landing = within(book.landed(book.load(), |_| true)).await;
+    assert_eq!((landing.outcome(), landing.landed()), (Outcome::Landed, 2));
+}
+
+#[tokio::test]
+async fn a_client_is_not_back_because_another_one_has_its_id() {
+    let server = Running::start(Config::default()).await;
+    let book = server.store.status();
+    server.publish(&[("a", "1")]);
+    let mut lost = Client::open(&server, "same", &[]).await;
+    lost.take().await;
+    let mut stays = Client::open(&server, "same", &[]).await;
+    stays.take().await;
+    within(book.landed(book.load(), |_| true)).await;
+    server.publish(&[("a", "2")]);
+    lost.receive().await;
+    drop(lost);
+    stays.take().await;
+    until(&book, "one has it, and one is gone", |fleet| {
+        fleet.gone.len() == 1 && fleet.streams.iter().all(|stream| stream.landed == book.load())
+    })
+    .await;
+    let landing = book.landing(book.load(), |_| true);
+    assert_eq!((landing.outcome(), landing.gone().len()), (Outcome::Waiting, 1));
+    let mut back = Client::open(&server, "same", &[]).await;
+    back.take().await;
     let landing = within(book.landed(book.load(), |_| true)).await;
     assert_eq!((landing.outcome(), landing.landed()), (Outcome::Landed, 2));
 }

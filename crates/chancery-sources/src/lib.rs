@@ -66,6 +66,6 @@ pub use fault::{Fault, FaultyResource, Scope, Warning};
 pub use follow::Following;
 pub use layer_name::InvalidLayerName;
 pub use options::{LayerChecks, Options, Watch};
-pub use passer::Passer;
+pub use passer::{Passer, Passing};
 pub use past::ReadEntries;
 pub use report::LoadReport;

@@ -7,7 +7,7 @@ mod support;
 use std::time::Duration;
 
 use chancery_catalog::Layer;
-use chancery_sources::{BehindFaults, LoadReport};
+use chancery_sources::{BehindFaults, LoadReport, Passing};
 
 use crate::support::{Followed, Tree, broken, cluster, named};
 
@@ -49,11 +49,11 @@ fn an_edit_passes_a_file_with_a_fault_which_stays_as_it_was() {
     let report = followed.until(|report, _| waits(report, 1));
     assert_eq!(behind(&report), [(1, false, vec!["a.yaml".to_owned()])]);
     let passer = followed.following.passer();
-    assert!(passer.pass(vec![(Layer::Base, 0)], LONG), "it was looked at");
+    assert_eq!(passer.pass(vec![(Layer::Base, 0)], LONG), Passing::Done, "it was looked at");
     tree.write("b.yaml", &cluster("b", 2));
     let report = followed.until(|report, _| waits(report, 2));
     assert!(followed.catalog.layer(&Layer::Base).is_none(), "what nobody has read of waits");
-    assert!(passer.pass(order(&report), LONG));
+    assert_eq!(passer.pass(order(&report), LONG), Passing::Done);
     let report = followed.until(|report, _| report.behind_faults.iter().any(|it| it.is_passed));
     assert_eq!(behind(&report), [(0, true, vec!["a.yaml".to_owned()])]);
     assert_eq!(report.fault_count(), 1, "the fault is told as before");
@@ -90,7 +90,7 @@ fn a_resource_that_moves_out_of_a_file_with_a_fault_waits_for_it() {
     tree.write("d.yaml", &cluster("d", 1));
     let report = followed.until(|report, _| waits(report, 1));
     assert_eq!(behind(&report), [(1, false, vec!["a.yaml".to_owned(), "c.yaml".to_owned()])]);
-    assert!(followed.following.passer().pass(order(&report), LONG));
+    assert_eq!(followed.following.passer().pass(order(&report), LONG), Passing::Done);
     has(&followed, &["a", "b", "d"]);
 }
 
@@ -102,7 +102,7 @@ fn a_file_that_lost_all_it_had_and_a_load_of_everything_are_no_exceptions() {
     tree.write("a.yaml", "");
     tree.write("c.yaml", &cluster("c", 1));
     let report = followed.until(|report, _| waits(report, 1));
-    assert!(followed.following.passer().pass(order(&report), LONG));
+    assert_eq!(followed.following.passer().pass(order(&report), LONG), Passing::Done);
     has(&followed, &["a", "b", "c"]);
     followed.following.reload();
     let report = followed.until(|report, _| report.is_requested);
@@ -126,9 +126,9 @@ fn fields_that_differ_by_node_are_an_edit_like_others_and_part_of_what_somebody_
     let read = order(&followed.until(|report, _| waits(report, 1)));
     tree.write("b.yaml", &with_values("${node.cluster}"));
     let report = followed.until(|report, _| waits(report, 1) && order(report) != read);
-    assert!(followed.following.passer().pass(read, LONG));
+    assert_eq!(followed.following.passer().pass(read, LONG), Passing::Done);
     assert!(followed.catalog.layer(&Layer::Base).is_none(), "what nobody has read of waits");
-    assert!(followed.following.passer().pass(order(&report), LONG));
+    assert_eq!(followed.following.passer().pass(order(&report), LONG), Passing::Done);
     followed.settled(|catalog| catalog.layer(&Layer::Base).is_some());
 }
 
@@ -150,9 +150,9 @@ fn an_edit_of_a_group_passes_a_fault_at_the_top_with_all_that_waits_for_it() {
     tree.write("groups/back/b.yaml", &cluster("b2", 1));
     let report = followed.until(|report, _| waits(report, 3));
     let passer = followed.following.passer();
-    assert!(passer.pass(read, LONG));
+    assert_eq!(passer.pass(read, LONG), Passing::Done);
     assert_eq!(named(&followed.catalog, Some("back"), None), ["a", "b"], "nobody has read of it");
-    assert!(passer.pass(order(&report), LONG));
+    assert_eq!(passer.pass(order(&report), LONG), Passing::Done);
     followed.settled(|catalog| named(catalog, Some("back"), None) == ["a", "b2"]);
     // What has passed in one layer waits for none.
     tree.write("groups/edge/web.yaml", &broken("x"));
@@ -165,6 +165,6 @@ fn an_edit_of_a_group_passes_a_fault_at_the_top_with_all_that_waits_for_it() {
     tree.write("more.yaml", &cluster("more", 1));
     let report = followed.until(|report, _| waits(report, 1));
     assert_eq!(named(&followed.catalog, Some("edge"), None), ["a", "web"]);
-    assert!(passer.pass(order(&report), LONG));
+    assert_eq!(passer.pass(order(&report), LONG), Passing::Done);
     followed.settled(|catalog| named(catalog, Some("edge"), None) == ["a", "more", "web"]);
 }

@@ -517,6 +517,11 @@ fn a_finding_that_somebody_let_pass_holds_nothing_back() {
     eventually(|| held_count(&server) == 1);
     assert!(!server.log().contains("refers to cds `new"), "{}", server.log());
     assert!(!server.log().contains("routes.yaml:3: nothing here is"), "{}", server.log());
+    // A comment above one of its lines is about that line, here as in `check`.
+    let inside = routes(&["shop", "newer"]).replace("  routes:\n", &format!("  routes:\n  {WHY}"));
+    dir_write(&dir, "groups/edge/inside.yaml", &inside.replace("name: r\n", "name: r3\n"));
+    server.log_has("refers to cds `newer`");
+    fs::remove_file(dir.path().join("groups/edge/inside.yaml")).unwrap();
     // So does a code that passes everywhere, and other codes do not.
     dir_write(
         &dir,

@@ -194,13 +194,13 @@ fn check_and_serve_say_the_same_of_messages() {
         .map(|(sentence, rest)| (rest.lines().next().unwrap().to_owned(), sentence.to_owned()))
         .collect();
     served.sort();
-    assert_eq!(served.len(), 4, "{told}");
+    assert_eq!(served.len(), 6, "{told}");
     assert_eq!(served, checked(path, "error", true));
 
     dir_write(&dir, "chancery.yaml", WARN);
     assert_eq!(checked(path, "error", true), []);
     let warned = checked(path, "warning", false);
-    assert_eq!(warned.len(), 7, "{warned:?}");
+    assert_eq!(warned.len(), 9, "{warned:?}");
     let mut server = Server::start(&dir, &[]);
     for (place, sentence) in warned {
         assert!(server.log_has(&format!("{place}: {sentence}")));

@@ -137,6 +137,33 @@ fn a_group_with_a_truncated_file_is_served_as_before_the_restart() {
 }
 
 #[test]
+fn what_was_held_back_is_told_after_a_restart_under_a_fault_and_passes() {
+    let (dir, state) = (fleet(), State::new());
+    dir_write(&dir, "groups/edge/other.yaml", &clusters("other", 40));
+    let mut server = state.start(&dir);
+    dir_write(&dir, "groups/edge/other.yaml", "[]\n");
+    server.log_has("held back from group `edge`: 35 of 75 clusters left");
+    let held = |server: &Server| config(server)["held"].clone();
+    eventually(|| held(&server).as_array().is_some_and(|held| held.len() == 1));
+    let told = held(&server)[0].clone();
+    let is_kept = |head: &Value| !head["gate"]["held"].as_array().unwrap().is_empty();
+    crash(server, &state, is_kept);
+    dir_write(&dir, "groups/edge/more.yaml", "nonsense: 1\n");
+    // Nor does another restart forget it.
+    let server = state.start(&dir);
+    assert!(held(&server).as_array().unwrap().contains(&told), "{} {told}", held(&server));
+    assert!(server.admin("/ready").1.contains("35 of 75 clusters left"));
+    stop(server);
+    let server = state.start(&dir);
+    assert!(held(&server).as_array().unwrap().contains(&told), "{} {told}", held(&server));
+    assert_eq!(clusters_of(&server, "edge"), 75);
+    let passed = confirm(&server, &["--group", "edge"]);
+    assert_eq!(passed.status.code(), Some(0), "{passed:?}");
+    assert_eq!(clusters_of(&server, "edge"), 35);
+    eventually(|| held(&server) == serde_json::json!([]));
+}
+
+#[test]
 fn a_base_with_faults_is_served_as_before_and_refused_without_a_state() {
     let (dir, state) = (fleet(), State::new());
     stop(state.start(&dir));

@@ -17,6 +17,7 @@ gate: {loss: enforce}
 groups:
 - {name: canary, extends: edge, match: {id: canary}}
 - {name: edge, match: {cluster: edge}}
+- {name: bare, match: {cluster: bare}}
 ";
     directory(&[
         ("chancery.yaml", rules),
@@ -180,9 +181,63 @@ fn what_the_gate_holds_back_has_not_landed() {
     let (code, _, trouble) = waited(&server, &["--group", "edge", "--for", &file]);
     assert_eq!(code, Some(1), "{trouble}");
     assert!(trouble.contains("held back from group `edge` until it is confirmed"), "{trouble}");
+    let loads: Value = serde_json::from_str(&server.admin("/api/v1/loads").1).unwrap();
+    let [held, whole] = [0, 1].map(|at| &loads["loads"][at]);
+    let [number, before] = [held, whole].map(|load| format!("revision={}", load["number"]));
+    let hash = format!("hash={}", held["hash"].as_str().unwrap());
+    for target in [&number, &hash] {
+        let (code, _, trouble) = waited(&server, &["--group", "edge", "--for", target]);
+        assert_eq!(code, Some(1), "{target}: {trouble}");
+        assert!(trouble.contains("until it is confirmed"), "{target}: {trouble}");
+    }
+    // A later load has it no more than this one; one before was never held back.
+    dir_write(&dir, "groups/canary/other.yaml", &cluster("other", 2));
+    let next = held["number"].as_u64().unwrap() + 1;
+    eventually(|| load(&server) == next);
+    let later = format!("revision={next}");
+    assert_eq!(waited(&server, &["--group", "edge", "--for", &later]).0, Some(1));
+    assert_eq!(waited(&server, &["--group", "edge", "--for", &before]).0, Some(0));
     let at = format!("127.0.0.1:{}", server.admin);
     assert!(finished(&mut chancery(&["confirm", "--all", "--admin", &at])).status.success());
     assert_eq!(waited(&server, &["--group", "edge", "--for", &file]).0, Some(0));
+}
+
+#[test]
+fn a_node_that_went_is_waited_for_in_a_group_without_files_too() {
+    let dir = fleet();
+    let server = Server::start(&dir, &[]);
+    let one = connected(&server, "bare-1", &["--cluster", "bare"]);
+    one.signal("STOP");
+    let next = load(&server) + 1;
+    dir_write(&dir, "base.yaml", &cluster("base", 2));
+    eventually(|| load(&server) == next);
+    drop(one);
+    eventually(|| state(&server, "bare-1") == "gone");
+    let (code, told, trouble) = waited(&server, &["--group", "bare", "--timeout", "100ms"]);
+    assert_eq!(code, Some(2), "{told}{trouble}");
+    assert!(told.contains("bare-1") && told.contains("gone"), "{told}");
+    assert_eq!(waited(&server, &["--group", "edge", "--timeout", "100ms"]).0, Some(0));
+}
+
+#[test]
+fn a_load_keeps_its_digest_where_another_process_counts_anew() {
+    let dir = fleet();
+    let server = Server::start(&dir, &[]);
+    dir_write(&dir, "base.yaml", &cluster("base", 2));
+    eventually(|| load(&server) == 2);
+    let loads: Value = serde_json::from_str(&server.admin("/api/v1/loads").1).unwrap();
+    let hash = |at: usize| loads["loads"][at]["hash"].as_str().unwrap();
+    let asked = |target: String| {
+        let (_, text) = server.admin(&format!("/api/v1/wait?timeout=0&{target}"));
+        let found: Value = serde_json::from_str(&text).unwrap();
+        (found["outcome"].as_str().unwrap_or_default().to_owned(), found["load"].as_u64())
+    };
+    let landed = |load| ("landed".to_owned(), Some(load));
+    assert_eq!(asked(format!("revision=1&hash={}", hash(1))), landed(1));
+    assert_eq!(asked(format!("revision=1&hash={}", hash(0))), landed(2));
+    assert_eq!(asked(format!("revision=9&hash={}", hash(0))), landed(2));
+    assert_eq!(asked("revision=1&hash=0".to_owned()), ("waiting".to_owned(), None));
+    assert_eq!(asked(format!("revision=1&file=/a&hash={}", hash(0))).0, "");
 }
 
 #[test]

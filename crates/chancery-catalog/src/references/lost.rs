@@ -36,7 +36,7 @@ pub struct SeenReferences<'a> {
 
 /// The references that lead nowhere for an audience after a change and did not before, as
 /// [`LostReference`]s so many at most, and the number of all. Names that it knows from elsewhere are
-/// left out, and references that led nowhere before. It costs nothing where both are the same list, as
+/// left out, references that led nowhere before, and those that somebody lets pass. It costs nothing where both are the same list, as
 /// after most changes.
 pub fn lost_references(
     schema: &Schema,
@@ -44,6 +44,7 @@ pub fn lost_references(
     external: &External,
     before: Option<SeenReferences<'_>>,
     after: SeenReferences<'_>,
+    is_let_pass: impl Fn(&Dangling) -> bool,
     most: usize,
 ) -> (Vec<LostReference>, usize) {
     if before.is_some_and(|before| std::ptr::eq(before.dangling, after.dangling)) {
@@ -56,7 +57,9 @@ pub fn lost_references(
     let dangling_before: BTreeSet<_> =
         before.iter().flat_map(|before| before.dangling).map(key).collect();
     let is_new = |one: &&Dangling| {
-        !dangling_before.contains(&key(one)) && !external.knows(audience, one.target.name.as_str())
+        !dangling_before.contains(&key(one))
+            && !external.knows(audience, one.target.name.as_str())
+            && !is_let_pass(one)
     };
     let lost: Vec<&Dangling> = after.dangling.iter().filter(is_new).collect();
     let missing = after.dangling.iter().map(|one| (one.target.type_url.short(), &one.target.name));

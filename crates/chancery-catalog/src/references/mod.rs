@@ -74,6 +74,8 @@ pub struct MissingTarget {
 pub(crate) struct Lacking {
     pub(crate) audience: Audience,
     pub(crate) flaws: Flaws,
+    /// The flaws as they are told: without values of nodes.
+    pub(crate) told: Flaws,
     pub(crate) snapshot: Arc<Snapshot>,
 }
 
@@ -147,13 +149,13 @@ impl ReferenceState {
 /// The sets of the types that have missing names, by audience. If very many are missing, there are none:
 /// their near misses stay as they were when the last of them went missing.
 fn sets_of_near(found: &[Lacking]) -> Vec<Arc<ResourceSet>> {
-    let count = |it: &Lacking| it.flaws.dangling.len() + it.flaws.unapplied.len();
+    let count = |it: &Lacking| it.told.dangling.len() + it.told.unapplied.len();
     if found.iter().map(count).sum::<usize>() > FEW_MISSING {
         return Vec::new();
     }
     let types = |it: &Lacking| -> BTreeSet<TypeUrl> {
-        let missing = it.flaws.dangling.iter().map(|reference| &reference.target.type_url);
-        missing.chain(it.flaws.unapplied.iter().map(|edit| &edit.key.type_url)).cloned().collect()
+        let missing = it.told.dangling.iter().map(|reference| &reference.target.type_url);
+        missing.chain(it.told.unapplied.iter().map(|edit| &edit.key.type_url)).cloned().collect()
     };
     let sets = found.iter().flat_map(|it| types(it).into_iter().map(|of| it.snapshot.set(&of)));
     sets.cloned().collect()
@@ -165,8 +167,8 @@ fn of_several<T: Ord + Clone>(
     of_kind: impl Fn(&Flaws) -> &[T],
 ) -> Vec<(T, Vec<Audience>)> {
     let mut all: BTreeMap<&T, Vec<Audience>> = BTreeMap::new();
-    for Lacking { audience, flaws, .. } in found {
-        for flaw in of_kind(flaws) {
+    for Lacking { audience, told, .. } in found {
+        for flaw in of_kind(told) {
             if all.len() < MOST_CLASHES || all.contains_key(flaw) {
                 all.entry(flaw).or_default().push(audience.clone());
             }
@@ -191,10 +193,10 @@ struct Target<'a> {
 /// The missing targets, but for those that are known elsewhere.
 fn targets<'a>(found: &'a [Lacking], external: &External) -> BTreeMap<TargetKey<'a>, Target<'a>> {
     let mut targets: BTreeMap<TargetKey<'a>, Target<'a>> = BTreeMap::new();
-    for Lacking { audience, flaws, snapshot } in found {
+    for Lacking { audience, told, snapshot, .. } in found {
         // References to one target stand together, and very many may refer to it.
         let mut last: Option<(TargetKey<'a>, bool)> = None;
-        for reference in flaws.dangling.iter() {
+        for reference in told.dangling.iter() {
             let (type_url, name) = (&reference.target.type_url, &reference.target.name);
             let key = (type_url.short(), name);
             let is_known = match last {

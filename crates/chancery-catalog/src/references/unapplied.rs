@@ -41,8 +41,8 @@ impl UnappliedEdit {
 /// The edits that are not applied, so many at most.
 pub(super) fn unapplied(found: &[Lacking], most: usize) -> Vec<UnappliedEdit> {
     let mut all: BTreeMap<(String, &Key), (&Unapplied, &Snapshot, Vec<Audience>)> = BTreeMap::new();
-    for Lacking { audience, flaws, snapshot } in found {
-        for edit in flaws.unapplied.iter() {
+    for Lacking { audience, told, snapshot, .. } in found {
+        for edit in told.unapplied.iter() {
             let key = (edit.origin.to_string(), &edit.key);
             if all.len() < most || all.contains_key(&key) {
                 let one = all.entry(key).or_insert((edit, snapshot, Vec::new()));

@@ -119,6 +119,13 @@ impl NodeValues {
         fields.find(has).map(|field| field.path.to_string())
     }
 
+    /// The text with its placeholders, of the first field that is filled with this text for a node.
+    pub fn template_of(&self, text: &str, stated: &Stated) -> Option<String> {
+        let makes = |template: &Template| template.fill(stated).is_ok_and(|it| it.text() == text);
+        let field = self.fields.iter().find(|field| makes(&field.template))?;
+        Some(field.template.to_string())
+    }
+
     /// A digest of what it fills.
     pub fn digest(&self) -> u128 {
         xxh3_128(&self.to_bytes())

@@ -20,6 +20,7 @@ mod network;
 mod peer;
 mod pool;
 mod recent_work;
+mod values;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,15 +33,17 @@ pub use peer::shared_address;
 pub(crate) use charge::MemoryCharge;
 pub(crate) use memory::MemoryShortage;
 pub(crate) use peer::{PeerKey, PeerShare, Permit};
+pub(crate) use values::ValuesPermit;
 
 use memory::Memory;
 use pool::Pool;
 use tokio::time::Instant;
+use values::Values;
 
 use crate::config::Limits;
 use crate::policy::Peer;
 
-/// The number of connections, and of streams, that a peer may have as long as there are any: small
+/// The number of connections, of streams, and of sets of values, that a peer may have as long as there are any: small
 /// limits are for few clients, which may all be at one address.
 const ALWAYS: usize = 32;
 
@@ -60,6 +63,7 @@ pub(crate) struct Budget {
     connections: Pool,
     streams: Pool,
     memory: Memory,
+    values: Values,
     /// The peers whose shares are not bounded.
     balancers: Vec<Network>,
     made: Instant,
@@ -75,6 +79,7 @@ impl Budget {
             connections: Pool::new(limits.max_connections, ALWAYS),
             streams: Pool::new(limits.max_streams, ALWAYS),
             memory: Memory::new(limits.memory),
+            values: Values::new(limits.max_node_values, ALWAYS),
             balancers: limits.balancers.clone(),
             made: Instant::now(),
             peers: Mutex::default(),

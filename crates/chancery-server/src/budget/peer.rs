@@ -16,6 +16,7 @@ use super::charge::ChargeState;
 use super::network::Network;
 use super::pool::{Pool, Shortage};
 use super::recent_work::RecentWork;
+use super::values::{OwnValues, Values};
 use super::{Budget, MemoryShortage};
 use crate::policy::Peer;
 
@@ -39,6 +40,7 @@ pub(crate) struct PeerShare {
     streams: AtomicUsize,
     memory: AtomicUsize,
     work: RecentWork,
+    values: OwnValues,
     /// The charges that can be asked back, by their addresses, which no others have meanwhile.
     charges: Mutex<HashMap<usize, Weak<ChargeState>>>,
 }
@@ -94,6 +96,7 @@ impl PeerShare {
             streams: AtomicUsize::new(0),
             memory: AtomicUsize::new(0),
             work: RecentWork::default(),
+            values: OwnValues::default(),
             charges: Mutex::default(),
         }
     }
@@ -152,6 +155,11 @@ impl PeerShare {
         self.memory.load(Ordering::Acquire)
     }
 
+    /// The sets of values that all peers hold, and those of this one.
+    pub(super) fn values(&self) -> (&Values, &OwnValues) {
+        (&self.budget.values, &self.values)
+    }
+
     pub(super) fn is_bounded(&self) -> bool {
         self.bounded
     }
@@ -200,6 +208,13 @@ impl PeerShare {
             asked += charge.ask_back(on_its_way);
         }
         asked
+    }
+}
+
+impl Permit {
+    /// The share of the peer that has it.
+    pub(crate) fn share(&self) -> &Arc<PeerShare> {
+        &self.share
     }
 }
 

@@ -206,3 +206,25 @@ fn a_charge_counts_in_steps_and_stays_as_it_is_when_it_may_not_grow() {
     charge.set(0).unwrap();
     assert_eq!(budget.memory_held(), 0);
 }
+
+#[test]
+fn a_peer_states_as_many_sets_of_values_as_it_leaves_to_others() {
+    let budget = Budget::new(&Limits { max_node_values: 1_000, ..Limits::default() });
+    let (one, two) = (budget.share_of(&peer("10.0.0.1:1")), budget.share_of(&peer("10.0.0.2:1")));
+    let all = |share: &Arc<PeerShare>, from: u64| -> Vec<_> {
+        (from..).map_while(|number| ValuesPermit::take(share, number)).collect()
+    };
+    let of_one = all(&one, 0);
+    assert_eq!(of_one.len(), 500);
+    assert!(ValuesPermit::take(&one, 499).is_some(), "it has that already");
+    let of_two = all(&two, 1_000);
+    assert_eq!(of_two.len(), 250);
+    let shared = ValuesPermit::take(&two, 0);
+    assert!(shared.is_some(), "what others have costs nothing");
+    drop(of_one);
+    assert!(ValuesPermit::take(&one, 2_000).is_some());
+    assert!(ValuesPermit::take(&two, 3_000).is_some());
+    let local = budget.share_of(&Peer { address: None, ..peer("10.0.0.1:1") });
+    let held: Vec<_> = (0..2_000).filter_map(|it| ValuesPermit::take(&local, it)).collect();
+    assert_eq!(held.len(), 2_000, "who may open a socket is trusted");
+}

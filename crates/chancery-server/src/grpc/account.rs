@@ -13,12 +13,13 @@ use tokio::time::Instant;
 use tracing::{Level, debug, enabled, info, warn};
 
 use super::rejection;
+use crate::budget::PeerShare;
 use crate::event::{StreamEvent, StreamEventKind};
 use crate::log_limiter::{LineOrigin, PeerLine, message, name};
 use crate::metrics::{Metrics, SECRET, StreamLabels, TypeCounters, TypeLabels, observe};
 use crate::policy::{Client, Peer, Refusal};
 use crate::server_state::{ServerState, StreamPermit};
-use crate::status::{MachineState, StreamCard};
+use crate::status::{MachineState, RejectionNote, StreamCard};
 use crate::store::{AudienceName, Caller, Watch};
 
 /// The words for those who withhold secrets without wanting to.
@@ -106,19 +107,24 @@ impl Account {
         self.shared().book().placed(&self.card, watch.place());
     }
 
+    /// Notes that the client takes a part of a large response.
+    pub(crate) fn takes(&self, now: Instant) {
+        self.shared().book().takes(&self.card, now);
+    }
+
     /// Notes that the client said something.
     pub(crate) fn heard(&self, now: Instant) {
         self.shared().book().heard(&self.card, now);
     }
 
-    /// Notes that nothing of a type is rejected any more.
-    pub(crate) fn repaired(&self, type_url: &TypeUrl) {
-        self.shared().book().repaired(&self.card, type_url);
-    }
-
     /// Notes what the machine says after it did something.
-    pub(crate) fn note(&self, state: MachineState, now: Instant) {
-        self.shared().book().note(&self.card, state, now);
+    pub(crate) fn note(&self, machine: &Machine, state: MachineState, now: Instant) {
+        let book = self.shared().book();
+        // The client accepted what was changed, does not want it any more, or it is gone.
+        for type_url in self.card.rejected_types().iter().filter(|it| machine.is_repaired(it)) {
+            book.repaired(&self.card, type_url);
+        }
+        book.note(&self.card, state, now);
     }
 
     /// The card of the stream.
@@ -172,7 +178,7 @@ impl Account {
             Event::Nacked { type_url, version, nonce, error, resources } => {
                 let reason =
                     || rejection::reason(&self.shared().schema, type_url, error, resources);
-                self.nacked(type_url, version, nonce, error, &reason, machine);
+                self.nacked((type_url, version, nonce), (error, &reason), machine, now);
             }
             Event::Landed => self.landed(),
             Event::Skipped { type_url, nonce } => self.skipped(type_url, nonce),
@@ -213,6 +219,11 @@ impl Account {
     /// The client, as the policy should see it.
     pub(crate) fn client(&self) -> Client<'_> {
         Client { node: self.node.as_deref(), peer: &self.card.peer }
+    }
+
+    /// The share of its peer of what clients may hold.
+    pub(crate) fn share(&self) -> &Arc<PeerShare> {
+        self.permit.share()
     }
 
     pub(crate) fn shared(&self) -> &Arc<ServerState> {
@@ -300,17 +311,18 @@ impl Account {
     /// Notes a rejection. The reason costs something to find, so it is asked for if somebody wants it.
     fn nacked(
         &self,
-        type_url: &TypeUrl,
-        version: &str,
-        nonce: &str,
-        as_sent: &ErrorDetail,
-        reason: &dyn Fn() -> ErrorDetail,
+        (type_url, version, nonce): (&TypeUrl, &str, &str),
+        (as_sent, reason): (&ErrorDetail, &dyn Fn() -> ErrorDetail),
         machine: &Machine,
+        now: Instant,
     ) {
         let labels = TypeLabels::new(self.card.variant, type_url);
         self.metrics().nacks.get_or_create(&labels).inc();
         let is_first = self.admits(PeerLine::Rejected, type_url.short(), version);
-        let is_noted = self.card.knows_rejection(type_url, version);
+        let book = self.shared().book();
+        let mark = rejection::mark(machine, type_url, as_sent);
+        let is_noted = self.card.knows_rejection(type_url, version, mark)
+            || !book.admits_rejection(&self.card, now);
         if !is_first && is_noted && !enabled!(Level::DEBUG) && !self.shared().is_observed() {
             return;
         }
@@ -326,8 +338,9 @@ impl Account {
                 suspects.iter().any(|name| **name == *word) || self.origin(type_url, word).is_some()
             };
             let named = rejection::names(as_sent, is_known);
-            let book = self.shared().book();
-            book.rejected(&self.card, type_url, version, (error.clone(), named, suspects));
+            let mut note = RejectionNote::new(type_url, version, error, mark);
+            (note.named, note.suspects) = (named, suspects);
+            book.rejected(&self.card, note);
         }
         let (stream, node, of) = (self.card.id, self.node_id(), name(type_url.short()));
         let (node, of, code, text) = (&*node, &*of, error.code, &*error.message);

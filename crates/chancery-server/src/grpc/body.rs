@@ -139,6 +139,11 @@ impl StreamBody {
         if self.out.len() >= Limits::BIG_RESPONSE && self.permit.is_none() {
             self.permit = Some(PermitState::Requested(self.permits.request(self.charge.share())));
         }
+        if self.permit.is_some()
+            && let Some(session) = &self.session
+        {
+            session.takes(Instant::now());
+        }
         if let Some(PermitState::Requested(waiting)) = &mut self.permit {
             match waiting.poll(cx) {
                 Poll::Pending => return Poll::Pending,

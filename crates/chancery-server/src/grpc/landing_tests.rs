@@ -143,6 +143,8 @@ impl World {
         }
         let names: [&[&str]; 4] = [&[], &["a"], &["b", "first"], &[]];
         names.iter().enumerate().for_each(|(at, names)| world.add_client(at, names));
+        // Two clients with one id.
+        world.add_client(0, &[]);
         world
     }
 

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -99,6 +100,16 @@ pub(super) fn suspects(
     let first = all().filter(|name| named.contains(name));
     let others = all().filter(|name| !named.contains(name));
     first.chain(others).filter(is_told).take(MOST_TOLD).map(Arc::from).collect()
+}
+
+/// A mark by which a rejection is known that says the same of as many resources as another one.
+pub(super) fn mark(machine: &Machine, type_url: &TypeUrl, error: &ErrorDetail) -> u64 {
+    let status = machine.status().find(|status| status.type_url == type_url);
+    let read = &error.message[..error.message.floor_char_boundary(MAX_READ_BYTES)];
+    let mut hasher = DefaultHasher::new();
+    (error.code, read, error.message.len()).hash(&mut hasher);
+    status.map_or(0, |status| status.unsettled.rejected).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The words of a text that may be names.

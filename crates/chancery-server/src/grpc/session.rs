@@ -16,8 +16,9 @@ use tonic::Status;
 use super::account::Account;
 use super::framing::{Frames, frame_response};
 use super::status;
+use crate::budget::ValuesPermit;
 use crate::policy::Peer;
-use crate::server_state::{ServerState, StreamPermit};
+use crate::server_state::{ServerState, StreamPermit, permit_values};
 use crate::slice::{LARGE_STREAM, LONG_REQUEST, MANY_NAMES, MANY_RESOURCES, WorkSize};
 use crate::status::{Look, MachineState};
 use crate::store::{AudienceState, Watch};
@@ -28,6 +29,8 @@ pub(crate) struct StreamSession {
     variant: Variant,
     machine: server::Machine,
     watch: Option<Watch>,
+    /// The permit for the values of its audience, which is held for as long as that is watched.
+    values: Option<ValuesPermit>,
     answered: bool,
     /// True if the stream was given a snapshot.
     shown: bool,
@@ -73,6 +76,7 @@ impl StreamSession {
             variant,
             machine,
             watch: None,
+            values: None,
             answered: false,
             shown: false,
             is_current: false,
@@ -163,7 +167,7 @@ impl StreamSession {
             unanswered_since: self.machine.unanswered_since().map(|time| started + time.0),
             rejected_types: self.machine.rejected_types(),
         };
-        self.account.note(state, now);
+        self.account.note(&self.machine, state, now);
     }
 
     /// Answers those who ask the stream, unless that is long work.
@@ -270,6 +274,11 @@ impl StreamSession {
         self.watch.is_none()
     }
 
+    /// Notes that the client takes a part of a large response, or that the stream gets in line to send it.
+    pub(crate) fn takes(&self, now: Instant) {
+        self.account.takes(now);
+    }
+
     /// Notes the status with which the stream is ended.
     pub(crate) fn ends(&mut self, status: &Status) {
         self.account.ends(status.code() as i32);
@@ -316,9 +325,6 @@ impl StreamSession {
                     }
                 }
                 Event::Anonymous => self.choose_audience()?,
-                Event::Acked { type_url, .. } if self.machine.is_repaired(type_url) => {
-                    self.account.repaired(type_url);
-                }
                 _ => {}
             }
         }
@@ -329,10 +335,12 @@ impl StreamSession {
     fn choose_audience(&mut self) -> Result<(), Status> {
         let client = self.account.client();
         let asking = self.shared().store.asking(self.account.caller());
-        let audience = self.shared().policy.audience(&client).map_err(|refusal| {
+        let refused = |refusal| {
             self.account.refused(&refusal);
             Status::from(refusal)
-        })?;
+        };
+        let audience = self.shared().policy.audience(&client).map_err(refused)?;
+        let values = permit_values(self.account.share(), &audience).map_err(refused)?;
         if self.watch.as_ref().is_none_or(|watch| *watch.audience() != audience) {
             self.account.assigned(&audience);
             let mut watch = self.shared().store.watch(audience, &asking);
@@ -342,6 +350,7 @@ impl StreamSession {
             }
             self.watch = Some(watch);
             self.is_current = false;
+            self.values = values;
         }
         Ok(())
     }

@@ -16,13 +16,14 @@ use tracing::{debug, warn};
 
 use crate::activity::{ActiveRequest, RequestContext};
 use crate::body::ServerBody;
+use crate::budget::ValuesPermit;
 use crate::budget::{MemoryCharge, MemoryShortage};
 use crate::http_error::http_error;
 use crate::log_limiter::{LineOrigin, PeerLine, message, name};
 use crate::metrics::{PollLabels, SECRET};
 use crate::policy::{Client, Refusal};
 use crate::request_body::RequestBody;
-use crate::server_state::{ServerState, StreamPermit};
+use crate::server_state::{ServerState, StreamPermit, permit_values};
 use crate::slice::WorkSize;
 use crate::status::DecidedPoll;
 use crate::store::{Caller, Watch};
@@ -88,14 +89,15 @@ impl PollService {
 impl RestPoll<'_> {
     /// The answer with data; an error is any other answer.
     async fn answer(&self, request: Request<RequestBody>) -> Result<PollBody, ErrorResponse> {
-        let until = Instant::now() + self.hold_time(request.headers());
+        let began = Instant::now();
+        let until = began + self.hold_time(request.headers());
         let charge = self.shared.charge(&self.context.share, POLL_BYTES).map_err(out_of_memory)?;
         let ReadPoll { request, long, charge } = self.read(request, charge).await?;
         let request = Arc::new(request);
         let known = request.node.as_ref().filter(|node| !node.id.is_empty());
         let node = known.map(|node| &**node);
         let client = Client { node, peer: &self.context.peer };
-        let mut watch = self.watch(&client, known)?;
+        let (mut watch, _values) = self.watch(&client, known)?;
         let audience = watch.audience().clone();
         let mut may_wait = true;
         let book = self.shared.book();
@@ -103,8 +105,18 @@ impl RestPoll<'_> {
         let decided = |load, given: Option<&str>| {
             let (Some(node), stated) = (known, &*request.version) else { return };
             let (peer, type_url) = (&self.context.peer, self.type_url);
-            let audience = &audience;
-            book.polled(&DecidedPoll { node, peer, type_url, audience, load, stated, given });
+            let (audience, names) = (&audience, &request.names);
+            book.polled(&DecidedPoll {
+                began,
+                node,
+                peer,
+                type_url,
+                names,
+                audience,
+                load,
+                stated,
+                given,
+            });
         };
         let mut next = self.next_snapshot(&mut watch, until).await;
         while let Some(snapshot) = next {
@@ -171,16 +183,22 @@ impl RestPoll<'_> {
 
     /// Follows the audience of the client. A reassignment while the policy is asked makes its answer
     /// outdated.
-    fn watch(&self, client: &Client<'_>, node: Option<&Arc<Node>>) -> Result<Watch, ErrorResponse> {
+    fn watch(
+        &self,
+        client: &Client<'_>,
+        node: Option<&Arc<Node>>,
+    ) -> Result<(Watch, Option<ValuesPermit>), ErrorResponse> {
         let peer = Arc::clone(&self.context.peer);
         let caller = Caller { node: node.cloned(), peer, since: Instant::now(), is_poll: true };
         loop {
             let asking = self.shared.store.asking(caller.clone());
             let audience =
                 self.shared.policy.audience(client).map_err(|it| self.refused(node, it))?;
+            let values = permit_values(&self.context.share, &audience);
+            let values = values.map_err(|it| self.refused(node, it))?;
             let watch = self.shared.store.watch(audience, &asking);
             if !watch.is_reassigned() {
-                return Ok(watch);
+                return Ok((watch, values));
             }
         }
     }

@@ -3,14 +3,14 @@
 //! Streams write into it at what happens anyway, and wait for nobody: each lock here is held for a few steps,
 //! and none of them by whoever looks at all streams.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 use chancery_catalog::ContentHash;
-use chancery_core::{ErrorDetail, Node, TypeUrl, Variant};
+use chancery_core::{TypeUrl, Variant};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
@@ -19,7 +19,7 @@ use super::card::{MachineState, RejectionNote, StreamCard};
 use super::clock::Clock;
 use super::events::{EventStream, Events, StatusEventKind};
 use super::fleet::Fleet;
-use super::gone::{GoneKey, GoneStream, GoneStreams};
+use super::gone::{GoneStream, GoneStreams};
 use super::loads::Loads;
 use super::polls::{DecidedPoll, Polls};
 use super::stream_status::StreamStatus;
@@ -113,6 +113,11 @@ impl Book {
         }
     }
 
+    /// The client of a stream takes a part of a large response.
+    pub(crate) fn takes(&self, card: &StreamCard, now: Instant) {
+        card.takes(self.clock.millis(now));
+    }
+
     /// The client of a stream said something.
     pub(crate) fn heard(&self, card: &StreamCard, now: Instant) {
         card.heard(self.clock.millis(now));
@@ -123,18 +128,13 @@ impl Book {
         card.acknowledged(self.clock.millis(now));
     }
 
+    /// Returns true if one more rejection may be noted now.
+    pub(crate) fn admits_rejection(&self, card: &StreamCard, now: Instant) -> bool {
+        card.admits_rejection(self.clock.millis(now))
+    }
+
     /// The client rejected a response.
-    pub(crate) fn rejected(
-        &self,
-        card: &StreamCard,
-        type_url: &TypeUrl,
-        version: &str,
-        (error, named, suspects): (ErrorDetail, Vec<Arc<str>>, Vec<Arc<str>>),
-    ) {
-        let (type_url, at) = (type_url.clone(), Instant::now());
-        let age = Duration::ZERO;
-        let note =
-            RejectionNote { type_url, version: version.into(), error, named, suspects, age, at };
+    pub(crate) fn rejected(&self, card: &StreamCard, note: RejectionNote) {
         if card.rejected(note.clone()) {
             let stream = event_stream(card);
             self.event(StatusEventKind::Rejected { stream, rejection: note });
@@ -142,7 +142,7 @@ impl Book {
         self.touch();
     }
 
-    /// The client accepted what it had rejected of a type, because that was changed.
+    /// Nothing that the client rejected of a type waits for a change any more.
     pub(crate) fn repaired(&self, card: &StreamCard, type_url: &TypeUrl) {
         if card.repaired(type_url) {
             let (stream, type_url) = (event_stream(card), type_url.clone());
@@ -164,23 +164,29 @@ impl Book {
         let rejections = card.rejections(now);
         if let Some(audience) = status.audience {
             if let Some(node) = &status.node {
-                let key = GoneKey::of(node, card.only.as_ref());
-                let gone = GoneStream {
+                let mut gone = GoneStream {
                     id: card.id,
-                    node: key.node,
-                    cluster: key.cluster,
-                    peer: Arc::clone(&card.peer),
+                    node: node.id.as_str().into(),
+                    cluster: node.cluster.as_str().into(),
+                    peer: card.peer.without_certificates(),
                     audience: audience.clone(),
                     variant: card.variant,
-                    type_url: key.type_url,
+                    type_url: card.only.clone(),
                     at: SystemTime::now(),
                     since: Duration::ZERO,
                     code,
                     landed: status.landed,
                     rejections,
                     went: now,
+                    before: 0,
                 };
-                lock(&self.gone).add(gone, &self.bounds());
+                let bounds = self.bounds();
+                let mut streams = lock(&self.gone);
+                if card.compare() {
+                    streams.is_back(card.id, node, card.only.as_ref());
+                }
+                gone.before = self.last_stream.load(Ordering::Relaxed);
+                streams.add(gone, &bounds);
             }
             self.event(StatusEventKind::Gone { stream: event_stream(card), audience, code });
         }
@@ -215,8 +221,9 @@ impl Book {
         let number = revision.map_or(next, |(number, _)| number.max(next));
         loads.add(number, revision, began, self.bounds().loads);
         self.load.store(number, Ordering::Release);
-        drop(loads);
+        // Under the lock, so that the events of loads are in their order.
         self.event(StatusEventKind::Loaded { load: number });
+        drop(loads);
         self.touch();
     }
 
@@ -243,7 +250,7 @@ impl Book {
             if stream.audience.is_some() {
                 streams += 1;
                 waits |= stream.landed < load;
-                last = last.max(stream.acknowledged.and_then(|ago| now.checked_sub(ago)));
+                last = last.max(stream.landed_ago.and_then(|ago| now.checked_sub(ago)));
             }
         });
         let grace = self.bounds().grace;
@@ -252,8 +259,10 @@ impl Book {
             return;
         }
         let after = last.map_or(Duration::ZERO, |at| at.saturating_duration_since(shown));
-        lock(&self.loads).landed(load, after, streams);
-        self.event(StatusEventKind::Landed { load, after });
+        let mut loads = lock(&self.loads);
+        if loads.landed(load, after, streams) {
+            self.event(StatusEventKind::Landed { load, after });
+        }
     }
 }
 
@@ -325,21 +334,44 @@ impl Book {
     /// Gives `see` the streams and polls, those of one kind after the other. Returns those that are gone.
     pub(crate) fn visit(&self, now: Instant, mut see: impl FnMut(StreamStatus)) -> Vec<GoneStream> {
         let (load, bounds) = (self.load(), self.bounds());
+        // Another look may see a new stream for which this one comes too early, and forget the old one.
+        let before = lock(&self.gone).list();
         let cards: Vec<_> = lock(&self.cards).values().cloned().collect();
+        let mut new = Vec::new();
         for card in &cards {
-            see(card.status(load, bounds.silent_after, self.clock));
+            let status = card.status(load, bounds.silent_after, self.clock);
+            if status.audience.is_some()
+                && !card.is_compared()
+                && let Some(node) = &status.node
+            {
+                new.push((card, Arc::clone(node)));
+            }
+            see(status);
         }
-        let mut polls = lock(&self.polls);
-        let gone_polls = polls.take_gone(&bounds, now);
+        let polls = lock(&self.polls).list();
         polls.statuses(&bounds, now).for_each(see);
         // A stream is among those that are gone before its card is taken out: here it is one or the other.
-        let mut gone = lock(&self.gone);
-        gone_polls.into_iter().for_each(|poll| gone.add(poll, &bounds));
-        gone.limit(&bounds);
-        // Only whoever sees the new stream forgets the old one.
-        let back = those_back(&gone, &cards);
-        gone.forget(&back);
-        gone.list(now)
+        let (streams, back) = {
+            let mut gone = lock(&self.gone);
+            gone.forget_old(&bounds);
+            // Only whoever has seen the new stream forgets the old one.
+            let new = new.into_iter().filter(|(card, _)| card.compare());
+            let back =
+                new.filter_map(|(card, node)| gone.is_back(card.id, &node, card.only.as_ref()));
+            let back: BTreeSet<u64> = back.collect();
+            (gone.list(), back)
+        };
+        let streams = before.into_iter().filter(|(at, _)| !back.contains(at)).chain(streams);
+        let aged = |stream: Arc<GoneStream>| {
+            let since = now.saturating_duration_since(stream.went);
+            GoneStream { since, ..(*stream).clone() }
+        };
+        // If it was known before as well, what is known now counts.
+        let streams: BTreeMap<_, _> = streams.collect();
+        let mut gone: Vec<_> = streams.into_values().rev().map(aged).collect();
+        gone.extend(polls.gone(&bounds, now));
+        gone.sort_by_key(|stream| std::cmp::Reverse(stream.went));
+        gone
     }
 
     /// Gives `see` the rejections of open streams that wait for a change.
@@ -351,19 +383,6 @@ impl Book {
     fn status_of(&self, card: &StreamCard) -> StreamStatus {
         card.status(self.load(), self.bounds().silent_after, self.clock)
     }
-}
-
-/// The streams that are gone and whose clients have opened another one after them.
-fn those_back(gone: &GoneStreams, cards: &[Arc<StreamCard>]) -> Vec<GoneKey> {
-    if gone.is_empty() {
-        return Vec::new();
-    }
-    let back = cards.iter().filter_map(|card| {
-        let node = card.node_in_place()?;
-        let key = GoneKey::of(&node, card.only.as_ref());
-        gone.id_of(&key).is_some_and(|id| id < card.id).then_some(key)
-    });
-    back.collect()
 }
 
 /// The age at which a look at all streams is forgotten.
@@ -401,14 +420,7 @@ const RECENT: Duration = Duration::from_millis(20);
 fn event_stream(card: &StreamCard) -> EventStream {
     let node = card.node();
     let node = node.map(|node| (Arc::from(&*node.id), Arc::from(&*node.cluster)));
-    EventStream { id: card.id, node, peer: Arc::clone(&card.peer) }
-}
-
-impl GoneKey {
-    pub(super) fn of(node: &Node, only: Option<&TypeUrl>) -> Self {
-        let (id, cluster) = (node.id.as_str().into(), node.cluster.as_str().into());
-        Self { node: id, cluster, type_url: only.cloned() }
-    }
+    EventStream { id: card.id, node, peer: card.peer.without_certificates() }
 }
 
 /// No code panics with one of these locks held, and what they guard would be whole even then.

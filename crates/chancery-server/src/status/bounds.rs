@@ -13,11 +13,12 @@ pub struct StatusBounds {
     pub grace: Duration,
     /// The number of gone streams that are remembered, the last ones; 10,000.
     pub gone: usize,
-    /// The bytes that gone streams and polls may take together, about; 8 MiB.
+    /// The bytes that gone streams may take, about; 8 MiB.
     pub gone_bytes: usize,
     /// The time for which a gone stream is remembered; an hour.
     pub gone_for: Duration,
-    /// The number of clients and types that poll over REST and are remembered; 10,000.
+    /// The number of subscriptions of clients that poll over REST and are remembered; 10,000. They may take 2 KiB
+    /// each, on average.
     pub polls: usize,
     /// The number of loads that are remembered, the last ones; 100.
     pub loads: usize,

@@ -33,20 +33,28 @@ pub(crate) struct StreamCard {
     settled: AtomicBool,
     /// True if somebody asks the stream.
     asked: AtomicBool,
+    /// True if it is known whether the stream takes the place of one that is gone.
+    is_compared: AtomicBool,
     /// The number of types with rejected content that waits for a change.
     rejected: AtomicU32,
+    /// Until when as many rejections were noted as may be at once, in tenths of a second.
+    noted: AtomicU32,
     /// The bytes of the rejections that are noted, about.
     noted_bytes: AtomicU32,
     /// The last load that was shown before the stream looked at its audience.
     seen: AtomicU64,
     /// The last load that it is known to have landed.
     landed: AtomicU64,
+    /// When the last acknowledgement settled it with a newer load than before.
+    landed_at: AtomicU64,
     /// When the last acknowledgement settled it.
     settled_at: AtomicU64,
     /// When it was first not settled any more.
     unsettled_at: AtomicU64,
     /// When the oldest response that is not answered was sent.
     unanswered: AtomicU64,
+    /// When the client last took a part of a large response.
+    taken: AtomicU64,
     /// When the client last accepted a response.
     acknowledged: AtomicU64,
     /// When the client last said anything.
@@ -92,6 +100,8 @@ pub struct RejectionNote {
     /// The time since the client first rejected this version for this reason.
     pub age: Duration,
     pub(super) at: Instant,
+    /// A mark of the reason as the client sent it, and of the number of resources.
+    mark: u64,
 }
 
 /// The state of the machine of a stream, after it did something.
@@ -107,7 +117,26 @@ const MOST_LOOKS: usize = 8;
 /// The most types of which a rejection is noted.
 const MOST_REJECTIONS: usize = 32;
 
+/// The most rejections of a stream that are noted at once, and the time after which there may be one more: a
+/// client can repeat itself as fast as it can, and each note is work and an event.
+const MOST_AT_ONCE: u32 = 32;
+const MILLIS_BETWEEN: u32 = 1000;
+
 impl RejectionNote {
+    /// A rejection as of now.
+    pub(crate) fn new(type_url: &TypeUrl, version: &str, error: &ErrorDetail, mark: u64) -> Self {
+        Self {
+            type_url: type_url.clone(),
+            version: version.into(),
+            error: error.clone(),
+            named: Vec::new(),
+            suspects: Vec::new(),
+            age: Duration::ZERO,
+            at: Instant::now(),
+            mark,
+        }
+    }
+
     /// The bytes that it keeps, about.
     pub(super) fn bytes(&self) -> usize {
         let names = self.named.iter().chain(&self.suspects).map(|name| name.len()).sum::<usize>();
@@ -145,13 +174,17 @@ impl StreamCard {
             opened,
             settled: AtomicBool::new(false),
             asked: AtomicBool::new(false),
+            is_compared: AtomicBool::new(false),
             rejected: AtomicU32::new(0),
+            noted: AtomicU32::new(0),
             noted_bytes: AtomicU32::new(0),
             seen: AtomicU64::new(0),
             landed: AtomicU64::new(0),
+            landed_at: AtomicU64::new(0),
             settled_at: AtomicU64::new(0),
             unsettled_at: AtomicU64::new(clock.millis(opened)),
             unanswered: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
             acknowledged: AtomicU64::new(0),
             heard: AtomicU64::new(0),
             woken: AtomicU64::new(0),
@@ -191,13 +224,22 @@ impl StreamCard {
     /// The client has acknowledged all of the state that the stream saw last.
     fn settle(&self, now: u64) {
         let before = self.settled_at.load(Ordering::Relaxed);
+        let seen = self.seen.load(Ordering::Relaxed);
+        let is_newer = self.landed.swap(seen, Ordering::Relaxed) < seen;
         // A look at a state in which nothing is new for the client changes nothing.
         if before == 0 || self.acknowledged.load(Ordering::Relaxed) > before {
             self.settled_at.store(now, Ordering::Relaxed);
+            if is_newer {
+                self.landed_at.store(now, Ordering::Relaxed);
+            }
         }
         self.unsettled_at.store(0, Ordering::Relaxed);
-        self.landed.store(self.seen.load(Ordering::Relaxed), Ordering::Relaxed);
         self.settled.store(true, Ordering::Release);
+    }
+
+    /// The client takes a part of a large response, or the stream gets in line to send it.
+    pub(super) fn takes(&self, at: u64) {
+        self.taken.store(at, Ordering::Relaxed);
     }
 
     /// The client has said something.
@@ -215,10 +257,14 @@ impl StreamCard {
         self.lock().node.clone()
     }
 
-    /// The node of the client, if the stream is open and belongs to an audience.
-    pub(super) fn node_in_place(&self) -> Option<Arc<Node>> {
-        let card = self.lock();
-        card.node.clone().filter(|_| card.place.is_some())
+    /// Returns true if it is known whether the stream takes the place of one that is gone.
+    pub(super) fn is_compared(&self) -> bool {
+        self.is_compared.load(Ordering::Relaxed)
+    }
+
+    /// From here on it is known. Returns false if it was known before.
+    pub(super) fn compare(&self) -> bool {
+        !self.is_compared.swap(true, Ordering::Relaxed)
     }
 
     /// Notes the node of the client.
@@ -238,20 +284,20 @@ impl StreamCard {
         *card = CardPlace { node: card.node.take(), has_left: true, ..CardPlace::default() };
     }
 
-    /// Notes a rejection of a type. Returns false if it is known.
+    /// Notes a rejection of a type. Returns false if it is known, or one of too many types.
     pub(super) fn rejected(&self, note: RejectionNote) -> bool {
         let mut card = self.lock();
         let rejections = &mut card.notes.get_or_insert_default().rejections;
+        let is_full = rejections.len() >= MOST_REJECTIONS;
         let is_new = match rejections.iter_mut().find(|known| known.type_url == note.type_url) {
-            Some(known) if known.version == note.version && known.error == note.error => false,
+            Some(known) if known.version == note.version && known.mark == note.mark => false,
             Some(known) => {
                 *known = note;
                 true
             }
+            None if is_full => false,
             None => {
-                if rejections.len() < MOST_REJECTIONS {
-                    rejections.push(note);
-                }
+                rejections.push(note);
                 true
             }
         };
@@ -270,11 +316,36 @@ impl StreamCard {
         self.noted_bytes.load(Ordering::Relaxed) as usize
     }
 
-    /// Returns true if a rejection of this version is noted.
-    pub(crate) fn knows_rejection(&self, type_url: &TypeUrl, version: &str) -> bool {
+    /// Returns true if a rejection of this version for this reason is noted, or none of the type can be.
+    pub(crate) fn knows_rejection(&self, type_url: &TypeUrl, version: &str, mark: u64) -> bool {
+        let card = self.lock();
+        let rejections = card.notes.as_ref().map_or(&[][..], |notes| &notes.rejections);
+        match rejections.iter().find(|known| known.type_url == *type_url) {
+            Some(known) => *known.version == *version && known.mark == mark,
+            None => rejections.len() >= MOST_REJECTIONS,
+        }
+    }
+
+    /// Returns true if one more rejection may be noted now.
+    pub(super) fn admits_rejection(&self, now: u64) -> bool {
+        // Tenths of a second are enough for thirteen years.
+        let now = u32::try_from(now / 100).unwrap_or(u32::MAX);
+        let (until, one) = (self.noted.load(Ordering::Relaxed).max(now), MILLIS_BETWEEN / 100);
+        let is_admitted = until - now < MOST_AT_ONCE * one;
+        if is_admitted {
+            self.noted.store(until.saturating_add(one), Ordering::Relaxed);
+        }
+        is_admitted
+    }
+
+    /// The types of which a rejection is noted.
+    pub(crate) fn rejected_types(&self) -> Vec<TypeUrl> {
+        if self.held_bytes() == 0 {
+            return Vec::new();
+        }
         let card = self.lock();
         let rejections = card.notes.iter().flat_map(|notes| &notes.rejections);
-        rejections.into_iter().any(|it| it.type_url == *type_url && *it.version == *version)
+        rejections.map(|known| known.type_url.clone()).collect()
     }
 
     /// Forgets the rejection of a type. Returns true if there was one.
@@ -373,7 +444,11 @@ impl StreamCard {
             let shown = standing.since.map(|at| now.saturating_duration_since(at));
             unseen = self.wake(place, shown, clock, now);
         }
-        let unanswered = clock.since(self.unanswered.load(Ordering::Relaxed), now);
+        let unanswered = match self.unanswered.load(Ordering::Relaxed) {
+            0 => None,
+            // A slow client cannot answer what it has not read.
+            since => clock.since(since.max(self.taken.load(Ordering::Relaxed)), now),
+        };
         let rejected_types = self.rejected.load(Ordering::Relaxed);
         let waits = [unanswered, unseen].into_iter().flatten().max();
         let state = if rejected_types > 0 && is_current {
@@ -408,6 +483,7 @@ impl StreamCard {
             unanswered,
             acknowledged: clock.since(self.acknowledged.load(Ordering::Relaxed), now),
             heard: clock.since(self.heard.load(Ordering::Relaxed), now),
+            landed_ago: clock.since(self.landed_at.load(Ordering::Relaxed), now),
         }
     }
 
@@ -442,11 +518,62 @@ const NOT_YET: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::advance;
+
     use super::*;
+
+    fn card(clock: Clock) -> StreamCard {
+        let peer = Arc::new(Peer { address: None, tls: false, certificates: Vec::new() });
+        StreamCard::new(1, &peer, Variant::Sotw, None, clock)
+    }
 
     #[test]
     fn a_card_takes_little_memory() {
         // An idle stream has one.
         assert!(size_of::<StreamCard>() <= 216, "{}", size_of::<StreamCard>());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_a_large_response_slowly_is_not_silent() {
+        let clock = Clock::new();
+        let (card, now) = (card(clock), Instant::now());
+        let state =
+            MachineState { has_landed: false, unanswered_since: Some(now), rejected_types: 0 };
+        card.note(state, clock, now);
+        let told = || card.status(0, Duration::from_secs(30), clock).state;
+        for _ in 0..3 {
+            advance(Duration::from_secs(29)).await;
+            assert_eq!(told(), StreamState::Pending);
+            card.takes(clock.millis(Instant::now()));
+        }
+        advance(Duration::from_secs(30)).await;
+        assert_eq!(told(), StreamState::Silent);
+    }
+
+    #[test]
+    fn a_client_that_rejects_all_the_time_is_noted_now_and_then() {
+        let card = card(Clock::new());
+        let at_once = (0..100).filter(|_| card.admits_rejection(10_000)).count();
+        assert_eq!(at_once, 32);
+        let later = (0..100).filter(|_| card.admits_rejection(13_000)).count();
+        assert_eq!(later, 3);
+    }
+
+    #[test]
+    fn rejections_of_so_many_types_are_noted_and_no_others() {
+        let card = card(Clock::new());
+        let error = ErrorDetail { code: 3, message: "no".to_owned() };
+        let rejected = |number: usize, mark| {
+            let type_url = TypeUrl::new(&format!("t{number}"));
+            let is_known = card.knows_rejection(&type_url, "1", mark);
+            let is_new = card.rejected(RejectionNote::new(&type_url, "1", &error, mark));
+            assert_ne!(is_known, is_new);
+            is_new
+        };
+        assert_eq!((0..40).filter(|number| rejected(*number, 1)).count(), MOST_REJECTIONS);
+        assert!(!rejected(0, 1) && rejected(0, 2), "another reason");
+        assert_eq!(card.rejections(Instant::now()).len(), MOST_REJECTIONS);
+        (0..40).for_each(|number| _ = card.repaired(&TypeUrl::new(&format!("t{number}"))));
+        assert_eq!(card.held_bytes(), 0);
     }
 }

@@ -1,8 +1,10 @@
 //! The last events of all streams and loads, with numbers by which a reader goes on.
 //!
-//! Whoever makes an event never waits for a reader: a slow reader misses events, and is told how many.
+//! Whoever makes an event never waits for a reader: a slow reader misses events, and is told how many. Clients
+//! from one address that make many events push out their own, and not those of others.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -34,7 +36,7 @@ pub struct EventStream {
     pub id: u64,
     /// The id and the cluster of its node, if the client states them.
     pub node: Option<(Arc<str>, Arc<str>)>,
-    /// The other end of the connection.
+    /// The other end of the connection, without its certificates.
     pub peer: Arc<Peer>,
 }
 
@@ -86,7 +88,8 @@ pub enum StatusEventKind {
         /// The rejection.
         rejection: RejectionNote,
     },
-    /// A client accepted what it had rejected, because that was changed.
+    /// Nothing of a type that a client rejected waits for a change any more: the client accepted it after a
+    /// change, does not want it any more, or it is gone.
     Repaired {
         /// The stream.
         stream: EventStream,
@@ -115,29 +118,90 @@ pub(super) struct Events {
 
 #[derive(Default)]
 struct Ring {
-    events: VecDeque<Arc<StatusEvent>>,
+    events: BTreeMap<u64, Arc<StatusEvent>>,
+    by_address: HashMap<Option<IpAddr>, OfAddress>,
     /// The bytes that they keep, about.
     bytes: usize,
 }
 
+/// The events of streams from one address.
+#[derive(Default)]
+struct OfAddress {
+    numbers: BTreeSet<u64>,
+    bytes: usize,
+}
+
+/// One address may take that part of the bounds before its own events are forgotten for its new ones.
+const PARTS: usize = 8;
+
 impl StatusEventKind {
-    /// The bytes that the event keeps, about.
-    fn bytes(&self) -> usize {
-        let texts = match self {
-            Self::Loaded { .. } | Self::Landed { .. } => 0,
+    fn stream(&self) -> Option<&EventStream> {
+        match self {
+            Self::Loaded { .. } | Self::Landed { .. } => None,
             Self::Appeared { stream, .. }
             | Self::Moved { stream, .. }
             | Self::Gone { stream, .. }
-            | Self::Repaired { stream, .. } => stream.bytes(),
-            Self::Rejected { stream, rejection } => stream.bytes() + rejection.bytes(),
+            | Self::Rejected { stream, .. }
+            | Self::Repaired { stream, .. } => Some(stream),
+        }
+    }
+
+    /// The bytes that the event keeps, about.
+    fn bytes(&self) -> usize {
+        let rejection = match self {
+            Self::Rejected { rejection, .. } => rejection.bytes(),
+            _ => 0,
         };
-        size_of::<StatusEvent>() + texts
+        size_of::<StatusEvent>() + self.stream().map_or(0, EventStream::bytes) + rejection
     }
 }
 
 impl EventStream {
     fn bytes(&self) -> usize {
-        self.node.as_ref().map_or(0, |(id, cluster)| id.len() + cluster.len())
+        let node = self.node.as_ref().map_or(0, |(id, cluster)| id.len() + cluster.len());
+        self.peer.held_bytes() + node
+    }
+}
+
+impl Ring {
+    fn add(&mut self, event: StatusEvent, bounds: &StatusBounds) {
+        let (id, bytes) = (event.id, event.kind.bytes());
+        let address = event.kind.stream().map(|stream| stream.peer.ip());
+        self.bytes += bytes;
+        if let Some(address) = address {
+            let of_address = self.by_address.entry(address).or_default();
+            of_address.numbers.insert(id);
+            of_address.bytes += bytes;
+        }
+        self.events.insert(id, Arc::new(event));
+        while self.events.len() > bounds.events.max(1) || self.bytes > bounds.event_bytes {
+            self.make_room(address, bounds);
+        }
+    }
+
+    /// Forgets the oldest event: of those of an address, if it has more than its part.
+    fn make_room(&mut self, address: Option<Option<IpAddr>>, bounds: &StatusBounds) {
+        let mine = address.and_then(|address| self.by_address.get(&address));
+        let mine = mine.filter(|of_address| {
+            of_address.numbers.len() > bounds.events / PARTS
+                || of_address.bytes > bounds.event_bytes / PARTS
+        });
+        let first = match mine {
+            Some(mine) => mine.numbers.first(),
+            None => self.events.keys().next(),
+        };
+        let Some(id) = first.copied() else { return };
+        let Some(event) = self.events.remove(&id) else { return };
+        let bytes = event.kind.bytes();
+        self.bytes -= bytes;
+        let Some(address) = event.kind.stream().map(|stream| stream.peer.ip()) else { return };
+        if let Some(of_address) = self.by_address.get_mut(&address) {
+            of_address.numbers.remove(&id);
+            of_address.bytes -= bytes;
+            if of_address.numbers.is_empty() {
+                self.by_address.remove(&address);
+            }
+        }
     }
 }
 
@@ -150,12 +214,7 @@ impl Events {
     pub(super) fn add(&self, kind: StatusEventKind, bounds: &StatusBounds) {
         let mut ring = self.lock();
         let id = *self.last.borrow() + 1;
-        ring.bytes += kind.bytes();
-        ring.events.push_back(Arc::new(StatusEvent { id, at: SystemTime::now(), kind }));
-        while ring.events.len() > bounds.events.max(1) || ring.bytes > bounds.event_bytes {
-            let Some(oldest) = ring.events.pop_front() else { break };
-            ring.bytes -= oldest.kind.bytes();
-        }
+        ring.add(StatusEvent { id, at: SystemTime::now(), kind }, bounds);
         self.last.send_replace(id);
     }
 
@@ -170,13 +229,11 @@ impl Events {
         let ring = self.lock();
         let last = *self.last.borrow();
         let id = if id > last { 0 } else { id };
-        let Some(first) = ring.events.front().map(|event| event.id) else {
-            return EventPage { missed: last - id, next: last, ..EventPage::default() };
-        };
-        let missed = first.saturating_sub(id + 1);
-        let skip = usize::try_from((id + 1).saturating_sub(first)).unwrap_or(usize::MAX);
-        let events: Vec<_> = ring.events.iter().skip(skip).take(limit).cloned().collect();
-        let next = events.last().map_or(last, |event| event.id);
+        let events: Vec<_> =
+            ring.events.range(id + 1..).take(limit).map(|it| it.1.clone()).collect();
+        let is_whole = events.len() < limit;
+        let next = events.last().filter(|_| !is_whole).map_or(last, |event| event.id);
+        let missed = (next - id).saturating_sub(events.len() as u64);
         EventPage { events, missed, next }
     }
 
@@ -198,7 +255,12 @@ mod tests {
     use super::*;
 
     fn gone(id: u64, name: usize) -> StatusEventKind {
-        let peer = Arc::new(Peer { address: None, tls: false, certificates: Vec::new() });
+        gone_from(1, id, name)
+    }
+
+    fn gone_from(host: u8, id: u64, name: usize) -> StatusEventKind {
+        let address = Some(([127, 0, 0, host], 1).into());
+        let peer = Arc::new(Peer { address, tls: false, certificates: Vec::new() });
         let node = Some(("n".repeat(name).into(), "".into()));
         let stream = EventStream { id, node, peer };
         StatusEventKind::Gone { stream, audience: "all".into(), code: None }
@@ -213,9 +275,24 @@ mod tests {
         assert!((20..25).contains(&page.events.len()), "{}", page.events.len());
         assert_eq!(page.missed + page.events.len() as u64, 1000);
         (0..5000).for_each(|id| events.add(gone(id, 0), &bounds));
-        let kept = events.lock().events.iter().map(|event| event.kind.bytes()).sum::<usize>();
+        let kept = events.lock().events.values().map(|event| event.kind.bytes()).sum::<usize>();
         assert_eq!(events.lock().bytes, kept);
         assert!(kept <= 100_000);
+    }
+
+    #[test]
+    fn an_address_with_many_events_has_its_own_forgotten() {
+        let bounds = StatusBounds { events: 16, ..StatusBounds::default() };
+        let events = Events::new();
+        events.add(gone_from(2, 1, 1), &bounds);
+        (0..100).for_each(|id| events.add(gone(id, 1), &bounds));
+        let page = events.after(0, 3);
+        let numbers: Vec<_> = page.events.iter().map(|event| event.id).collect();
+        assert_eq!((numbers, page.missed, page.next), (vec![1, 87, 88], 85, 88));
+        let page = events.after(page.next, usize::MAX);
+        assert_eq!((page.events.len(), page.missed, page.next), (13, 0, 101));
+        (0..20).for_each(|load| events.add(StatusEventKind::Loaded { load }, &bounds));
+        assert!(events.lock().by_address.is_empty());
     }
 
     #[test]

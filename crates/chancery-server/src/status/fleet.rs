@@ -104,10 +104,8 @@ impl<'a> NodeStatus<'a> {
         let of_state = streams.iter().filter(|stream| Some(stream.state) == state);
         let since = of_state.map(|stream| stream.since).max();
         let since = since.or_else(|| gone.iter().map(|stream| stream.since).min());
-        let addresses: BTreeSet<Option<IpAddr>> = streams
-            .iter()
-            .map(|stream| stream.peer.address.map(|address| address.ip().to_canonical()))
-            .collect();
+        let addresses: BTreeSet<Option<IpAddr>> =
+            streams.iter().map(|stream| stream.peer.ip()).collect();
         let mut nodes = streams.iter().filter_map(|stream| stream.node.as_deref());
         let first = nodes.next();
         Self {

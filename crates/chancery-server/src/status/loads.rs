@@ -103,18 +103,24 @@ impl Loads {
         self.waits_since.map(|since| now.saturating_duration_since(since))
     }
 
-    /// Notes that a load has landed on so many streams, that long after it was shown.
-    pub(super) fn landed(&mut self, number: u64, after: Duration, streams: usize) {
-        if let Some(load) = self.last.iter_mut().rev().find(|it| it.status.number == number) {
-            load.status.landed_after = Some(after);
-            load.status.streams = streams;
+    /// Notes that a load has landed on so many streams, that long after it was shown. Returns false if a newer
+    /// one was shown meanwhile, or somebody has noted it already.
+    pub(super) fn landed(&mut self, number: u64, after: Duration, streams: usize) -> bool {
+        let mut newer = self.last.iter().skip_while(|load| load.status.number <= number);
+        if let (Some(next), Some(since)) = (newer.next(), &mut self.waits_since) {
+            *since = next.shown.max(*since);
         }
+        let last = self.last.back_mut().map(|load| &mut load.status);
+        let Some(load) = last.filter(|it| it.number == number && it.landed_after.is_none()) else {
+            return false;
+        };
+        load.landed_after = Some(after);
+        load.streams = streams;
+        self.waits_since = None;
         if self.converged.len() < MOST_CONVERGED {
             self.converged.push(after);
         }
-        if self.open().is_none() {
-            self.waits_since = None;
-        }
+        true
     }
 
     /// The loads that are remembered, the newest first.
@@ -129,3 +135,25 @@ impl Loads {
 
 /// The most convergence times that wait to be counted.
 const MOST_CONVERGED: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_lands_once_and_not_if_a_newer_one_was_shown() {
+        let (mut loads, first) = (Loads::default(), Instant::now());
+        let now = first + Duration::from_secs(2);
+        loads.add(1, None, first, 10);
+        loads.add(2, None, first + Duration::from_secs(1), 10);
+        assert_eq!(loads.oldest(now), Some(Duration::from_secs(2)));
+        assert!(!loads.landed(1, Duration::ZERO, 1), "it is superseded");
+        assert_eq!(loads.oldest(now), Some(Duration::from_secs(1)));
+        assert!(loads.landed(2, Duration::ZERO, 1) && !loads.landed(2, Duration::ZERO, 1));
+        assert_eq!((loads.oldest(now), loads.take_converged().len()), (None, 1));
+        let list = loads.list(now);
+        let told: Vec<_> =
+            list.iter().map(|it| (it.superseded, it.landed_after.is_some())).collect();
+        assert_eq!(told, [(false, true), (true, false)]);
+    }
+}

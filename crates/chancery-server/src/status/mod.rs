@@ -21,6 +21,7 @@ mod landing;
 mod loads;
 mod look;
 mod node_counts;
+mod poller;
 mod polls;
 mod rejected_resources;
 mod stream_status;

@@ -99,6 +99,7 @@ mod tests {
             unanswered: None,
             acknowledged: None,
             heard: None,
+            landed_ago: None,
         }
     }
 

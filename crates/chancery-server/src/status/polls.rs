@@ -1,28 +1,35 @@
-//! The clients that poll over REST, one for each node and type.
+//! The clients that poll over REST, one entry for each of their subscriptions.
 //!
 //! A poll is no session: a client has what it was given when its next poll states the version (S-022), and
-//! nobody knows that it is gone but by its silence. So this is a memory of the last polls, with bounds.
+//! nobody knows that it is gone but by its silence. So this is a memory of the last polls, with bounds. Two
+//! polls are of one subscription if they state the same node, come from the same address, and ask for the
+//! same names of a type: an Envoy has a subscription for the endpoints of each cluster.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use chancery_core::printable::MAX_NAME_BYTES;
-use chancery_core::{Node, TypeUrl, Variant};
+use chancery_core::{Names, Node, TypeUrl};
 use tokio::time::Instant;
 
 use super::bounds::StatusBounds;
-use super::gone::{GoneKey, GoneStream};
-use super::stream_status::{PollVersions, StreamState, StreamStatus};
+use super::gone::GoneStream;
+use super::poller::Poller;
+use super::stream_status::StreamStatus;
 use crate::policy::Peer;
 use crate::store::AudienceName;
 
 /// A poll that was decided.
 pub(crate) struct DecidedPoll<'a> {
+    /// When it came.
+    pub(crate) began: Instant,
     pub(crate) node: &'a Arc<Node>,
     pub(crate) peer: &'a Arc<Peer>,
     pub(crate) type_url: &'a TypeUrl,
+    /// The names that it asks for.
+    pub(crate) names: &'a Names,
     pub(crate) audience: &'a AudienceName,
     /// The last load that was shown before the snapshot was looked at.
     pub(crate) load: u64,
@@ -32,286 +39,227 @@ pub(crate) struct DecidedPoll<'a> {
     pub(crate) given: Option<&'a str>,
 }
 
-/// The clients that poll.
+/// The clients that poll. Keys are hashes of what a poll states.
 #[derive(Default)]
 pub(super) struct Polls {
-    entries: HashMap<GoneKey, Poller>,
-    /// The number of them from each address.
-    by_address: HashMap<Option<IpAddr>, usize>,
+    entries: HashMap<u64, Entry>,
+    /// The keys by when the subscriptions were last heard of, and by their numbers.
+    by_age: BTreeMap<(Instant, u64), u64>,
+    by_address: HashMap<Option<IpAddr>, OfAddress>,
+    clients: HashMap<u64, OfClient>,
+    keys: RandomState,
+    bytes: usize,
 }
 
-/// One client, of one type.
-struct Poller {
-    id: u64,
-    node: Arc<Node>,
-    peer: Arc<Peer>,
-    audience: AudienceName,
-    opened: Instant,
-    last: Instant,
-    /// The time between the last two polls.
-    interval: Duration,
-    since: Instant,
-    stated: Arc<str>,
-    /// The version that it was given last, until it states it.
-    given: Option<Arc<str>>,
-    /// The number of polls that stated another version than the one given before.
-    refusals: u32,
-    seen: u64,
-    landed: u64,
+struct Entry {
+    poller: Arc<Poller>,
+    client: u64,
+    bytes: usize,
 }
 
-/// The bytes of a node that are kept of a client that polls. Of a larger one the metadata are left out, and if
-/// that is not enough, the client is not remembered.
-const MOST_NODE_BYTES: usize = 2 * 1024;
-/// The polls that state another version than the one given, after which the client counts as rejecting it. A
-/// response may get lost.
-const REFUSALS: u32 = 2;
+/// The entries from one address.
+#[derive(Default)]
+struct OfAddress {
+    by_age: BTreeMap<(Instant, u64), u64>,
+    bytes: usize,
+}
+
+/// The entries of one client.
+struct OfClient {
+    entries: usize,
+    habits: Habits,
+}
+
+/// The polls of one client, whatever they are for.
+#[derive(Clone, Copy)]
+pub(super) struct Habits {
+    /// The last one.
+    pub(super) heard: Instant,
+    /// The longest time between two for the same, if there were two.
+    pub(super) interval: Option<Duration>,
+}
+
+/// The subscriptions at one moment.
+pub(super) struct PollList(Vec<(Arc<Poller>, Habits)>);
+
+/// The bytes that all entries may take, about.
+fn most_bytes(bounds: &StatusBounds) -> usize {
+    bounds.polls.saturating_mul(BYTES_EACH)
+}
+
+/// The bytes of an entry on average, if there are as many as there may be.
+const BYTES_EACH: usize = 2 * 1024;
+
+/// One address may take that part of the book before it replaces its own entries.
+const PARTS: usize = 8;
 
 impl Polls {
-    /// Takes in a poll. `id` is the number of the client if it is new.
+    /// Takes in a poll. `id` is the number of the subscription if it is new.
     pub(super) fn decided(
         &mut self,
         poll: &DecidedPoll<'_>,
         id: impl FnOnce() -> u64,
         bounds: &StatusBounds,
     ) {
-        let now = Instant::now();
-        let key = GoneKey::of(poll.node, Some(poll.type_url));
-        if let Some(known) = self.entries.get_mut(&key) {
-            return known.decided(poll, now);
-        }
-        if bounds.polls == 0 || short_node(poll.node).held_bytes() > MOST_NODE_BYTES {
-            return;
-        }
-        let address = address_of(poll.peer);
-        if self.entries.len() >= bounds.polls {
-            self.make_room(address, bounds.polls);
-        }
-        *self.by_address.entry(address).or_default() += 1;
-        let mut poller = Poller::new(id(), poll, now);
-        poller.decided(poll, now);
-        self.entries.insert(key, poller);
-    }
-
-    /// Forgets the client that was heard of longest ago: of the same address, if that has more than its part.
-    fn make_room(&mut self, address: Option<IpAddr>, limit: usize) {
-        let has_many = self.by_address.get(&address).is_some_and(|count| *count > limit / PARTS);
-        let mine = |poller: &Poller| !has_many || address_of(&poller.peer) == address;
-        let candidates = self.entries.iter().filter(|(_, poller)| mine(poller));
-        let oldest = candidates.min_by_key(|(_, poller)| (poller.last, poller.id));
-        if let Some(key) = oldest.map(|(key, _)| key.clone()) {
-            self.remove(&key);
+        let (now, address) = (Instant::now(), poll.peer.ip());
+        let node = (&*poll.node.id, &*poll.node.cluster, address);
+        let client = self.keys.hash_one(node);
+        let key = self.keys.hash_one((node, poll.type_url, poll.names));
+        let mut poller = match self.remove(key) {
+            Some(known) => known,
+            None => match Poller::new(id(), poll, now) {
+                Some(new) => Arc::new(new),
+                None => return,
+            },
+        };
+        Arc::make_mut(&mut poller).decided(poll, now);
+        self.insert(key, client, poller);
+        while self.entries.len() > bounds.polls || self.bytes > most_bytes(bounds) {
+            self.make_room(address, bounds);
         }
     }
 
-    fn remove(&mut self, key: &GoneKey) -> Option<Poller> {
-        let poller = self.entries.remove(key)?;
-        let address = address_of(&poller.peer);
-        if let Some(count) = self.by_address.get_mut(&address) {
-            *count -= 1;
-            if *count == 0 {
+    fn insert(&mut self, key: u64, client: u64, poller: Arc<Poller>) {
+        let (age, bytes) = ((poller.last, poller.id), poller.bytes());
+        self.bytes += bytes;
+        self.by_age.insert(age, key);
+        let of_address = self.by_address.entry(poller.peer.ip()).or_default();
+        of_address.by_age.insert(age, key);
+        of_address.bytes += bytes;
+        let habits = Habits { heard: poller.last, interval: poller.interval };
+        let of_client = self.clients.entry(client).or_insert(OfClient { entries: 0, habits });
+        of_client.entries += 1;
+        of_client.habits.heard = habits.heard.max(of_client.habits.heard);
+        of_client.habits.interval = habits.interval.max(of_client.habits.interval);
+        self.entries.insert(key, Entry { poller, client, bytes });
+    }
+
+    fn remove(&mut self, key: u64) -> Option<Arc<Poller>> {
+        let Entry { poller, client, bytes } = self.entries.remove(&key)?;
+        let (age, address) = ((poller.last, poller.id), poller.peer.ip());
+        self.bytes -= bytes;
+        self.by_age.remove(&age);
+        if let Some(of_address) = self.by_address.get_mut(&address) {
+            of_address.by_age.remove(&age);
+            of_address.bytes -= bytes;
+            if of_address.by_age.is_empty() {
                 self.by_address.remove(&address);
+            }
+        }
+        if let Some(of_client) = self.clients.get_mut(&client) {
+            of_client.entries -= 1;
+            if of_client.entries == 0 {
+                self.clients.remove(&client);
             }
         }
         Some(poller)
     }
 
-    /// Takes out the clients that are gone.
-    pub(super) fn take_gone(&mut self, bounds: &StatusBounds, now: Instant) -> Vec<GoneStream> {
-        let is_gone = |poller: &Poller| {
-            now.saturating_duration_since(poller.last) > poller.patience(bounds) + bounds.grace
-        };
-        let gone = self.entries.iter().filter(|(_, poller)| is_gone(poller));
-        let gone: Vec<_> = gone.map(|(key, _)| key.clone()).collect();
-        let taken = gone.into_iter().filter_map(|key| {
-            let poller = self.remove(&key)?;
-            Some(poller.gone(key, bounds))
+    /// Forgets the subscription that was heard of longest ago: of the same address, if that has more than its
+    /// part.
+    fn make_room(&mut self, address: Option<IpAddr>, bounds: &StatusBounds) {
+        let mine = self.by_address.get(&address).filter(|of_address| {
+            of_address.by_age.len() > bounds.polls / PARTS
+                || of_address.bytes > most_bytes(bounds) / PARTS
         });
-        taken.collect()
+        let oldest = mine.map_or(&self.by_age, |mine| &mine.by_age).values().next();
+        if let Some(key) = oldest.copied() {
+            self.remove(key);
+        }
     }
 
-    /// The numbers of all clients.
+    /// The numbers of all subscriptions.
     pub(super) fn ids(&self) -> HashSet<u64> {
-        self.entries.values().map(|poller| poller.id).collect()
+        self.entries.values().map(|entry| entry.poller.id).collect()
     }
 
-    /// The clients, in no order.
-    pub(super) fn statuses<'a>(
-        &'a self,
-        bounds: &'a StatusBounds,
+    /// The subscriptions, in no order.
+    pub(super) fn list(&self) -> PollList {
+        let all = self.entries.values().filter_map(|Entry { poller, client, .. }| {
+            Some((Arc::clone(poller), self.clients.get(client)?.habits))
+        });
+        PollList(all.collect())
+    }
+}
+
+impl PollList {
+    /// Those of clients that are not gone.
+    pub(super) fn statuses(
+        &self,
+        bounds: &StatusBounds,
         now: Instant,
-    ) -> impl Iterator<Item = StreamStatus> + 'a {
-        self.entries.iter().map(move |(key, poller)| poller.status(key, bounds, now))
-    }
-}
-
-/// One address may take that part of the book before it replaces its own entries.
-const PARTS: usize = 8;
-
-impl Poller {
-    fn new(id: u64, poll: &DecidedPoll<'_>, now: Instant) -> Self {
-        Self {
-            id,
-            node: short_node(poll.node),
-            peer: Arc::clone(poll.peer),
-            audience: poll.audience.without_values(),
-            opened: now,
-            last: now,
-            interval: Duration::ZERO,
-            since: now,
-            stated: "".into(),
-            given: None,
-            refusals: 0,
-            seen: 0,
-            landed: 0,
-        }
+    ) -> impl Iterator<Item = StreamStatus> {
+        self.0.iter().filter_map(move |(poller, habits)| poller.status(bounds, *habits, now))
     }
 
-    fn decided(&mut self, poll: &DecidedPoll<'_>, now: Instant) {
-        let was_landed = self.given.is_none();
-        self.interval = now.saturating_duration_since(self.last).max(self.interval / 2);
-        self.last = now;
-        self.node = short_node(poll.node);
-        self.peer = Arc::clone(poll.peer);
-        self.audience = poll.audience.without_values();
-        let accepts = self.given.as_ref().is_none_or(|given| **given == *poll.stated);
-        self.refusals = if accepts { 0 } else { self.refusals.saturating_add(1) };
-        self.stated = short(poll.stated);
-        self.given = poll.given.map(short);
-        self.seen = self.seen.max(poll.load);
-        if self.given.is_none() {
-            self.refusals = 0;
-            self.landed = self.landed.max(poll.load);
-        }
-        if was_landed != self.given.is_none() {
-            self.since = now;
-        }
+    /// Those of clients that are gone, as long as gone streams are remembered.
+    pub(super) fn gone(&self, bounds: &StatusBounds, now: Instant) -> Vec<GoneStream> {
+        self.0.iter().filter_map(|(poller, habits)| poller.gone(bounds, *habits, now)).collect()
     }
-
-    /// The time without a poll after which the client is silent.
-    fn patience(&self, bounds: &StatusBounds) -> Duration {
-        bounds.silent_after.max(3 * self.interval)
-    }
-
-    fn status(&self, key: &GoneKey, bounds: &StatusBounds, now: Instant) -> StreamStatus {
-        let quiet = now.saturating_duration_since(self.last);
-        let is_refused = self.refusals >= REFUSALS;
-        let state = if is_refused {
-            StreamState::Rejected
-        } else if quiet > self.patience(bounds) {
-            StreamState::Silent
-        } else if self.given.is_none() {
-            StreamState::InStep
-        } else {
-            StreamState::Pending
-        };
-        StreamStatus {
-            id: self.id,
-            node: Some(Arc::clone(&self.node)),
-            peer: Arc::clone(&self.peer),
-            audience: Some(self.audience.clone()),
-            variant: Variant::Sotw,
-            type_url: key.type_url.clone(),
-            poll: Some(PollVersions {
-                stated: Arc::clone(&self.stated),
-                given: self.given.clone(),
-            }),
-            age: now.saturating_duration_since(self.opened),
-            state,
-            since: now.saturating_duration_since(self.since),
-            seen: self.seen,
-            landed: self.landed,
-            rejected_types: u32::from(is_refused),
-            unanswered: (self.given.is_some() && !is_refused).then_some(quiet),
-            acknowledged: None,
-            heard: Some(quiet),
-        }
-    }
-
-    fn gone(self, key: GoneKey, bounds: &StatusBounds) -> GoneStream {
-        let went = self.last + self.patience(bounds);
-        let since = went.elapsed();
-        GoneStream {
-            id: self.id,
-            node: key.node,
-            cluster: key.cluster,
-            peer: self.peer,
-            audience: self.audience,
-            variant: Variant::Sotw,
-            type_url: key.type_url,
-            at: SystemTime::now() - since,
-            since,
-            code: None,
-            landed: self.landed,
-            rejections: Vec::new(),
-            went,
-        }
-    }
-}
-
-/// A node, without its metadata if it is large.
-fn short_node(node: &Arc<Node>) -> Arc<Node> {
-    if node.held_bytes() <= MOST_NODE_BYTES {
-        return Arc::clone(node);
-    }
-    Arc::new(Node {
-        metadata: Arc::default(),
-        client_features: Arc::default(),
-        dynamic_parameters: BTreeMap::new(),
-        ..(**node).clone()
-    })
-}
-
-/// A version, cut to the length of a name.
-fn short(version: &str) -> Arc<str> {
-    version[..version.floor_char_boundary(MAX_NAME_BYTES)].into()
-}
-
-fn address_of(peer: &Peer) -> Option<IpAddr> {
-    peer.address.map(|address| address.ip().to_canonical())
 }
 
 #[cfg(test)]
 mod tests {
     use tokio::time::advance;
 
+    use super::super::stream_status::StreamState;
     use super::*;
 
     struct Setup {
         polls: Polls,
         bounds: StatusBounds,
         last: u64,
+        load: u64,
     }
 
     impl Setup {
         fn new(polls: usize) -> Self {
             let bounds = StatusBounds { polls, ..StatusBounds::default() };
-            Self { polls: Polls::default(), bounds, last: 0 }
+            Self { polls: Polls::default(), bounds, last: 0, load: 1 }
         }
 
         fn poll(&mut self, from: u8, id: &str) {
+            self.ask(from, id, "", ("", None));
+        }
+
+        /// A poll for a name, or for everything, that states a version and is given one.
+        fn ask(&mut self, from: u8, id: &str, name: &str, versions: (&str, Option<&str>)) {
             let address = Some(([127, 0, 0, from], 1).into());
-            let peer = Arc::new(Peer { address, tls: false, certificates: Vec::new() });
+            let peer = Arc::new(Peer { address, tls: false, certificates: vec![vec![0; 1000]] });
             let node = Arc::new(Node { id: id.to_owned(), ..Node::default() });
-            let type_url = TypeUrl::new("envoy.config.cluster.v3.Cluster");
+            let names = Some(name).filter(|name| !name.is_empty());
             let poll = DecidedPoll {
+                began: Instant::now(),
                 node: &node,
                 peer: &peer,
-                type_url: &type_url,
+                type_url: &TypeUrl::new("envoy.config.endpoint.v3.ClusterLoadAssignment"),
+                names: &names.iter().collect(),
                 audience: &"all".into(),
-                load: 1,
-                stated: "",
-                given: None,
+                load: self.load,
+                stated: versions.0,
+                given: versions.1,
             };
             self.last += 1;
             self.polls.decided(&poll, || self.last, &self.bounds);
         }
 
+        fn statuses(&self) -> Vec<StreamStatus> {
+            self.polls.list().statuses(&self.bounds, Instant::now()).collect()
+        }
+
         fn ids(&self) -> Vec<String> {
-            let statuses = self.polls.statuses(&self.bounds, Instant::now());
-            let mut ids: Vec<_> = statuses.map(|it| it.node.unwrap().id.clone()).collect();
+            let mut ids: Vec<_> =
+                self.statuses().iter().map(|it| it.node.as_ref().unwrap().id.clone()).collect();
             ids.sort();
             ids
+        }
+
+        fn states(&self) -> Vec<StreamState> {
+            self.statuses().iter().map(|it| it.state).collect()
+        }
+
+        fn gone(&self) -> Vec<GoneStream> {
+            self.polls.list().gone(&self.bounds, Instant::now())
         }
     }
 
@@ -328,24 +276,108 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn bytes_are_bounded_and_those_that_are_forgotten_leave_nothing() {
+        let mut setup = Setup::new(100);
+        for number in 0..1000 {
+            setup.poll(1, &format!("{number}{}", "n".repeat(1700)));
+        }
+        let polls = &mut setup.polls;
+        assert!(
+            polls.bytes <= 204_800 && (50..100).contains(&polls.entries.len()),
+            "{}",
+            polls.entries.len()
+        );
+        let keys: Vec<_> = polls.entries.keys().copied().collect();
+        keys.into_iter().for_each(|key| _ = polls.remove(key));
+        assert_eq!(polls.bytes + polls.by_age.len(), 0);
+        assert!(polls.by_address.is_empty() && polls.clients.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_client_that_polls_no_more_is_silent_and_then_gone() {
         let mut setup = Setup::new(16);
         setup.poll(1, "n");
         advance(Duration::from_secs(20)).await;
         setup.poll(1, "n");
-        let state = |setup: &Setup| {
-            let mut all = setup.polls.statuses(&setup.bounds, Instant::now());
-            all.next().map(|it| it.state)
-        };
         advance(Duration::from_secs(60)).await;
-        assert_eq!(state(&setup), Some(StreamState::InStep));
+        assert_eq!(setup.states(), [StreamState::InStep]);
         advance(Duration::from_secs(1)).await;
-        assert_eq!(state(&setup), Some(StreamState::Silent));
-        assert_eq!(setup.polls.take_gone(&setup.bounds, Instant::now()).len(), 0);
+        assert_eq!(setup.states(), [StreamState::Silent]);
+        assert_eq!(setup.gone().len(), 0);
         advance(setup.bounds.grace).await;
-        let gone = setup.polls.take_gone(&setup.bounds, Instant::now());
-        assert_eq!((gone.len(), gone[0].landed, state(&setup)), (1, 1, None));
-        assert!(setup.polls.by_address.is_empty());
+        let gone = setup.gone();
+        assert_eq!((gone.len(), gone[0].landed, setup.states()), (1, 1, vec![]));
+        advance(setup.bounds.gone_for).await;
+        assert_eq!(setup.gone().len(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_polls_seldom_is_not_silent_between() {
+        let mut setup = Setup::new(16);
+        setup.poll(1, "n");
+        for _ in 0..3 {
+            advance(Duration::from_secs(100)).await;
+            assert_eq!(setup.states(), [StreamState::InStep]);
+            setup.poll(1, "n");
+        }
+        advance(Duration::from_secs(1000)).await;
+        assert_eq!((setup.states().len(), setup.gone().len()), (0, 1));
+        setup.poll(1, "n");
+        advance(Duration::from_secs(1000)).await;
+        assert_eq!((setup.states(), setup.gone().len()), (vec![StreamState::InStep], 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_with_several_subscriptions_of_a_type_has_what_each_of_them_has() {
+        // S-022
+        let mut setup = Setup::new(16);
+        let names = ["a", "b", "c"];
+        for name in names {
+            setup.ask(1, "n", name, ("", Some(&format!("{name}1"))));
+        }
+        for name in names {
+            setup.ask(1, "n", name, (&format!("{name}1"), None));
+        }
+        assert_eq!(setup.states(), [StreamState::InStep; 3]);
+        setup.load = 2;
+        for name in names {
+            setup.ask(1, "n", name, (&format!("{name}1"), Some(&format!("{name}2"))));
+        }
+        assert_eq!(setup.states(), [StreamState::Pending; 3]);
+        setup.ask(1, "n", "a", ("a2", None));
+        // One of the same id somewhere else.
+        setup.ask(2, "n", "a", ("a2", None));
+        let landed = setup.statuses().iter().filter(|it| it.landed == 2).count();
+        assert_eq!((landed, setup.statuses().len()), (2, 4));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_subscription_that_ended_is_not_waited_for() {
+        let mut setup = Setup::new(16);
+        for _ in 0..10 {
+            setup.ask(1, "n", "a", ("1", None));
+            setup.ask(1, "n", "b", ("1", None));
+            advance(Duration::from_secs(5)).await;
+        }
+        for _ in 0..7 {
+            setup.ask(1, "n", "a", ("1", None));
+            assert_eq!(setup.states(), [StreamState::InStep; 2]);
+            advance(Duration::from_secs(4)).await;
+        }
+        setup.ask(1, "n", "a", ("1", None));
+        assert_eq!((setup.states().len(), setup.gone().len()), (1, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn names_that_a_client_asked_for_once_are_not_waited_for_long() {
+        let mut setup = Setup::new(16);
+        setup.ask(1, "n", "a", ("", Some("1")));
+        for _ in 0..4 {
+            setup.ask(1, "n", "b", ("2", None));
+            advance(Duration::from_secs(10)).await;
+        }
+        setup.ask(1, "n", "b", ("2", None));
+        assert_eq!(setup.states(), [StreamState::InStep]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -353,5 +385,15 @@ mod tests {
         let mut setup = Setup::new(16);
         setup.poll(1, &"n".repeat(4000));
         assert_eq!(setup.ids(), [""; 0]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bounds_may_be_as_large_as_they_can_be() {
+        let mut setup = Setup::new(16);
+        setup.bounds.silent_after = Duration::MAX;
+        setup.bounds.grace = Duration::MAX;
+        setup.poll(1, "n");
+        advance(Duration::from_secs(10_000)).await;
+        assert_eq!((setup.states(), setup.gone().len()), (vec![StreamState::InStep], 0));
     }
 }

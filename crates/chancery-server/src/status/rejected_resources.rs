@@ -31,24 +31,16 @@ impl RejectedResources {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use chancery_core::{ErrorDetail, TypeUrl};
-    use tokio::time::Instant;
 
     use super::*;
 
     fn rejection(named: &[&str], suspects: &[&str]) -> RejectionNote {
         let texts = |names: &[&str]| names.iter().map(|name| (*name).into()).collect();
-        RejectionNote {
-            type_url: TypeUrl::new("type.googleapis.com/foo.Bar"),
-            version: "1".into(),
-            error: ErrorDetail::default(),
-            named: texts(named),
-            suspects: texts(suspects),
-            age: Duration::ZERO,
-            at: Instant::now(),
-        }
+        let type_url = TypeUrl::new("type.googleapis.com/foo.Bar");
+        let mut note = RejectionNote::new(&type_url, "1", &ErrorDetail::default(), 0);
+        (note.named, note.suspects) = (texts(named), texts(suspects));
+        note
     }
 
     #[test]

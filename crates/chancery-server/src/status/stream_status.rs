@@ -18,7 +18,7 @@ pub struct StreamStatus {
     /// The node, as the client describes itself; `None` until it does, or if it does not. Nobody has verified
     /// it (S-137).
     pub node: Option<Arc<Node>>,
-    /// The other end of the connection.
+    /// The other end of the connection; without its certificates for a client that polls.
     pub peer: Arc<Peer>,
     /// The audience, without the values that its nodes state; `None` until the policy has chosen one.
     pub audience: Option<AudienceName>,
@@ -47,6 +47,9 @@ pub struct StreamStatus {
     pub acknowledged: Option<Duration>,
     /// The time since the client last said anything.
     pub heard: Option<Duration>,
+    /// The time since the acknowledgement with which the last load landed for which the client had to
+    /// acknowledge something.
+    pub(crate) landed_ago: Option<Duration>,
 }
 
 /// The state of a stream, and of a node with streams. The worst one is the last.

@@ -85,6 +85,11 @@ impl Confirmations {
         self.apply.set(Arc::new(apply)).ok();
     }
 
+    /// The gate.
+    pub(super) fn gate(&self) -> &LoadGate {
+        &self.gate
+    }
+
     /// The changes that are held back from these groups, or from all.
     pub(super) fn list(&self, groups: &[String]) -> HeldDocument {
         let of_groups = || Selection::Groups(groups.to_vec());
@@ -150,7 +155,7 @@ impl From<NotConfirmed> for ApiError {
     fn from(refused: NotConfirmed) -> Self {
         let (status, code) = match &refused {
             NotConfirmed::Nothing => (StatusCode::NOT_FOUND, NOTHING_HELD),
-            NotConfirmed::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+            NotConfirmed::Busy | NotConfirmed::Slow => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
             NotConfirmed::Changed(_)
             | NotConfirmed::Partly { .. }
             | NotConfirmed::Faulty { .. } => (StatusCode::CONFLICT, CHANGED),

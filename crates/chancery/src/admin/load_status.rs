@@ -4,12 +4,13 @@
 //! and a fault is shown without the text of its line.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use chancery_catalog::{Catalog, EntryContent, Layer, ListedEntry, Origin};
+use chancery_catalog::{Audience, Catalog, EntryContent, Layer, ListedEntry, Origin};
 use chancery_core::printable::{MAX_MESSAGE_BYTES, PrintForm, cut, printable};
 use chancery_sources::Warning;
 use hyper::body::Bytes;
@@ -21,7 +22,7 @@ use super::confirm::MOST_ROWS;
 use super::shared_document::{BuildFailed, SharedDocument, Stamp};
 use crate::counts_by_file::CountsByFile;
 use crate::finding::Finding;
-use crate::gate::{Held, HeldRow};
+use crate::gate::{Held, HeldRow, LoadGate};
 use crate::serve::FaultyRow;
 
 /// The resources of the directory, and its faults and warnings, as an operator may see them.
@@ -56,6 +57,17 @@ struct LastLoad {
     number: u64,
     at: Option<SystemTime>,
     findings: Arc<LoadFindings>,
+    /// The number of the revision at this record.
+    revision: u64,
+    /// The first revision that each audience, from which something is held back, does not see whole.
+    held_since: BTreeMap<Audience, u64>,
+}
+
+/// The changes that the gate holds back now, and since when. Clones are the same.
+#[derive(Clone)]
+pub(super) struct HeldLoads {
+    gate: LoadGate,
+    last: Arc<Mutex<LastLoad>>,
 }
 
 #[derive(Serialize)]
@@ -211,8 +223,15 @@ impl LoadStatus {
     /// Records the present faults and warnings.
     pub(crate) fn record(&self, findings: LoadFindings) {
         let at = Some(SystemTime::now());
+        let revision = self.catalog.revision().map_or(0, |revision| revision.number);
         let mut last = lock(&self.last);
-        *last = LastLoad { number: last.number + 1, at, findings: Arc::new(findings) };
+        // Without a new revision, it is no part of the present one: it waits behind faults.
+        let first = if revision > last.revision { revision } else { revision + 1 };
+        let since = |held: &Held| last.held_since.get(&held.audience).copied().unwrap_or(first);
+        let held_since =
+            findings.held.iter().map(|held| (held.audience.clone(), since(held))).collect();
+        let (number, findings) = (last.number + 1, Arc::new(findings));
+        *last = LastLoad { number, at, findings, revision, held_since };
         drop(last);
         self.document.forget();
     }
@@ -241,6 +260,11 @@ impl LoadStatus {
     /// The changes that wait for a confirmation, by audience.
     pub(crate) fn held(&self) -> Arc<Vec<Held>> {
         Arc::clone(&lock(&self.last).findings.held)
+    }
+
+    /// The changes that this gate holds back, as of whenever they are asked for.
+    pub(super) fn held_loads(&self, gate: &LoadGate) -> HeldLoads {
+        HeldLoads { gate: gate.clone(), last: Arc::clone(&self.last) }
     }
 
     /// The layers with faults, in a line each for the first of them, and the number of all.
@@ -278,6 +302,20 @@ impl LoadStatus {
             panic!("nothing was built");
         };
         self.document.get(Stamp::default(), build).await.unwrap_err();
+    }
+}
+
+impl HeldLoads {
+    /// The changes that are held back, each with the first load that lacks it; `None` until that is recorded.
+    /// A load that somebody sees was judged before, so that it is known here if it is held back.
+    pub(super) fn list(&self) -> Vec<(Held, Option<u64>)> {
+        let held = self.gate.held();
+        let last = lock(&self.last);
+        let since = |held: Held| {
+            let since = last.held_since.get(&held.audience).copied();
+            (held, since)
+        };
+        held.into_iter().map(since).collect()
     }
 }
 

@@ -270,6 +270,7 @@ impl LimitsTable {
             memory: self.memory.map_or(of_this_machine.memory, |memory| memory.0),
             balancers: self.balancers.iter().map(|network| network.0).collect(),
             max_streams: self.max_streams.get(),
+            max_node_values: self.max_node_values.get(),
             max_streams_per_connection: self.max_streams_per_connection.get(),
             max_connections: self.max_connections.get(),
             max_handshakes: self.max_handshakes.get(),

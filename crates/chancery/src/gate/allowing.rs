@@ -4,6 +4,7 @@
 //! All that `check` lets pass goes live, so that nobody learns of a finding by what is held back. Not here: the losses,
 //! which are no findings and have settings of their own.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use chancery_catalog::{Origin, Seen};
@@ -25,16 +26,11 @@ impl Allowing {
         Self { codes: codes.clone(), comments: Arc::default() }
     }
 
-    /// Returns true if findings of this code pass at this place. Of a resource only its beginning is known.
+    /// Returns true if findings of this code pass at this place, where `check` has them too: a comment inside the
+    /// resource is about something else.
     pub(super) fn allows(&self, code: &str, origin: Option<&Origin>) -> bool {
-        let by_comment = || match origin {
-            Some(Origin::File { path, position }) => {
-                self.comments.let_pass(path, position.line, code)
-                    || self.comments.let_pass_inside(path, position.line, code)
-            }
-            _ => false,
-        };
-        self.codes.allow(code) || by_comment()
+        let by_comment = |(path, line)| self.comments.let_pass(path, line, code);
+        self.codes.allow(code) || place(origin).is_some_and(by_comment)
     }
 
     /// Returns true if findings of this code pass in a resource of this state.
@@ -46,6 +42,28 @@ impl Allowing {
         name: &ResourceName,
     ) -> bool {
         self.allows(code, after.origin(type_url, name))
+    }
+
+    /// The same for a finding about a field, of which only the beginning of its resource is known: any comment in
+    /// the resource counts.
+    pub(super) fn allows_inside(
+        &self,
+        code: &str,
+        after: &Seen,
+        type_url: &TypeUrl,
+        name: &ResourceName,
+    ) -> bool {
+        let origin = after.origin(type_url, name);
+        let by_comment = |(path, line)| self.comments.let_pass_inside(path, line, code);
+        self.allows(code, origin) || place(origin).is_some_and(by_comment)
+    }
+}
+
+/// The file and the line.
+fn place(origin: Option<&Origin>) -> Option<(&Path, u32)> {
+    match origin {
+        Some(Origin::File { path, position }) => Some((path, position.line)),
+        _ => None,
     }
 }
 

@@ -37,6 +37,9 @@ pub(crate) enum NotConfirmed {
     /// The directory is being read for too long.
     #[error("the directory is being read, which takes long, so nothing has passed; try again")]
     Busy,
+    /// It has begun to pass, and that takes too long.
+    #[error("it was begun and takes long, so it may pass yet; look with `chancery confirm --list`")]
+    Slow,
     /// A part is live, and the content of the rest changed meanwhile.
     #[error("{live}: that is live; what is still held back has changed: its token is {token}")]
     Partly {
@@ -56,7 +59,8 @@ impl LoadGate {
     /// The changes that are held back from these, by audience.
     pub(crate) fn held_from(&self, whom: &Selection) -> Vec<Held> {
         let state = self.lock();
-        let held = state.held.values().chain(&state.moves).chain(state.behind());
+        let held = state.held.values().chain(state.held_before());
+        let held = held.chain(&state.moves).chain(state.behind());
         let mut held: Vec<_> = held.filter(|held| whom.has(&held.audience)).cloned().collect();
         held.sort_by(|one, other| one.audience.cmp(&other.audience));
         held

@@ -7,6 +7,7 @@
 
 use chancery_catalog::{Audience, External, LostReference, Seen, SeenReferences, lost_references};
 use chancery_core::printable::Printable;
+use chancery_proto::complete::Dangling;
 use chancery_proto::schema::Schema;
 
 use super::allowing::Allowing;
@@ -25,15 +26,14 @@ pub(super) fn reason(
         return None;
     }
     let places = Places::new(before, after);
-    let is_allowed = |lost: &LostReference| {
-        let from = &lost.reference;
-        allowing.allows_in(DANGLING_REFERENCE, after, &from.type_url, &from.name)
-    };
+    let is_allowed =
+        |from: &Dangling| allowing.allows_in(DANGLING_REFERENCE, after, &from.type_url, &from.name);
     let [before, states] = [before, after]
         .map(|seen| SeenReferences { snapshot: seen.snapshot(), dangling: seen.dangling() });
-    let (lost, count) = lost_references(schema, audience, external, Some(before), states, MOST);
+    let (lost, count) =
+        lost_references(schema, audience, external, Some(before), states, is_allowed, MOST);
     let not_looked_at = count - lost.len();
-    let lost = lost.iter().filter(|one| matters(one) && !is_allowed(one));
+    let lost = lost.iter().filter(|one| matters(one));
     let mut sentences: Vec<_> = lost.map(|one| sentence(one, places)).collect();
     let count = sentences.len() + not_looked_at;
     sentences.truncate(MOST_NAMED);

@@ -58,6 +58,11 @@ document! {
 }
 
 impl Token {
+    /// The token with these digits.
+    pub(super) fn read(digits: &str) -> Option<Self> {
+        u64::from_str_radix(digits, 16).ok().map(Self)
+    }
+
     /// The token of a state of an audience. It is the same for the same content.
     pub(super) fn of(audience: &Audience, state: &Snapshot, has_own_layer: bool) -> Self {
         let mut hash = DefaultHasher::new();

@@ -108,7 +108,8 @@ pub(crate) struct Gone {
 }
 
 /// Things of which the first are named.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Listed {
     /// Their number.
     pub(crate) count: usize,
@@ -117,6 +118,11 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
+    /// Returns true if there are none.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.count == 0
+    }
+
     /// Counts one more, and describes it if it is among the first.
     pub(super) fn add_words(&mut self, words: impl FnOnce() -> String) {
         self.count += 1;
@@ -184,6 +190,13 @@ pub(crate) enum Reason {
         /// The number of other moves that nobody describes.
         more: usize,
     },
+    /// A reason from before a restart, for what could not be judged since.
+    Before {
+        /// Its kind.
+        kind: &'static str,
+        /// Its words.
+        words: String,
+    },
 }
 
 impl Reason {
@@ -205,6 +218,7 @@ impl Reason {
             Self::Expired(_) => "expired",
             Self::Faults(_) => "faults",
             Self::Moved { .. } => "moved",
+            Self::Before { kind, .. } => kind,
         }
     }
 
@@ -260,6 +274,7 @@ impl Display for Reason {
                     _ => ", which stay as they were when the rest passes",
                 })
             }
+            Self::Before { words, .. } => f.write_str(words),
             Self::GroupGone { group } => {
                 let group = Printable(group);
                 write!(f, "the directory of group `{group}` is gone, and nodes use it")

@@ -9,10 +9,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use chancery_catalog::Audience;
 use serde::{Deserialize, Serialize};
 
-use super::LoadGate;
 use super::held::{Held, Token};
-use super::loss::Counts;
+use super::loss::{Counts, Listed, Reason};
 use super::window::Window;
+use super::{LoadGate, State};
 
 /// All that a gate knows of before, as it is kept.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
@@ -45,6 +45,19 @@ struct HeldMemory {
     token: String,
     /// The seconds since 1970.
     since: u64,
+    /// The reasons and the edits, for whoever asks before it can be judged again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    reasons: Vec<KeptReason>,
+    #[serde(default, skip_serializing_if = "Listed::is_nothing")]
+    edits: Listed,
+}
+
+/// A reason, as it is kept.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
+struct KeptReason {
+    kind: String,
+    words: String,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
@@ -55,14 +68,23 @@ struct WindowMemory {
     ended: Vec<(u64, Counts)>,
 }
 
-/// A state that was held back before the restart. It is judged again, by these numbers too.
+/// A state that was held back before the restart. It is judged again, by its numbers too, as soon as no layer of it
+/// is held back by faults.
 #[derive(Clone, Debug)]
-pub(super) struct HeldBefore {
-    pub(super) largest: Counts,
-    /// The token in digits.
-    pub(super) token: String,
-    pub(super) since: Duration,
-    pub(super) at: SystemTime,
+pub(super) struct HeldBefore(pub(super) Held);
+
+impl From<&Reason> for KeptReason {
+    fn from(reason: &Reason) -> Self {
+        Self { kind: reason.kind().to_owned(), words: reason.to_string() }
+    }
+}
+
+impl KeptReason {
+    /// The reason; `None` if this program has no such kind.
+    fn reason(&self) -> Option<Reason> {
+        let kind = Reason::KINDS.into_iter().find(|kind| *kind == self.kind)?;
+        Some(Reason::Before { kind, words: self.words.clone() })
+    }
 }
 
 impl From<&Audience> for KeptAudience {
@@ -96,9 +118,11 @@ impl LoadGate {
             largest: held.largest,
             token: held.token.to_string(),
             since: seconds(held.at),
+            reasons: held.reasons.iter().map(KeptReason::from).collect(),
+            edits: held.edits.clone(),
         };
         let moves = state.moves.as_ref().map(memory);
-        let held = state.held.values().map(memory);
+        let held = state.held.values().chain(state.held_before()).map(memory);
         let windows = state.windows.iter().map(|(audience, window)| {
             let ended = window.ends().map(|(until, counts)| {
                 let age = now.saturating_sub(until);
@@ -118,13 +142,16 @@ impl LoadGate {
             (now.saturating_sub(wall.duration_since(at).unwrap_or_default()), at)
         };
         let mut state = self.lock();
-        let before = |HeldMemory { largest, token, since, .. }: &HeldMemory| {
-            let (since, at) = then(*since);
-            HeldBefore { largest: *largest, token: token.clone(), since, at }
+        let before = |kept: &HeldMemory| {
+            let (since, at) = then(kept.since);
+            let reasons = kept.reasons.iter().filter_map(KeptReason::reason).collect();
+            let (token, audience) = (Token::read(&kept.token)?, (&kept.audience).into());
+            let (largest, edits) = (kept.largest, kept.edits.clone());
+            Some(HeldBefore(Held { audience, reasons, edits, token, largest, since, at }))
         };
-        state.moves_before = memory.moves.as_ref().map(before);
-        for held in &memory.held {
-            state.held_before.insert((&held.audience).into(), before(held));
+        state.moves_before = memory.moves.as_ref().and_then(before);
+        for held in memory.held.iter().filter_map(before) {
+            state.held_before.insert(held.0.audience.clone(), held);
         }
         for WindowMemory { audience, ended } in &memory.windows {
             let mut window = Window::default();
@@ -138,7 +165,15 @@ impl LoadGate {
 impl HeldBefore {
     /// Returns true if it is the same state that is held back again.
     pub(super) fn is(&self, token: Token) -> bool {
-        self.token == token.to_string()
+        self.0.token == token
+    }
+}
+
+impl State {
+    /// Those that were held back before a restart and could not be judged since.
+    pub(super) fn held_before(&self) -> impl Iterator<Item = &Held> {
+        let before = self.held_before.iter();
+        before.filter(|(audience, _)| !self.held.contains_key(*audience)).map(|(_, it)| &it.0)
     }
 }
 

@@ -479,8 +479,16 @@ impl Gate for LoadGate {
         self.0.unanswered.clear();
         self.0.expired.clear();
         let mut state = self.lock();
-        if !state.held.is_empty() {
+        if !state.held.is_empty() || !state.held_before.is_empty() {
             let held: BTreeSet<_> = held.collect();
+            // One that a fault holds too could not be judged.
+            let of_now = |audience: &Audience| held.contains(audience);
+            let (kept, gone) = std::mem::take(&mut state.held_before)
+                .into_iter()
+                .partition(|(audience, _)| of_now(audience));
+            state.held_before = kept;
+            let gone: BTreeMap<Audience, HeldBefore> = gone;
+            gone.into_values().for_each(|one| state.news.add(Outcome::Mended, one.0));
             let all = std::mem::take(&mut state.held);
             for (audience, one) in all {
                 if held.contains(&audience) {
@@ -490,7 +498,6 @@ impl Gate for LoadGate {
                 }
             }
         }
-        state.held_before.clear();
         state.windows.retain(|_, window| {
             window.forget_old(now);
             !window.is_empty()
@@ -503,7 +510,7 @@ impl State {
     fn decide(&mut self, mut loss: Held, now: Duration) -> bool {
         let known = self.held.get(&loss.audience).cloned();
         if let Some(before) = self.held_before.get(&loss.audience).filter(|it| it.is(loss.token)) {
-            (loss.since, loss.at) = (before.since, before.at);
+            (loss.since, loss.at) = (before.0.since, before.0.at);
         }
         let Some(outcome) = self.outcome(&mut loss, known.as_ref(), now) else { return false };
         self.news.add(outcome, loss.clone());
@@ -511,6 +518,7 @@ impl State {
             // A loss that was meant is the state with which later ones are compared.
             self.forget(&loss.audience);
         } else {
+            self.held_before.remove(&loss.audience);
             self.held.insert(loss.audience.clone(), loss);
         }
         outcome.is_live()
@@ -555,7 +563,7 @@ impl State {
         let window = self.windows.get(audience);
         let largest = window.map_or(change.before, |window| window.largest(now, change.before));
         let held = self.held.get(audience).map(|held| held.largest);
-        let held_before = self.held_before.get(audience).map(|before| before.largest);
+        let held_before = self.held_before.get(audience).map(|before| before.0.largest);
         held.into_iter().chain(held_before).fold(largest, Counts::largest)
     }
 
@@ -569,7 +577,8 @@ impl State {
 
     fn pass_without_loss(&mut self, passed: &Held, change: &loss::Change, now: Duration) {
         let audience = &passed.audience;
-        if let Some(held) = self.held.remove(audience) {
+        let before = self.held_before.remove(audience).map(|before| before.0);
+        if let Some(held) = self.held.remove(audience).or(before) {
             self.news.add(Outcome::Mended, held);
         }
         if let Some(window) = self.windows.get_mut(audience).filter(|_| change.forgiven > 0) {
@@ -596,6 +605,7 @@ impl State {
 
     fn forget(&mut self, audience: &Audience) {
         self.held.remove(audience);
+        self.held_before.remove(audience);
         self.windows.remove(audience);
     }
 

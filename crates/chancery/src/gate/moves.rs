@@ -121,7 +121,7 @@ impl LoadGate {
             at: SystemTime::now(),
         };
         if let Some(before) = state.moves_before.take().filter(|before| before.is(token)) {
-            (held.since, held.at) = (before.since, before.at);
+            (held.since, held.at) = (before.0.since, before.0.at);
         }
         let outcome = match state.outcome(&mut held, known.as_ref(), now) {
             // Another edit does not wait for rules, so only other reasons are news.

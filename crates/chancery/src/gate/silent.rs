@@ -84,7 +84,7 @@ pub(super) fn unanswered(
                 old.and_then(of).is_none().then(|| (found.code, found.to_string()))
             };
             let Some(found) = known.of((old, new), find) else { break };
-            let is_told = |code: &str| !allowing.allows_in(code, after, type_url, &change.name);
+            let is_told = |code: &str| !allowing.allows_inside(code, after, type_url, &change.name);
             if let Some((_, found)) = found.as_ref().as_ref().filter(|(code, _)| is_told(code)) {
                 let (at, kind) = (places.leading(type_url, &change.name), type_url.short());
                 listed.add_words(|| format!("{at}{kind} `{}`: {found}", change.name));

@@ -53,6 +53,8 @@ pub(crate) struct ChangeApplier {
     gate: LoadGate,
     /// Lets edits pass that wait behind faults, once the directory is followed.
     passer: OnceLock<Passer>,
+    /// Held while something is confirmed, so that one confirmation comes after the other.
+    confirming: Mutex<()>,
     state: Mutex<ApplierState>,
 }
 
@@ -146,7 +148,8 @@ impl ChangeApplier {
             keeping: Keeping::new(None),
         };
         let (passer, state) = (OnceLock::new(), Mutex::new(state));
-        Self { audiences, admin, metrics, checks, gate, passer, state }
+        let confirming = Mutex::new(());
+        Self { audiences, admin, metrics, checks, gate, passer, confirming, state }
     }
 
     /// The same applier, which has the present state kept after each change.

@@ -70,7 +70,7 @@ impl Waiting<'_> {
             }
             progress.show(&output::progress(&found));
             if let Some(load) = found.load.filter(|_| !self.args.latest) {
-                target = Some(Target::Revision(load));
+                target = Some(Target::Pinned(load, found.hash));
             }
         }
     }
@@ -96,6 +96,10 @@ impl Waiting<'_> {
         path += &match target {
             None => String::new(),
             Some(Target::Revision(number)) => format!("&revision={number}"),
+            Some(Target::Pinned(number, hash)) => {
+                let hash = hash.as_ref().map(|hash| format!("&hash={}", encoded(hash)));
+                format!("&revision={number}{}", hash.unwrap_or_default())
+            }
             Some(Target::Hash(hash)) => format!("&hash={}", encoded(hash)),
             Some(Target::File(path)) => format!("&file={}", encoded(&path.to_string_lossy())),
         };

@@ -57,6 +57,8 @@ pub(super) enum Target {
     Revision(u64),
     Hash(String),
     File(PathBuf),
+    /// The load that the server said is waited for, with its digest.
+    Pinned(u64, Option<String>),
 }
 
 /// The format of the output.

@@ -50,8 +50,9 @@ pub(crate) struct Ledger {
     fault_may_be_unsubscribed: bool,
     /// The keys of responses that the client read and never answered, so that its verdict is
     /// unknown (S-037, [resource
-    /// updates](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-updates)).
-    verdict_unknown: KeyMap<()>,
+    /// updates](https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-updates)), or to
+    /// which no answer is expected any more, because there are too many. The value is the nonce of the last one.
+    verdict_unknown: KeyMap<Arc<str>>,
     /// True if a resource with a secret may be gone from `sent`, the target and what is kept, and was
     /// in a response that the client has not answered.
     supersedes_secret: bool,
@@ -465,12 +466,22 @@ impl Ledger {
         self.changes(interest).into_iter().map(|change| change.key).collect()
     }
 
-    /// Takes in that the client read a response whose verdict will never be known.
-    pub(crate) fn set_verdict_unknown(&mut self, contents: &Contents, interest: &Interest) {
+    /// Takes in that the verdict on the response of a nonce is not known, and may never be.
+    pub(crate) fn set_verdict_unknown(
+        &mut self,
+        nonce: &Arc<str>,
+        contents: &Contents,
+        interest: &Interest,
+    ) {
         for mention in contents.iter().filter(|mention| interest.covers(&mention.key)) {
             let has_own_text = mention.has_own_text();
-            self.verdict_unknown.insert(mention.key, (), has_own_text);
+            self.verdict_unknown.insert(mention.key, Arc::clone(nonce), has_own_text);
         }
+    }
+
+    /// Takes in that the client accepted a response of which the verdict was not known.
+    pub(crate) fn accept_late(&mut self, nonce: &str) {
+        self.verdict_unknown.take_if(|_, of| **of == *nonce);
     }
 
     /// Takes in that the client accepted a response: the keys it mentions are not refused any more.

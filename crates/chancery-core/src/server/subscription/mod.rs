@@ -242,12 +242,22 @@ impl Subscription {
     /// Returns true if the client has acknowledged all it should see, and no request waits for its
     /// first response.
     pub(crate) fn has_landed(&self) -> bool {
-        self.is_acknowledged() && self.first_request.is_none() && !self.must_respond
+        self.ledger.is_at_target()
+            && !self.awaits_answer()
+            && self.first_request.is_none()
+            && !self.must_respond
     }
 
-    /// The time of the oldest response that the client has not answered.
+    /// The time of the oldest response that the client has not answered and still has to.
     pub(crate) fn unanswered_since(&self) -> Option<Time> {
-        self.flight.oldest()
+        self.flight.oldest().filter(|_| self.awaits_answer())
+    }
+
+    /// Returns true if the client has a response to answer. One that has unsubscribed everything may never
+    /// answer the last one (T-03).
+    fn awaits_answer(&self) -> bool {
+        let wants_nothing = !self.interest.wildcard() && self.interest.len() == 0;
+        !self.flight.is_empty() && !wants_nothing
     }
 
     /// Returns true if rejected content is waiting for a change.
@@ -258,7 +268,7 @@ impl Subscription {
     /// Returns true if the client has answered all that was sent, and no rejected content is waiting for a
     /// change, or to be sent again.
     pub(crate) fn is_repaired(&self) -> bool {
-        !self.is_rejected() && !self.is_behind() && self.flight.is_empty()
+        !self.is_rejected() && !self.is_behind() && !self.awaits_answer()
     }
 
     /// Returns true if the client keeps resources whose removal waits.

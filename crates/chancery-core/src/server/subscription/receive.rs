@@ -53,6 +53,9 @@ impl Subscription {
         let skipped =
             if skipped.is_empty() { Vec::new() } else { self.record_unanswered(skipped, events) };
         let Some(sent) = self.flight.take(nonce, error.is_none()) else {
+            if error.is_none() {
+                self.ledger.accept_late(nonce);
+            }
             events.extend(self.stale_event(nonce));
             return (skipped, None);
         };
@@ -103,7 +106,7 @@ impl Subscription {
         skipped: Vec<SentResponse>,
         events: &mut Vec<Event>,
     ) -> Vec<ReadResponse> {
-        self.set_verdict_unknown(skipped.iter().map(|sent| &sent.contents));
+        self.set_verdict_unknown(&skipped);
         let skipped = skipped.into_iter().map(|SentResponse { nonce, contents, .. }| {
             let type_url = self.type_url.clone();
             events.push(Event::Skipped { type_url, nonce: Arc::clone(&nonce) });
@@ -157,15 +160,13 @@ impl Subscription {
 
     /// Takes in that the verdicts on responses, the oldest first, stay unknown. As with a rejection,
     /// the answer to a newer response with the whole state counts for all.
-    pub(super) fn set_verdict_unknown<'a>(
-        &mut self,
-        responses: impl DoubleEndedIterator<Item = &'a Contents> + Clone,
-    ) {
-        if self.is_full_state() && self.flight.merge_into_next(responses.clone()) {
+    pub(super) fn set_verdict_unknown(&mut self, responses: &[SentResponse]) {
+        let contents = responses.iter().map(|sent| &sent.contents);
+        if self.is_full_state() && self.flight.merge_into_next(contents) {
             return;
         }
-        for contents in responses {
-            self.ledger.set_verdict_unknown(contents, &self.interest);
+        for SentResponse { nonce, contents, .. } in responses {
+            self.ledger.set_verdict_unknown(nonce, contents, &self.interest);
         }
     }
 }

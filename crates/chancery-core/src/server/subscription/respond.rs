@@ -137,7 +137,7 @@ impl Subscription {
         }
         let given_up = self.flight.push(sent);
         if !given_up.is_empty() {
-            self.set_verdict_unknown(given_up.iter().map(|sent| &sent.contents));
+            self.set_verdict_unknown(&given_up);
         }
         Response {
             variant: self.variant,

@@ -183,7 +183,11 @@ static OF_NODES: Parameter = Parameter {
 };
 static REVISION: Parameter =
     Parameter::text("revision", "The number of the load. Otherwise it is the last one now.");
-static HASH: Parameter = Parameter::text("hash", "The digest of all resources since the load.");
+static HASH: Parameter = Parameter::text(
+    "hash",
+    "The digest of all resources since the load. Beside `revision`, it keeps to the same content if a server that \
+     started anew counts from 1 again.",
+);
 static FILE: Parameter = Parameter::text(
     "file",
     "The absolute path of a file: the directory is read again first, and a fault of the file is told.",

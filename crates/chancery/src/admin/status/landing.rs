@@ -1,6 +1,6 @@
 //! The landing of a load on the nodes that somebody asks about, at one moment.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use chancery_catalog::Audience;
@@ -11,7 +11,7 @@ use super::document::{WaitDocument, WaitOutcome};
 use super::rows;
 use super::views::{Groups, View, views};
 use super::wait::Wanted;
-use crate::gate::Held;
+use crate::admin::load_status::HeldLoads;
 use crate::serve::Grouping;
 
 /// A node, or a stream whose client states none.
@@ -22,7 +22,7 @@ pub(super) fn look(
     audiences: &Audiences<Grouping>,
     wanted: &Wanted,
     load: Option<u64>,
-    held: &[Held],
+    held: &HeldLoads,
 ) -> (WaitDocument, u64) {
     let book = audiences.store().status();
     let Some(load) = load else {
@@ -41,10 +41,15 @@ pub(super) fn look(
     all.extend(&behind);
     let landed = all.len() - behind.len();
     let (mut outcome, mut why) = outcome(landing.outcome(), wanted, &all, landed);
-    let waits = held.iter().find(|held| counts.sees(&held.audience));
-    if let Some(held) = waits.filter(|_| outcome != WaitOutcome::Never) {
+    // It is read after the streams: a load that they have was judged by now.
+    let held = held.list();
+    let concerns = |since: Option<u64>| wanted.is_of_present() || since.is_none_or(|it| it <= load);
+    let waits = held.iter().find(|(held, since)| concerns(*since) && counts.sees(&held.audience));
+    if let Some((held, since)) = waits.filter(|_| outcome != WaitOutcome::Never) {
         let audience = rows::shown(held.audience.to_string());
-        outcome = WaitOutcome::Refused;
+        // Until it is recorded, nobody knows whether it is of this load.
+        let is_known = wanted.is_of_present() || since.is_some();
+        outcome = if is_known { WaitOutcome::Refused } else { WaitOutcome::Waiting };
         why = Some(format!("held back from {audience} until it is confirmed: {}", held.why()));
     }
     let is_behind = |view: &View<'_>| {
@@ -106,20 +111,29 @@ struct Counts<'f> {
     fleet: &'f Fleet,
     groups: &'f Groups,
     wanted: &'f Wanted,
-    /// The clients of open streams that are in a group that is wanted, as a landing knows them.
-    in_groups: HashSet<(Option<&'f str>, &'f str, &'f AudienceName)>,
+    /// The clients as a landing knows them, and true for those in a group that is wanted.
+    in_groups: HashMap<ClientKey<'f>, bool>,
 }
+
+/// A client as a landing knows it: the id of its node, the cluster, and the audience.
+type ClientKey<'f> = (Option<&'f str>, &'f str, &'f AudienceName);
 
 impl<'f> Counts<'f> {
     fn of(fleet: &'f Fleet, groups: &'f Groups, wanted: &'f Wanted) -> Self {
-        let mut it = Self { fleet, groups, wanted, in_groups: HashSet::new() };
+        let mut it = Self { fleet, groups, wanted, in_groups: HashMap::new() };
         for stream in &fleet.streams {
             let Some(audience) = &stream.audience else { continue };
             let node = stream.node.as_deref();
-            if it.is_wanted(groups.of_node(node).as_deref()) {
-                let cluster = node.map_or("", |node| &*node.cluster);
-                it.in_groups.insert((node.map(|node| &*node.id), cluster, audience));
-            }
+            let cluster = node.map_or("", |node| &*node.cluster);
+            let is_wanted = it.is_wanted(groups.of_node(node).as_deref());
+            let key = (node.map(|node| &*node.id), cluster, audience);
+            *it.in_groups.entry(key).or_default() |= is_wanted;
+        }
+        for gone in &fleet.gone {
+            let is_wanted = it.is_wanted(groups.of_gone(gone).as_deref());
+            let key = (Some(&*gone.node), &*gone.cluster, &gone.audience);
+            // Streams that are open say more of the node.
+            it.in_groups.entry(key).or_insert(is_wanted);
         }
         it
     }
@@ -132,15 +146,14 @@ impl<'f> Counts<'f> {
         self.wanted.groups.is_empty() || self.wanted.groups.iter().any(seen)
     }
 
-    /// Returns true for a client that counts. The rules decide about those with open streams; of one that is
-    /// gone it is known what it saw.
+    /// Returns true for a client that counts. The rules decide.
     fn has(&self, node: Option<&str>, cluster: &str, audience: &AudienceName) -> bool {
         let of_node = |wanted: &String| node.is_some_and(|node| node == wanted);
         if !self.wanted.nodes.is_empty() && !self.wanted.nodes.iter().any(of_node) {
             return false;
         }
         self.wanted.groups.is_empty()
-            || self.in_groups.contains(&(node, cluster, audience))
+            || self.in_groups.get(&(node, cluster, audience)).is_some_and(|it| *it)
             || self.is_wanted(rows::group_of(audience.as_str()).as_deref())
     }
 

@@ -45,6 +45,15 @@ impl Groups {
         group.ok().flatten()
     }
 
+    /// The group of a stream that is gone: the one whose files it saw. If it has none, the rules decide by what is
+    /// remembered of the node.
+    pub(super) fn of_gone(&self, gone: &GoneStream) -> Option<String> {
+        rows::group_of(gone.audience.as_str()).or_else(|| {
+            let (id, cluster) = (gone.node.to_string(), gone.cluster.to_string());
+            self.of_node(Some(&Node { id, cluster, ..Node::default() }))
+        })
+    }
+
     /// Returns true if there is such a group.
     pub(super) fn has(&self, name: &str) -> bool {
         self.known.contains(name) || self.grouping.names().any(|known| known == name)
@@ -82,7 +91,7 @@ pub(super) fn views<'f>(fleet: &'f Fleet, groups: &Groups) -> Vec<View<'f>> {
         let last = node.gone.first();
         let group = match newest {
             Some(newest) => groups.of_node(Some(newest)),
-            None => last.and_then(|gone| rows::group_of(gone.audience.as_str())),
+            None => last.and_then(|gone| groups.of_gone(gone)),
         };
         let of_last = last.map_or("", |gone| &gone.cluster);
         View {

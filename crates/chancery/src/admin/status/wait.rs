@@ -38,11 +38,19 @@ enum Target {
     Number(u64),
     /// The last one with this digest of all resources.
     Hash(String),
+    /// The one with this number, if that has this digest. Another process began again with the numbers, and may
+    /// have what that load was under another one.
+    Pinned { number: u64, hash: String },
     /// The first one after the directory was read again, with the present content of this file.
     File(PathBuf),
 }
 
 impl Wanted {
+    /// Returns true if what is held back since a load counts, whatever that load is.
+    pub(super) fn is_of_present(&self) -> bool {
+        matches!(self.target, Target::Last | Target::File(_))
+    }
+
     pub(super) fn of(asked: &Asked) -> Result<Self, ApiError> {
         let mut targets = Vec::new();
         if let Some(revision) = asked.text("revision") {
@@ -52,13 +60,20 @@ impl Wanted {
         }
         targets.extend(asked.text("hash").map(|hash| Target::Hash(hash.to_owned())));
         targets.extend(asked.text("file").map(|file| Target::File(file.into())));
-        if targets.len() > 1 {
-            return Err(ApiError::parameter("say one of `revision`, `hash` and `file`"));
-        }
+        let target = match (targets.pop(), targets.pop(), targets.pop()) {
+            (target, None, _) => target.unwrap_or(Target::Last),
+            (Some(Target::Hash(hash)), Some(Target::Number(number)), None) => {
+                Target::Pinned { number, hash }
+            }
+            _ => {
+                let odd = "say one of `revision`, `hash` and `file`, or `revision` with its `hash`";
+                return Err(ApiError::parameter(odd));
+            }
+        };
         Ok(Self {
             groups: asked.texts("group").to_vec(),
             nodes: asked.texts("node").to_vec(),
-            target: targets.pop().unwrap_or(Target::Last),
+            target,
             min_nodes: api::min_nodes(asked),
             limit: api::limit(asked),
             time: api::wait_time(asked),
@@ -83,16 +98,13 @@ pub(super) async fn wait(
     // The load that is the last one now is waited for, also when a newer one comes.
     let mut load = match &wanted.target {
         Target::Number(number) => Some(*number),
-        Target::Hash(_) => None,
+        Target::Hash(_) | Target::Pinned { .. } => None,
         Target::Last | Target::File(_) => Some(book.load()),
     };
     let wanted = Arc::new(wanted);
     loop {
-        load = load.or_else(|| with_hash(&book, &wanted.target));
-        let held = match wanted.target {
-            Target::Last | Target::File(_) => admin.loaded.held(),
-            Target::Number(_) | Target::Hash(_) => Arc::default(),
-        };
+        load = load.or_else(|| found(&book, &wanted.target));
+        let held = admin.loaded.held_loads(admin.confirmations.gate());
         let (audiences, query) = (audiences.clone(), Arc::clone(&wanted));
         let look = move || landing::look(&audiences, &query, load, &held);
         let (document, mark) = admin.turn.run(look).await?;
@@ -142,12 +154,24 @@ fn check_groups(audiences: &Audiences<Grouping>, wanted: &Wanted) -> Result<(), 
     })
 }
 
-/// The number of the last load with the digest that is waited for.
-fn with_hash(book: &StatusBook, target: &Target) -> Option<u64> {
-    let Target::Hash(hash) = target else { return None };
-    let mut loads = book.loads().into_iter();
-    let found = loads.find(|load| load.content.is_some_and(|content| content.to_string() == *hash));
-    found.map(|load| load.number)
+/// The number of the load with the digest that is waited for.
+fn found(book: &StatusBook, target: &Target) -> Option<u64> {
+    let (number, hash) = match target {
+        Target::Hash(hash) => (None, hash),
+        Target::Pinned { number, hash } => (Some(*number), hash),
+        _ => return None,
+    };
+    let loads = book.loads();
+    // Of a load before all that are remembered, the digest is not known any more.
+    if let Some(number) = number.filter(|it| loads.last().is_some_and(|oldest| *it < oldest.number))
+    {
+        return Some(number);
+    }
+    let mut alike = loads
+        .iter()
+        .filter(|load| load.content.is_some_and(|content| content.to_string() == *hash));
+    let same = alike.clone().find(|load| Some(load.number) == number);
+    same.or_else(|| alike.next()).map(|load| load.number)
 }
 
 /// The time between two looks, at least.

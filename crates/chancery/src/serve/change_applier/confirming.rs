@@ -3,11 +3,12 @@
 //! Not here: the judgement, and what the tokens are of (`gate`).
 
 use std::collections::BTreeSet;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use chancery_catalog::Layer;
 use chancery_core::printable::Printable;
-use chancery_sources::Passer;
+use chancery_sources::{Passer, Passing};
 use tracing::{info, warn};
 
 use super::super::held;
@@ -21,6 +22,8 @@ impl ChangeApplier {
     /// # Errors
     /// If nothing is held back there, or another content.
     pub(crate) fn confirm(&self, whom: &Selection, token: &str) -> Result<Vec<Held>, NotConfirmed> {
+        // Marks are those of one confirmation.
+        let _one_at_a_time = self.confirming.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.lock();
         let held_before: BTreeSet<Token> = self.gate.held().iter().map(|it| it.token).collect();
         let confirmed = self.gate.confirm(whom, token)?;
@@ -33,7 +36,7 @@ impl ChangeApplier {
         self.record(&mut state);
         drop(state);
         let is_new = |held: &Held| !behind.is_empty() && !held_before.contains(&held.token);
-        let is_in_time = self.pass(&behind);
+        let passing = self.pass(&behind);
         self.gate.end_confirmation();
         // Edits of other layers pass with those behind a fault, and the gate judges them then.
         let still_held = self.gate.still_held(&confirmed, is_new);
@@ -46,7 +49,8 @@ impl ChangeApplier {
         let is_live = |one: &&Held| !still_held.iter().any(|held| one.leads_to(held));
         let live: Vec<_> = confirmed.iter().filter(is_live).map(|one| &one.audience).collect();
         Err(match live.is_empty() {
-            true if !is_in_time => NotConfirmed::Busy,
+            true if passing == Passing::TakenBack => NotConfirmed::Busy,
+            true if passing == Passing::Begun => NotConfirmed::Slow,
             true => match self.faulty_below(&still_held, &confirmed) {
                 Some(layers) => NotConfirmed::Faulty { layers },
                 None => NotConfirmed::Changed(token),
@@ -75,11 +79,10 @@ impl ChangeApplier {
         }
     }
 
-    /// Lets pass what waits behind faults in these layers. The report of that comes before it returns. Returns false
-    /// if that takes too long.
-    fn pass(&self, behind: &[(Layer, u128)]) -> bool {
+    /// Lets pass what waits behind faults in these layers. The report of that comes before it returns.
+    fn pass(&self, behind: &[(Layer, u128)]) -> Passing {
         let passer = self.passer.get().filter(|_| !behind.is_empty());
-        passer.is_none_or(|passer| passer.pass(behind.to_vec(), PASS_WAIT))
+        passer.map_or(Passing::Done, |passer| passer.pass(behind.to_vec(), PASS_WAIT))
     }
 
     /// States what lets edits pass that wait behind faults.
