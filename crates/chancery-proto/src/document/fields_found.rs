@@ -126,17 +126,17 @@ mod tests {
             at("w")
         );
         let cases = [
-            (at("a"), vec!["line 2, column 43"]),
+            (at("a"), vec!["line 2, column 42"]),
             (
                 format!("- {}\n- {}\n", at("a"), at("b")),
-                vec!["line 2, column 43", "line 4, column 43"],
+                vec!["line 2, column 42", "line 4, column 42"],
             ),
             (
                 format!("{}\n---\n[{}]\n", at("a"), at("b")),
-                vec!["line 2, column 43", "line 5, column 43"],
+                vec!["line 2, column 42", "line 5, column 42"],
             ),
-            (format!("resources: [{wrapped}]\n"), vec!["line 2, column 43"]),
-            (format!("# first\npatch:\n- {}\n", at("a")), vec!["line 4, column 43"]),
+            (format!("resources: [{wrapped}]\n"), vec!["line 2, column 42"]),
+            (format!("# first\npatch:\n- {}\n", at("a")), vec!["line 4, column 42"]),
         ];
         for (text, wanted) in cases {
             assert_eq!(found(Format::Yaml, &text), wanted, "{text}");

@@ -60,12 +60,10 @@ pub(crate) fn allowance_words(code: &str, is_needed: bool) -> Option<(&'static s
     }
 }
 
-/// Returns true if a comment lets the finding pass: one at its line, or at the resource with its field.
+/// Returns true if a comment lets the finding pass: for one between resources the comment at the resource counts,
+/// as it does for `serve` and for the gate.
 fn lets_pass(comments: &mut NeededAllowances, finding: &Finding) -> bool {
-    let file = finding.file.as_deref().filter(|_| !codes::is_unusable(finding.code));
-    let lines = [finding.line, finding.resource_line].into_iter().flatten();
-    file.is_some_and(|file| {
-        let mut let_pass = |line| comments.let_pass(Path::new(file), line, finding.code);
-        lines.fold(false, |passes, line| let_pass(line) || passes)
-    })
+    let place = finding.file.as_deref().zip(finding.resource_line.or(finding.line));
+    let place = place.filter(|_| !codes::is_unusable(finding.code));
+    place.is_some_and(|(file, line)| comments.let_pass(Path::new(file), line, finding.code))
 }

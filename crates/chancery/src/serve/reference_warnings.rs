@@ -296,13 +296,10 @@ impl ReferenceWarnings {
     }
 }
 
-/// Returns true if a comment at the place of a warning lets it pass. Of a reference that leads nowhere only the
-/// resource is known, and the comment may stand at the field: there it counts for `check` and for the gate.
+/// Returns true if a comment at the place of a warning lets it pass.
 pub(super) fn is_let_pass(comments: &mut NeededAllowances, warning: &Warning) -> bool {
-    let Some((file, line)) = warning.file.as_deref().zip(warning.line) else { return false };
-    let is_inside = warning.code == DANGLING_REFERENCE;
-    let passes = comments.let_pass(file, line, warning.code);
-    passes || (is_inside && comments.let_pass_inside(file, line, warning.code))
+    let place = warning.file.as_deref().zip(warning.line);
+    place.is_some_and(|(file, line)| comments.let_pass(file, line, warning.code))
 }
 
 /// The warning about an edit that is not applied.
