@@ -79,7 +79,7 @@ impl LoadedDirectory {
                 }
                 let mut findings = Findings::of_load(&loaded.report);
                 if !is_served {
-                    let LoadedDirectory { config, catalog, schema, .. } = &loaded;
+                    let Self { config, catalog, schema, .. } = &loaded;
                     findings.add_references(config, catalog.clone(), schema);
                 }
                 (findings, Some(loaded))
