@@ -261,7 +261,7 @@ fn answers_about_states_are_as_they_are_described() {
         ("/api/v1/resources/none/none", "bad-parameter"),
         ("/api/v1/wait?group=none", "unknown-group"),
         ("/api/v1/wait?revision=x", "bad-parameter"),
-        ("/api/v1/wait?revision=1&hash=x", "bad-parameter"),
+        ("/api/v1/wait?revision=1&file=x", "bad-parameter"),
         ("/api/v1/wait?file=/etc/passwd", "bad-parameter"),
         ("/api/v1/wait?timeout=31", "bad-parameter"),
         ("/api/v1/events?after=x", "bad-parameter"),
