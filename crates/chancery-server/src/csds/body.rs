@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use http_body::{Body, Frame};
 use tonic::Status;
 
@@ -16,7 +16,8 @@ use super::{Csds, CsdsRefused};
 use crate::activity::ConnectionActivity;
 use crate::budget::MemoryCharge;
 use crate::grpc::{
-    NextMessage, RequestMessages, asked_back, draining, out_of_memory, too_slow, trailers,
+    NextMessage, RequestMessages, asked_back, draining, frame_message, out_of_memory, too_slow,
+    trailers,
 };
 use crate::request_body::RequestBody;
 use crate::server_state::{ServerState, StreamPermit};
@@ -111,7 +112,7 @@ impl CsdsBody {
         }
         if let Stage::Answering(answer) = &mut self.stage {
             let Poll::Ready(answer) = answer.as_mut().poll(cx) else { return Ok(Poll::Pending) };
-            let answer = framed(&answer.map_err(status)?);
+            let answer = frame_message(&answer.map_err(status)?);
             self.hold(answer.len())?;
             self.stage = match self.kind {
                 CallKind::Fetch => Stage::Ending(Status::ok("")),
@@ -172,16 +173,6 @@ fn status(refused: CsdsRefused) -> Status {
         CsdsRefused::TooSlow(_) => Status::deadline_exceeded(text),
         CsdsRefused::Failed => Status::internal(text),
     }
-}
-
-/// A message with its frame.
-fn framed(message: &[u8]) -> Bytes {
-    let mut frame = BytesMut::with_capacity(5 + message.len());
-    frame.put_u8(0);
-    // It has a bound that is far below.
-    frame.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
-    frame.put_slice(message);
-    frame.freeze()
 }
 
 impl Body for CsdsBody {

@@ -69,6 +69,16 @@ impl<B: Body<Data = Bytes> + Unpin> RequestMessages<B> {
     }
 }
 
+/// A message in its frame, of a stream that is no discovery stream.
+pub(crate) fn frame_message(message: &[u8]) -> Bytes {
+    let mut frame = BytesMut::with_capacity(5 + message.len());
+    frame.put_u8(0);
+    // Whoever makes one has a bound that is far below.
+    frame.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
+    frame.put_slice(message);
+    frame.freeze()
+}
+
 /// Adds the frame of a response, whose other fields are `own`. Returns the size of the message.
 pub(crate) fn frame_response(response: &Response, own: &[u8], out: &mut Frames) -> usize {
     // Most responses are one small resource, for which a list would cost more than the copy.

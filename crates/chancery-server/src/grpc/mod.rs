@@ -25,7 +25,7 @@ mod status;
 mod stream_service;
 
 pub(crate) use body::StreamBody;
-pub(crate) use framing::{NextMessage, RequestMessages};
+pub(crate) use framing::{NextMessage, RequestMessages, frame_message};
 pub(crate) use load::LoadBody;
 pub(crate) use status::{
     asked_back, draining, draining_trailers, from_a_page, no_such_method, out_of_memory,

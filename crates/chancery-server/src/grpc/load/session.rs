@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use chancery_core::server::check_node;
 use chancery_core::server::load::{LeftOut, LoadReporting, LoadStream};
 use chancery_core::{Node, ResourceSet, TypeUrl};
@@ -19,6 +19,7 @@ use tonic::{Code, Status};
 use tracing::{debug, warn};
 
 use crate::budget::MemoryCharge;
+use crate::grpc::framing::frame_message;
 use crate::grpc::status;
 use crate::load_reports::LoadReports;
 use crate::log_limiter::{LineOrigin, PeerLine, message, name};
@@ -138,7 +139,7 @@ impl LoadSession {
             self.look()?;
         }
         self.untold = 0;
-        Ok(self.stream.poll().map(|response| frame(&wire::encode_load_response(&response))))
+        Ok(self.stream.poll().map(|response| frame_message(&wire::encode_load_response(&response))))
     }
 
     /// The time of the next look at what the client is to report.
@@ -260,15 +261,6 @@ fn names(set: Option<&ResourceSet>, shared: &ServerState) -> BTreeSet<Arc<str>> 
         None => false,
     });
     fitting.map(Arc::from).collect()
-}
-
-/// The frame of a message.
-fn frame(message: &[u8]) -> Bytes {
-    let mut frame = BytesMut::with_capacity(5 + message.len());
-    frame.put_u8(0);
-    frame.put_u32(u32::try_from(message.len()).unwrap_or(u32::MAX));
-    frame.extend_from_slice(message);
-    frame.freeze()
 }
 
 /// The longest time between two looks at what a client is to report.
