@@ -328,11 +328,13 @@ impl Account {
         }
         let error = &reason();
         let suspects = rejection::suspects(machine, type_url, as_sent);
-        let named = rejection::named(as_sent, |word| self.origin(type_url, word));
-        let resources = match named.is_empty() {
-            true => rejection::placed(&suspects, |name| self.origin(type_url, name)),
-            false => named,
-        };
+        let resources = is_first.then(|| {
+            let named = rejection::named(as_sent, |word| self.origin(type_url, word));
+            match named.is_empty() {
+                true => rejection::placed(&suspects, |name| self.origin(type_url, name)),
+                false => named,
+            }
+        });
         if !is_noted {
             let is_known = |word: &str| {
                 suspects.iter().any(|name| **name == *word) || self.origin(type_url, word).is_some()
@@ -344,7 +346,7 @@ impl Account {
         }
         let (stream, node, of) = (self.card.id, self.node_id(), name(type_url.short()));
         let (node, of, code, text) = (&*node, &*of, error.code, &*error.message);
-        if is_first {
+        if let Some(resources) = resources {
             let resources = &*resources;
             warn!(stream, node, r#type = of, version, nonce, code, resources, text, "rejected");
         } else {
