@@ -279,16 +279,21 @@ fn reader(server: &Server, query: &str, header: &str) -> BufReader<TcpStream> {
     BufReader::new(stream)
 }
 
-/// The next line that begins so, without the beginning.
+/// The next line that begins so, without the beginning. A read that brings nothing ends by itself, and so that other
+/// lines do not keep it going, their number has a bound.
 fn next(reader: &mut BufReader<TcpStream>, begin: &str) -> String {
-    loop {
+    for _ in 0..MOST_LINES {
         let mut line = String::new();
         assert_ne!(reader.read_line(&mut line).unwrap(), 0, "the end before `{begin}`");
         if let Some(rest) = line.trim_end().strip_prefix(begin) {
             return rest.to_owned();
         }
     }
+    panic!("{MOST_LINES} lines, and none begins with `{begin}`")
 }
+
+/// The most lines of events that are read for one of them.
+const MOST_LINES: usize = 1_000;
 
 #[test]
 fn events_are_told_as_they_come_and_once() {
