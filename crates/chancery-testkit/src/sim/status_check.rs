@@ -1,7 +1,7 @@
 //! The status of a stream, compared with what its client really holds.
 //!
 //! The two may differ by what is under way: by requests that the server has not read, and by nothing else.
-//! What the server has sent and the client has not answered is in the status as that.
+//! A response that the server has sent and the client has not answered is in the status as that.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -138,7 +138,9 @@ impl Past {
     }
 
     /// Reads what is kept. A read that fails may succeed in a moment; and what another process writes meanwhile is
-    /// read again from its new head on, because that process removes what the new head does not need.
+    /// read again from its new head on, because that process removes what the new head does not need. Storage says
+    /// nothing when it answers again, so it is asked a few times. This is the thread that reads files, for which
+    /// nobody waits without a bound.
     fn read_patiently(
         &self,
         files: &StateFiles,
