@@ -165,6 +165,8 @@ pub(crate) enum Reason {
     Dangling(Listed),
     /// Resources come that a client does not take beside others, each in a sentence.
     Clash(Listed),
+    /// An Envoy that runs refuses or loses something that one which starts would take, each in a sentence.
+    InPlace(Listed),
     /// Clusters aggregate each other in a circle that did not before, each in a sentence.
     Cycle(Listed),
     /// Patches and removals are not applied that were before, or are new, each in a sentence.
@@ -211,6 +213,7 @@ impl Reason {
             Self::GroupGone { .. } => "group-gone",
             Self::Dangling(_) => "dangling",
             Self::Clash(_) => "clash",
+            Self::InPlace(_) => "in-place",
             Self::Cycle(_) => "cycle",
             Self::Unapplied(_) => "unapplied",
             Self::Unstated(_) => "unstated",
@@ -223,7 +226,7 @@ impl Reason {
     }
 
     /// The names of all kinds.
-    pub(crate) const KINDS: [&str; 14] = [
+    pub(crate) const KINDS: [&str; 15] = [
         "type-gone",
         "loss",
         "emptied",
@@ -231,6 +234,7 @@ impl Reason {
         "group-gone",
         "dangling",
         "clash",
+        "in-place",
         "cycle",
         "unanswered",
         "unapplied",
@@ -263,9 +267,10 @@ impl Display for Reason {
                 write!(f, "no routes left in {} route configuration{plural}: ", listed.count)?;
                 write_names(f, listed)
             }
-            Self::FileGone(listed) | Self::Unanswered(listed) | Self::Narrowed(listed) => {
-                write_sentences(f, listed)
-            }
+            Self::FileGone(listed)
+            | Self::Unanswered(listed)
+            | Self::InPlace(listed)
+            | Self::Narrowed(listed) => write_sentences(f, listed),
             Self::Faults(files) => write_faulty(f, files),
             Self::Before { words, .. } => f.write_str(words),
             Self::GroupGone { group } => {
