@@ -173,6 +173,8 @@ pub(crate) enum Reason {
     Unapplied(Listed),
     /// Nodes do not state a value that is asked for, or it does not fit, each in a sentence.
     Unstated(Listed),
+    /// Fields are filled for nodes no more, and keep what stands in the place of a value, each in a sentence.
+    Unfilled(Listed),
     /// Domains or addresses are served no more, each in a sentence. It holds nothing back.
     Narrowed(Listed),
     /// Certificates are replaced by ones that cannot be used, each in a sentence.
@@ -217,6 +219,7 @@ impl Reason {
             Self::Cycle(_) => "cycle",
             Self::Unapplied(_) => "unapplied",
             Self::Unstated(_) => "unstated",
+            Self::Unfilled(_) => "unfilled",
             Self::Narrowed(_) => "narrowed",
             Self::Expired(_) => "expired",
             Self::Faults(_) => "faults",
@@ -226,7 +229,7 @@ impl Reason {
     }
 
     /// The names of all kinds.
-    pub(crate) const KINDS: [&str; 15] = [
+    pub(crate) const KINDS: [&str; 16] = [
         "type-gone",
         "loss",
         "emptied",
@@ -239,6 +242,7 @@ impl Reason {
         "unanswered",
         "unapplied",
         "unstated",
+        "unfilled",
         "expired",
         "faults",
         "moved",
@@ -270,6 +274,7 @@ impl Display for Reason {
             Self::FileGone(listed)
             | Self::Unanswered(listed)
             | Self::InPlace(listed)
+            | Self::Unfilled(listed)
             | Self::Narrowed(listed) => write_sentences(f, listed),
             Self::Faults(files) => write_faulty(f, files),
             Self::Before { words, .. } => f.write_str(words),

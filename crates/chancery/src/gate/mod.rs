@@ -361,6 +361,7 @@ impl LoadGate {
                 let nodes = self.nodes();
                 let of_audience = nodes.get(audience).map_or(&[][..], |nodes| nodes);
                 reasons.extend(unstated::reason(of_audience, before, after));
+                reasons.extend(unstated::unfilled(of_audience, before, after));
             }
         }
         reasons.extend(self.flaws(audience, [before, after], (&allowing, config)));
