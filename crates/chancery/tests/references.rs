@@ -102,6 +102,19 @@ fn a_missing_cluster_is_told_with_its_place_the_near_miss_and_what_to_write() {
 }
 
 #[test]
+fn a_name_that_looks_like_another_one_is_spelled_out() {
+    let dir = directory(&[
+        ("clusters.yaml", &cluster("shop-v1", 1)),
+        ("routes.yaml", &routes(&["sh\u{43e}p-v1"])),
+        ("listener.yaml", LISTENER),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    let told = "which does not exist; did you mean `shop-v1` in place of `sh\\u{43e}p-v1`? If the";
+    server.log_has(told);
+    assert!(warnings(&server, &dir)[0].contains(told));
+}
+
+#[test]
 fn names_that_are_declared_together_with_their_use_are_never_warned_of() {
     let dir = directory(&[("a.yaml", &cluster("a", 1)), ("listener.yaml", LISTENER)]);
     dir_write(&dir, "routes.yaml", &routes(&["a"]));
