@@ -121,6 +121,7 @@ impl ChangeApplier {
         let references = ReferenceWarnings::new(audiences.catalog().clone(), external);
         let mut references = references.at_fields(gate.schema());
         references.set_allowed(&config.allow);
+        references.set_clients(config);
         let certificates =
             CertificateWarnings::new(audiences.catalog().clone(), gate.schema().clone());
         let state = ApplierState {
@@ -377,6 +378,7 @@ impl ChangeApplier {
                 }
                 state.references.set_external(ExternalNames::new(&config));
                 state.references.set_allowed(&config.allow);
+                state.references.set_clients(&config);
                 state.allowed.clone_from(&config.allow);
                 let are_settings_same = self.gate.has_settings(&config);
                 if self.gate.configure(&config) {
