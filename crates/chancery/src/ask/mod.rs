@@ -28,7 +28,7 @@ use chancery_proto::schema::Schema;
 use chancery_proto::show::Viewer;
 
 pub(crate) use self::answer::{Answer, Trouble, answers};
-pub(crate) use self::known_node::{become_known_at, is_on_this_machine, usual_admin};
+pub(crate) use self::known_node::become_known_at;
 pub(crate) use self::options::{NodeDetails, QueryArgs, ServerArgs, TlsArgs};
 pub(crate) use self::query::{Query, type_of};
 pub(crate) use self::render::{Renderer, Row, plain};

@@ -96,7 +96,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     if args.every.0 < LEAST_TIME {
         return Err(Failure::misuse("`--every` is at least 1s"));
     }
-    let client = AdminClient::at(&args.admin)?;
+    let client = args.admin.client()?;
     let mut is_first = true;
     loop {
         let found = client.load(args)?;

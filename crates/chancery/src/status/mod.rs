@@ -140,7 +140,7 @@ pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
     if args.every.0 < LEAST_TIME {
         return Err(Failure::misuse("`--every` is at least 100ms"));
     }
-    let client = AdminClient::at(&args.admin)?;
+    let client = args.admin.client()?;
     let mut before = String::new();
     loop {
         let text = shown(&client, args)?;

@@ -23,7 +23,7 @@ use crate::stdout;
 
 /// Runs the command.
 pub(crate) fn run(args: &WaitArgs) -> Result<(), Failure> {
-    let client = AdminClient::at(&args.admin)?;
+    let client = args.admin.client()?;
     let waiting = Waiting { args, client, began: Instant::now() };
     let found = waiting.wait()?;
     let text = match args.output {

@@ -28,8 +28,7 @@ pub(crate) use self::options::RunningArgs;
 use self::options::Source;
 use self::report::RunningClient;
 use super::StatusFormat;
-use crate::admin_client::{AdminArgs, AdminClient, AdminServer};
-use crate::config::AdminAddress;
+use crate::admin_client::AdminArgs;
 use crate::exit::Failure;
 use crate::stdout;
 
@@ -43,8 +42,8 @@ pub(crate) fn run(
     format: StatusFormat,
 ) -> Result<(), Failure> {
     let mut clients = ask(args)?;
-    if admin.admin != AdminServer::At(AdminAddress::Off) {
-        let server = AdminClient::at(admin)?.within(SERVER_TIME);
+    if !admin.admin.is_off() {
+        let server = admin.client()?.within(SERVER_TIME);
         if let Err(why) = compare::compare(&server, &mut clients) {
             // It goes to stderr, because a program may read stdout.
             write!(io::stderr(), "not compared with what was sent:\n{why}").ok();
