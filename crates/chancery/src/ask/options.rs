@@ -60,7 +60,8 @@ pub(crate) struct ServerArgs {
     pub(crate) tls: TlsArgs,
 }
 
-/// The encryption of the connections to servers of the flags.
+/// The encryption of the connections to servers of the flags. A command has them in the argument or group
+/// `servers`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TlsArgs {
     /// Connect with TLS, and verify the servers by the certificate authorities of the system or --ca
@@ -195,7 +196,8 @@ impl NodeDetails {
 }
 
 impl TlsArgs {
-    pub(super) fn is_secure(&self) -> bool {
+    /// Returns true if connections are encrypted whatever the URI of a server says.
+    pub(crate) fn is_secure(&self) -> bool {
         self.tls || self.ca.is_some() || self.cert.is_some()
     }
 }

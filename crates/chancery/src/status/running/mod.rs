@@ -29,6 +29,7 @@ use self::options::Source;
 use self::report::RunningClient;
 use super::StatusFormat;
 use crate::admin_client::AdminArgs;
+use crate::ask::tls_hint;
 use crate::exit::Failure;
 use crate::stdout;
 
@@ -64,11 +65,22 @@ pub(crate) fn run(
 fn ask(args: &RunningArgs) -> Result<Vec<RunningClient>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start")?;
-    let asked = match args.source()? {
-        Source::Envoy(address) => runtime.block_on(envoy::ask(&address, &args.limits())),
-        Source::Csds(address) => runtime.block_on(csds::ask(&address, &args.limits())),
-    };
-    asked.map_err(Failure::broken)
+    match args.source()? {
+        Source::Envoy(address) => {
+            runtime.block_on(envoy::ask(&address, &args.limits())).map_err(Failure::broken)
+        }
+        Source::Csds(address) => {
+            let asked = runtime.block_on(csds::ask(&args.tls.server(&address)?, &args.limits()));
+            asked.map_err(|error| {
+                let hint = tls_hint(args.tls.is_secure(), &format!("{error:#}"));
+                let failure = Failure::broken(error);
+                match hint {
+                    Some(hint) => failure.hint(hint),
+                    None => failure,
+                }
+            })
+        }
+    }
 }
 
 /// The time of the server to tell what it sent.
