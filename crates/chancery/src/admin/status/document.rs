@@ -211,6 +211,8 @@ document! {
         sent: Option<String>,
         /// The version of the last response that the client accepted.
         acknowledged: Option<String>,
+        /// The time at which it accepted that.
+        acknowledged_at: Option<u64>,
         /// The version of the response that it rejected, as long as that waits for a change.
         rejected: Option<String>,
         /// The first of the resources in it that had changed. One of them is at fault, or several are.

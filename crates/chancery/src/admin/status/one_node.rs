@@ -145,6 +145,7 @@ fn type_row(details: &TypeDetails) -> TypeRow {
         names: some(&details.names),
         sent: rows::version(details.sent.as_ref()),
         acknowledged: rows::version(details.acknowledged.as_ref()),
+        acknowledged_at: details.acknowledged_at.map(rows::seconds),
         rejected: rows::version(details.rejected.as_ref()),
         suspects: some(&details.suspects),
         waits: details.waits.iter().map(wait).collect(),
