@@ -167,6 +167,10 @@ fn a_rejection_is_told_everywhere_until_it_is_repaired() {
         (&resource["wanted_by"], &resource["nodes"][0]["node"]),
         (&json!(2), &json!("edge-7"))
     );
+    let listed = ask(&server, "/api/v1/resources?type=cds&fields=name,rejected_by");
+    let expected =
+        json!([{"name": "base", "rejected_by": 0}, {"name": "orders", "rejected_by": 1}]);
+    assert_eq!(listed["resources"], expected);
     let version = &resource["versions"][0];
     assert_eq!((&version["rejected"], &version["acknowledged"]), (&json!(1), &json!(1)));
     assert_eq!(resource["origins"][0]["line"], 1);
@@ -212,6 +216,12 @@ fn a_node_that_went_is_told_for_a_while() {
     let (code, _, trouble) = run(&server, &["status", "--resource", "cds/ordesr"]);
     assert_eq!(code, Some(1));
     assert!(trouble.contains("did you mean `orders`?"), "{trouble}");
+    let (code, _, trouble) = run(&server, &["status", "--resource", "cds/orders-of-the-edge"]);
+    assert_eq!(code, Some(1));
+    let hint = "there are orders; `chancery status --resource 'cds/*'` lists what there is";
+    assert!(trouble.contains(hint), "{trouble}");
+    let (code, _, trouble) = run(&server, &["status", "--resource", "cds/zebra"]);
+    assert!(code == Some(1) && trouble.contains("hint: `chancery status --resource"), "{trouble}");
     for words in [&["status", "--resource", "orders"][..], &["status", "a", "--group", "b"]] {
         assert_eq!(run(&server, words).0, Some(64), "{words:?}");
     }

@@ -6,6 +6,7 @@
 mod detail;
 mod overview;
 mod reasons;
+mod resources;
 mod running;
 
 use std::thread;
@@ -18,8 +19,8 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use self::overview::nodes as nodes_table;
 use self::running::RunningArgs;
-use crate::admin::{NODES, NodeDocument, RESOURCES_BELOW, ResourceDocument, STATUS, StatusSummary};
-use crate::admin_client::{AdminArgs, AdminClient, encoded};
+use crate::admin::{NODES, NodeDocument, STATUS, StatusSummary};
+use crate::admin_client::{AdminArgs, AdminClient, Reply, encoded};
 use crate::config::Span;
 use crate::exit::Failure;
 use crate::stdout;
@@ -39,7 +40,8 @@ pub(crate) struct StatusArgs {
     #[arg(value_name = "NODE", conflicts_with_all = ["resource", "group", "state"])]
     node: Option<String>,
 
-    /// Show one resource: where it comes from, and who has which version, as in cds/orders
+    /// Show one resource, as cds/orders: where it comes from, and who has which version. With a * at the end, as
+    /// in 'cds/ord*', list those whose names begin so
     #[arg(long, value_name = "TYPE/NAME", conflicts_with = "state")]
     resource: Option<ResourceName>,
 
@@ -116,6 +118,7 @@ Examples:
   chancery status --group edge --state rejected
   chancery status edge-7
   chancery status --resource cds/orders
+  chancery status --resource 'cds/*' --group edge
   chancery status --watch
   chancery status -o json
   chancery status --envoy 10.0.0.7:19000
@@ -177,13 +180,11 @@ fn shown(client: &AdminClient, args: &StatusArgs) -> Result<String, Failure> {
         let path = format!("{NODES}/{}?resources={resources}&limit={limit}", encoded(id));
         return written::<NodeDocument>(client, &path, args, detail::node);
     }
+    if let Some(resource) = &args.resource {
+        return resources::text(client, args, resource);
+    }
     let group = args.group.as_ref().map(|group| format!("&group={}", encoded(group)));
     let group = group.unwrap_or_default();
-    if let Some(ResourceName { r#type, name }) = &args.resource {
-        let (of, name) = (encoded(r#type), encoded(name));
-        let path = format!("{RESOURCES_BELOW}/{of}/{name}?limit={limit}{group}");
-        return written::<ResourceDocument>(client, &path, args, detail::resource);
-    }
     let state = args.state.and_then(|state| state.to_possible_value());
     let state = state.map(|state| format!("&state={}", state.get_name())).unwrap_or_default();
     let path = format!("{STATUS}?limit={limit}{group}{state}");
@@ -197,7 +198,11 @@ fn written<D: DeserializeOwned + Serialize>(
     args: &StatusArgs,
     table: fn(&D) -> String,
 ) -> Result<String, Failure> {
-    let reply = client.get(path)?;
+    Ok(formatted(&document(client, &client.get(path)?)?, args, table))
+}
+
+/// The document in a reply.
+fn document<D: DeserializeOwned>(client: &AdminClient, reply: &Reply) -> Result<D, Failure> {
     if let Some(error) = reply.error().filter(|error| error.code.starts_with("unknown-")) {
         let failure = Failure::negative(anyhow!("{}", error.message));
         return Err(match error.hint {
@@ -205,11 +210,15 @@ fn written<D: DeserializeOwned + Serialize>(
             None => failure,
         });
     }
-    let document: D = client.document(&reply)?;
-    Ok(match args.output {
-        StatusFormat::Table => table(&document),
-        StatusFormat::Json => crate::admin::line(&document),
-    })
+    client.document(reply)
+}
+
+/// A document in the format that is asked for.
+fn formatted<D: Serialize>(document: &D, args: &StatusArgs, table: fn(&D) -> String) -> String {
+    match args.output {
+        StatusFormat::Table => table(document),
+        StatusFormat::Json => crate::admin::line(document),
+    }
 }
 
 impl std::str::FromStr for ResourceName {

@@ -349,6 +349,41 @@ document! {
 }
 
 document! {
+    /// A page of the resources that the layers have.
+    struct ResourcesDocument {
+        /// The number of all rows that were asked for.
+        count: usize,
+        /// Those on this page, by type, name and layer.
+        resources: Vec<ListedResource>,
+        /// The text to give as `after` for the next page, if there is one.
+        next: Option<String>,
+    }
+}
+
+document! {
+    /// A resource of one layer.
+    struct ListedResource {
+        /// The short name of the type, or its URL.
+        r#type: String,
+        /// The name.
+        name: String,
+        /// The layer, in words.
+        layer: String,
+        /// `patch` or `remove`, if the layer does not have the resource whole.
+        edit: Option<String> = default,
+        /// The version, if the layer has the resource whole.
+        version: Option<String> = default,
+        /// The file it comes from, or another origin.
+        file: String,
+        /// The number of the line, or 0.
+        line: usize,
+        /// The number of open streams that reject something of this name now, whatever layer they have it from:
+        /// those whose reason names it, or names nothing and may mean it.
+        rejected_by: usize,
+    }
+}
+
+document! {
     /// One resource: where it comes from, and who has which version.
     struct ResourceDocument {
         /// The short name of the type, or its URL.

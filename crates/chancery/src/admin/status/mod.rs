@@ -1,4 +1,4 @@
-//! The states of clients and what they hold: `/api/v1/status`, `nodes/{id}`, `resources/…`, `loads`, `wait` and
+//! The states of clients and what they hold: `/api/v1/status`, `nodes/{id}`, `resources`, `loads`, `wait` and
 //! `events`.
 //!
 //! Whatever goes over all streams is worked out in turn, beside the thread that answers probes. Not here:
@@ -11,6 +11,7 @@ mod landing;
 mod one_node;
 mod one_resource;
 mod rereads;
+mod resource_list;
 mod rows;
 mod states;
 mod summary;
@@ -30,11 +31,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use self::document::{
     EventKind, EventRow, HeldResource, LoadShown, LoadsDocument, NodeDocument, NodeState,
-    NodeStatusRow, RejectionRow, ResourceDocument, ResourceState, StatusSummary, StreamRow,
-    TypeRow, WaitDocument, WaitOutcome,
+    NodeStatusRow, RejectionRow, ResourceDocument, ResourceState, ResourcesDocument, StatusSummary,
+    StreamRow, TypeRow, WaitDocument, WaitOutcome,
 };
 pub(crate) use self::events::EventBody;
 use self::events::EventRows;
+pub(crate) use self::one_resource::UNKNOWN_RESOURCE;
 pub(crate) use self::rereads::Rereads;
 pub(super) use self::states::States;
 use super::api::{self, ApiError, Asked, Turn};
@@ -134,6 +136,15 @@ impl StatusPages {
         let (fleet, streams) = turn.run(find).await?;
         let looks = book.look(streams, wanted.query, LOOK_TIME).await;
         Ok(move || one_node::document(&audiences, &book, (&fleet, looks), &wanted.id, &events))
+    }
+
+    /// The work that makes the page of resources that is asked for.
+    pub(super) fn resources(
+        &self,
+        asked: &Asked,
+    ) -> Result<impl FnOnce() -> Result<ResourcesDocument, ApiError> + Send + use<>, ApiError> {
+        let ((audiences, book), wanted) = (self.served()?, resource_list::Wanted::of(asked)?);
+        Ok(move || resource_list::page(&audiences, &book, &wanted))
     }
 
     /// The work that makes the document of a resource, once the streams were asked.
