@@ -9,7 +9,6 @@ mod reasons;
 mod resources;
 mod running;
 
-use std::thread;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -23,6 +22,7 @@ use crate::admin::{NODES, NodeDocument, STATUS, StatusSummary};
 use crate::admin_client::{AdminArgs, AdminClient, Reply, encoded};
 use crate::config::Span;
 use crate::exit::Failure;
+use crate::looks::Looks;
 use crate::stdout;
 
 /// Show what the nodes of a server hold: in step, pending, rejected and why, silent, gone
@@ -140,26 +140,20 @@ pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
         }
         return running::run(&args.running, &args.admin, args.output);
     }
-    if args.every.0 < LEAST_TIME {
-        return Err(Failure::misuse("`--every` is at least 100ms"));
-    }
+    let looks = Looks::new(args.watch, args.every, LEAST_TIME)?;
     let client = args.admin.client()?;
     let mut before = String::new();
-    loop {
+    looks.run(|is_first| {
         let text = shown(&client, args)?;
         // The same text is not shown again.
-        if text != before {
-            let gap = if before.is_empty() { "" } else { "\n" };
-            if !stdout::write(format!("{gap}{text}").as_bytes())? {
-                return Ok(());
-            }
+        if text == before {
+            return Ok(true);
         }
-        if !args.watch {
-            return Ok(());
-        }
+        let gap = if is_first { "" } else { "\n" };
+        let is_read = stdout::write(format!("{gap}{text}").as_bytes());
         before = text;
-        thread::sleep(args.every.0);
-    }
+        is_read
+    })
 }
 
 impl StatusArgs {
