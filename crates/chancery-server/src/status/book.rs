@@ -38,6 +38,8 @@ pub(crate) struct Book {
     load: AtomicU64,
     pub(super) loads: Mutex<Loads>,
     pub(super) events: Events,
+    /// The number of rejections that were noted, and of those that were repaired.
+    verdicts: AtomicU64,
     /// The number of changes of what a look at all streams would find.
     changes: AtomicU64,
     pub(super) changed: Notify,
@@ -64,6 +66,7 @@ impl Default for Book {
             load: AtomicU64::new(0),
             loads: Mutex::default(),
             events: Events::new(),
+            verdicts: AtomicU64::new(0),
             changes: AtomicU64::new(0),
             changed: Notify::new(),
             waiters: AtomicUsize::new(0),
@@ -138,6 +141,7 @@ impl Book {
         if card.rejected(note.clone()) {
             let stream = event_stream(card);
             self.event(StatusEventKind::Rejected { stream, rejection: note });
+            self.verdicts.fetch_add(1, Ordering::Release);
         }
         self.touch();
     }
@@ -147,6 +151,7 @@ impl Book {
         if card.repaired(type_url) {
             let (stream, type_url) = (event_stream(card), type_url.clone());
             self.event(StatusEventKind::Repaired { stream, type_url });
+            self.verdicts.fetch_add(1, Ordering::Release);
             self.touch();
         }
     }
@@ -279,6 +284,11 @@ impl Book {
 
     pub(crate) fn set_bounds(&self, bounds: StatusBounds) {
         self.bounds.store(Arc::new(bounds));
+    }
+
+    /// A number that grows when a client rejects something new, and when nothing of that waits for a change any more.
+    pub(crate) fn verdicts(&self) -> u64 {
+        self.verdicts.load(Ordering::Acquire)
     }
 
     pub(super) fn changes(&self) -> u64 {

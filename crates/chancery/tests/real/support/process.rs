@@ -57,6 +57,11 @@ impl Process {
         }
     }
 
+    /// The directory of its output.
+    pub(crate) fn dir(&self) -> &Path {
+        self.log.parent().expect("it is in a directory")
+    }
+
     /// All it has said so far.
     pub(crate) fn output(&self) -> String {
         text(&self.log)
