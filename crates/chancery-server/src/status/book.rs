@@ -40,6 +40,8 @@ pub(crate) struct Book {
     pub(super) events: Events,
     /// The number of rejections that were noted, and of those that were repaired.
     verdicts: AtomicU64,
+    /// The number of times that clients were told to ask for their audiences again.
+    reassignments: AtomicU64,
     /// The number of changes of what a look at all streams would find.
     changes: AtomicU64,
     pub(super) changed: Notify,
@@ -67,6 +69,7 @@ impl Default for Book {
             loads: Mutex::default(),
             events: Events::new(),
             verdicts: AtomicU64::new(0),
+            reassignments: AtomicU64::new(0),
             changes: AtomicU64::new(0),
             changed: Notify::new(),
             waiters: AtomicUsize::new(0),
@@ -218,6 +221,17 @@ impl Book {
         self.load.load(Ordering::Acquire)
     }
 
+    /// Clients have to ask for their audiences again from now on.
+    pub(crate) fn reassigned(&self) {
+        self.reassignments.fetch_add(1, Ordering::Release);
+        self.touch();
+    }
+
+    /// The number of times that clients had to ask for their audiences again.
+    pub(crate) fn reassignments(&self) -> u64 {
+        self.reassignments.load(Ordering::Acquire)
+    }
+
     /// A load was shown to all whom it concerns: streams have been reassigned, and see the new state when they
     /// look.
     pub(crate) fn shown(&self, revision: Option<(u64, ContentHash)>, began: Instant) {
@@ -254,7 +268,7 @@ impl Book {
         let gone = self.visit(now, |stream| {
             if stream.audience.is_some() {
                 streams += 1;
-                waits |= stream.landed < load;
+                waits |= stream.landed < load || stream.is_asking;
                 last = last.max(stream.landed_ago.and_then(|ago| now.checked_sub(ago)));
             }
         });
@@ -358,8 +372,10 @@ impl Book {
             }
             see(status);
         }
+        // Before the polls: what a poll was decided by comes after it.
+        let reassignments = self.reassignments();
         let polls = lock(&self.polls).list();
-        polls.statuses(&bounds, now).for_each(see);
+        polls.statuses(&bounds, reassignments, now).for_each(see);
         // A stream is among those that are gone before its card is taken out: here it is one or the other.
         let (streams, back) = {
             let mut gone = lock(&self.gone);

@@ -1,7 +1,9 @@
 //! One daemon before real clients of several kinds at once, each in a group of its own: what it tells of them, and
 //! what they tell of themselves.
 
+mod hundreds;
 mod rejected;
+mod simulated;
 
 use std::path::Path;
 
@@ -151,6 +153,14 @@ impl Member {
             None => envoy("DELTA_GRPC", admin, edge.number()),
         };
         Self { kind, program, edge }
+    }
+
+    /// Sends the program a signal by its name.
+    fn signal(&self, name: &str) {
+        match &self.program {
+            Program::Envoy(envoy) => envoy.signal(name),
+            Program::Grpc(process) => process.signal(name),
+        }
     }
 
     /// Waits until a call succeeds that begins after this.

@@ -175,6 +175,11 @@ impl Chancery {
         serde_json::from_str(&page).unwrap_or_else(|fault| panic!("{path}: {fault}: {page}"))
     }
 
+    /// A connection to its admin interface.
+    pub(crate) fn connection(&self) -> http::Connection {
+        http::Connection::open(self.admin.number()).expect("it is up")
+    }
+
     /// The answer by CSDS about the clients that a question is about.
     #[track_caller]
     pub(crate) fn client_status(&self, question: &Value) -> Value {
@@ -186,12 +191,25 @@ impl Chancery {
 
     /// The events that a query asks for, from now on.
     pub(crate) fn events(&self, query: &str) -> Events {
+        self.read_events(query, "")
+    }
+
+    /// The events after one of this id. One of another start of a server stands before all events of this one.
+    pub(crate) fn events_after(&self, id: &str) -> Events {
+        self.read_events("", &format!("last-event-id: {id}\r\n"))
+    }
+
+    fn read_events(&self, query: &str, header: &str) -> Events {
         let mut stream = TcpStream::connect(("127.0.0.1", self.admin.number())).expect("it is up");
         stream.set_read_timeout(Some(wait::BOUND)).expect("a bound is one");
-        let head = format!("GET /api/v1/events{query} HTTP/1.1\r\nhost: localhost\r\n\r\n");
-        stream.write_all(head.as_bytes()).expect("it is up");
+        let line = format!("GET /api/v1/events{query} HTTP/1.1\r\nhost: localhost\r\n");
+        stream.write_all(format!("{line}{header}\r\n").as_bytes()).expect("it is up");
         let mut events = Events { lines: BufReader::new(stream) };
-        events.line("id: ");
+        // From here on the answer has begun.
+        events.line("HTTP/1.1 200");
+        if header.is_empty() {
+            events.line("id: ");
+        }
         events
     }
 
