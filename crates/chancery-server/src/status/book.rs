@@ -38,6 +38,10 @@ pub(crate) struct Book {
     load: AtomicU64,
     pub(super) loads: Mutex<Loads>,
     pub(super) events: Events,
+    /// The number of rejections that were noted, and of those that were repaired.
+    verdicts: AtomicU64,
+    /// The number of times that clients were told to ask for their audiences again.
+    reassignments: AtomicU64,
     /// The number of changes of what a look at all streams would find.
     changes: AtomicU64,
     pub(super) changed: Notify,
@@ -64,6 +68,8 @@ impl Default for Book {
             load: AtomicU64::new(0),
             loads: Mutex::default(),
             events: Events::new(),
+            verdicts: AtomicU64::new(0),
+            reassignments: AtomicU64::new(0),
             changes: AtomicU64::new(0),
             changed: Notify::new(),
             waiters: AtomicUsize::new(0),
@@ -138,6 +144,7 @@ impl Book {
         if card.rejected(note.clone()) {
             let stream = event_stream(card);
             self.event(StatusEventKind::Rejected { stream, rejection: note });
+            self.verdicts.fetch_add(1, Ordering::Release);
         }
         self.touch();
     }
@@ -147,6 +154,7 @@ impl Book {
         if card.repaired(type_url) {
             let (stream, type_url) = (event_stream(card), type_url.clone());
             self.event(StatusEventKind::Repaired { stream, type_url });
+            self.verdicts.fetch_add(1, Ordering::Release);
             self.touch();
         }
     }
@@ -213,6 +221,17 @@ impl Book {
         self.load.load(Ordering::Acquire)
     }
 
+    /// Clients have to ask for their audiences again from now on.
+    pub(crate) fn reassigned(&self) {
+        self.reassignments.fetch_add(1, Ordering::Release);
+        self.touch();
+    }
+
+    /// The number of times that clients had to ask for their audiences again.
+    pub(crate) fn reassignments(&self) -> u64 {
+        self.reassignments.load(Ordering::Acquire)
+    }
+
     /// A load was shown to all whom it concerns: streams have been reassigned, and see the new state when they
     /// look.
     pub(crate) fn shown(&self, revision: Option<(u64, ContentHash)>, began: Instant) {
@@ -249,7 +268,7 @@ impl Book {
         let gone = self.visit(now, |stream| {
             if stream.audience.is_some() {
                 streams += 1;
-                waits |= stream.landed < load;
+                waits |= stream.landed < load || stream.is_asking;
                 last = last.max(stream.landed_ago.and_then(|ago| now.checked_sub(ago)));
             }
         });
@@ -279,6 +298,11 @@ impl Book {
 
     pub(crate) fn set_bounds(&self, bounds: StatusBounds) {
         self.bounds.store(Arc::new(bounds));
+    }
+
+    /// A number that grows when a client rejects something new, and when nothing of that waits for a change any more.
+    pub(crate) fn verdicts(&self) -> u64 {
+        self.verdicts.load(Ordering::Acquire)
     }
 
     pub(super) fn changes(&self) -> u64 {
@@ -348,8 +372,10 @@ impl Book {
             }
             see(status);
         }
+        // Before the polls: what a poll was decided by comes after it.
+        let reassignments = self.reassignments();
         let polls = lock(&self.polls).list();
-        polls.statuses(&bounds, now).for_each(see);
+        polls.statuses(&bounds, reassignments, now).for_each(see);
         // A stream is among those that are gone before its card is taken out: here it is one or the other.
         let (streams, back) = {
             let mut gone = lock(&self.gone);
