@@ -15,7 +15,9 @@ use chancery_proto::values::Stated;
 use crate::audience::Audience;
 use crate::content::LayerContent;
 use crate::entry::{Key, Origin};
-use crate::filled::{FilledValue, Needs, UnfitResource, Unstated, fill, filled_values};
+use crate::filled::{
+    FilledValue, Needs, UnfitResource, Unstated, fill, filled_values, no_longer_filled,
+};
 use crate::flaws::Unapplied;
 use crate::told;
 use crate::view::{Place, View};
@@ -91,6 +93,13 @@ impl Seen {
     /// The fields that its layers fill with what nodes state.
     pub fn filled_values(&self) -> Vec<FilledValue> {
         filled_values(&self.view.layers())
+    }
+
+    /// The fields that this state fills and a later one fills no more, though it keeps what stands there in place of
+    /// a value.
+    pub fn no_longer_filled(&self, after: &Self) -> Vec<FilledValue> {
+        let snapshots = [self.snapshot(), after.snapshot()].map(|it| &**it);
+        no_longer_filled([&self.view.layers(), &after.view.layers()], snapshots)
     }
 
     /// The variables that its nodes have to state.

@@ -20,6 +20,7 @@ mod dangling;
 mod expired;
 mod filled;
 mod held;
+mod in_place;
 mod loss;
 mod memory;
 mod moves;
@@ -86,6 +87,8 @@ struct Shared {
     unanswered: Steps<Option<Finding>>,
     /// The certificates that changes make worse, likewise.
     expired: Steps<Vec<Finding>>,
+    /// The reasons why clients that run do not take another form of a resource, likewise.
+    in_place: Steps<Option<String>>,
     state: Mutex<State>,
 }
 
@@ -180,7 +183,8 @@ impl LoadGate {
         let (clock, find_users) = (Box::new(clock), OnceLock::new());
         let (find_nodes, nodes) = (OnceLock::new(), Mutex::default());
         let (users, state) = (Mutex::default(), Mutex::new(state));
-        let (lost, unanswered, expired) = (Steps::default(), Steps::default(), Steps::default());
+        let (lost, unanswered) = (Steps::default(), Steps::default());
+        let (expired, in_place) = (Steps::default(), Steps::default());
         let shared = Shared {
             schema,
             clock,
@@ -191,6 +195,7 @@ impl LoadGate {
             lost,
             unanswered,
             expired,
+            in_place,
             state,
         };
         Self(Arc::new(shared))
@@ -356,6 +361,7 @@ impl LoadGate {
                 let nodes = self.nodes();
                 let of_audience = nodes.get(audience).map_or(&[][..], |nodes| nodes);
                 reasons.extend(unstated::reason(of_audience, before, after));
+                reasons.extend(unstated::unfilled(of_audience, before, after));
             }
         }
         reasons.extend(self.flaws(audience, [before, after], (&allowing, config)));
@@ -397,6 +403,7 @@ impl LoadGate {
         let mut reasons: Vec<_> = self.dangling(audience, [before, after]).into_iter().collect();
         if config.messages != GateMode::Off {
             reasons.extend(clash::reasons(allowing, before, after));
+            reasons.extend(in_place::reason(&self.0.schema, &self.0.in_place, before, after));
             let known = &self.0.unanswered;
             reasons.extend(silent::unanswered(&self.0.schema, (known, allowing), before, after));
         }
@@ -478,6 +485,7 @@ impl Gate for LoadGate {
         self.0.lost.clear();
         self.0.unanswered.clear();
         self.0.expired.clear();
+        self.0.in_place.clear();
         let mut state = self.lock();
         if !state.held.is_empty() || !state.held_before.is_empty() {
             let held: BTreeSet<_> = held.collect();
@@ -546,7 +554,10 @@ impl State {
         let mode = match reason {
             Reason::Dangling(_) | Reason::Cycle(_) => self.config.dangling,
             // Broken rules of the messages, which only several of them together have.
-            Reason::Clash(_) | Reason::Unapplied(_) | Reason::Unanswered(_) => self.config.messages,
+            Reason::Clash(_)
+            | Reason::InPlace(_)
+            | Reason::Unapplied(_)
+            | Reason::Unanswered(_) => self.config.messages,
             _ => self.config.loss,
         };
         mode == GateMode::Enforce && self.warns_for(now).is_none()

@@ -13,7 +13,7 @@ use chancery_catalog::{
     UnappliedEdit, WhyUnapplied,
 };
 use chancery_core::printable::Printable;
-use chancery_core::{Facts, ResourceName, TypeUrl};
+use chancery_core::{Api, Facts, ResourceName, TypeUrl};
 use chancery_proto::Schema;
 use chancery_proto::complete::{Clash, Cycle, Dangling};
 use chancery_proto::document::Position;
@@ -27,7 +27,11 @@ pub(crate) const DANGLING_REFERENCE: &str = "dangling-reference";
 /// The code of a warning about a resource that nothing refers to.
 pub(crate) const UNUSED_RESOURCE: &str = "unused-resource";
 /// The code of a warning about a listener with an address of another one.
-pub(crate) const DUPLICATE_ADDRESS: &str = "envoy/duplicate-address";
+const DUPLICATE_ADDRESS: &str = "envoy/duplicate-address";
+/// The code of a warning about a scope of routes with the key of another one.
+const DUPLICATE_SCOPE: &str = "envoy/duplicate-scope";
+/// The codes of clashes.
+pub(crate) const DUPLICATES: [&str; 2] = [DUPLICATE_ADDRESS, DUPLICATE_SCOPE];
 /// The code of a warning about clusters that aggregate each other.
 pub(crate) const AGGREGATE_CYCLE: &str = "aggregate-cycle";
 /// The code of a warning about a patch that is not applied.
@@ -210,17 +214,18 @@ impl ReferenceWarnings {
     }
 
     fn of_clash(&self, clash: &Clash, audiences: &[Audience]) -> Warning {
+        let (code, what) = code_of_clash(clash);
         let has_address = |facts: &Facts| !facts.addresses.is_empty();
         let origin = |name| self.origin_for(audiences.first(), &clash.type_url, name, has_address);
         let other =
             origin(&clash.other).map(|other| format!(" ({})", Printable(&other.to_string())));
         let message = format!(
-            "{}{clash}{}: Envoy refuses the one that comes second; give it another address",
+            "{}{clash}{}: Envoy refuses the one that comes second; give it another {what}",
             who(audiences),
             other.unwrap_or_default()
         );
         let resource = (clash.type_url.clone(), clash.name.clone());
-        warning(DUPLICATE_ADDRESS, resource, origin(&clash.name), message)
+        warning(code, resource, origin(&clash.name), message)
     }
 
     fn of_cycle(&self, cycle: &Cycle, audiences: &[Audience]) -> Warning {
@@ -300,6 +305,14 @@ impl ReferenceWarnings {
 pub(super) fn is_let_pass(comments: &mut NeededAllowances, warning: &Warning) -> bool {
     let place = warning.file.as_deref().zip(warning.line);
     place.is_some_and(|(file, line)| comments.let_pass(file, line, warning.code))
+}
+
+/// The code of a warning about two resources with one thing, and the word for that.
+pub(crate) fn code_of_clash(clash: &Clash) -> (&'static str, &'static str) {
+    match clash.type_url.api() {
+        Api::Srds => (DUPLICATE_SCOPE, "key"),
+        _ => (DUPLICATE_ADDRESS, "address"),
+    }
 }
 
 /// The warning about an edit that is not applied.
