@@ -412,7 +412,7 @@ fn a_reference_that_would_lead_nowhere_is_held_and_one_that_did_before_is_not() 
     // A slip in a route: the place, and the name that may be meant.
     dir_write(&dir, "routes.yaml", &routes(&["shop-v11", "elsewhere"]));
     server.log_has(
-        "/routes.yaml:1: rds `r` \
+        "/routes.yaml:7: rds `r` \
          (virtual_hosts[0].routes[0].route.cluster) refers to cds `shop-v11`, which does not exist; \
          did you mean `shop-v1`?",
     );
@@ -431,7 +431,7 @@ fn a_reference_that_would_lead_nowhere_is_held_and_one_that_did_before_is_not() 
     server.log_has("dangling=warn");
     dir_write(&dir, "routes.yaml", &routes(&["gone"]));
     server.log_has(
-        "routes.yaml:1: rds `r` (virtual_hosts[0].routes[0].route.cluster) refers to cds `gone`",
+        "routes.yaml:7: rds `r` (virtual_hosts[0].routes[0].route.cluster) refers to cds `gone`",
     );
     server.log_has("with `enforce` in `gate` it would be held back");
     eventually(|| held_count(&server) == 0);
@@ -616,13 +616,24 @@ fn a_finding_that_somebody_let_pass_holds_nothing_back() {
     assert_eq!(held_count(&server), 0, "{}", server.admin("/ready").1);
     // One beside it is held back as ever.
     dir_write(&dir, "groups/edge/more.yaml", &routes(&["gone"]).replace("name: r\n", "name: r2\n"));
-    server.log_has("more.yaml:1: rds `r2`");
+    server.log_has("more.yaml:7: rds `r2`");
+    assert!(text(&confirm(&server, &["--list"]).stdout).contains("more.yaml:7: rds `r2`"));
+    assert!(server.admin("/ready").1.contains("more.yaml:7: rds `r2`"));
     eventually(|| held_count(&server) == 1);
     assert!(!server.log().contains("refers to cds `new`"), "{}", server.log());
-    // A comment above one of its lines is about that line, here as in `check`.
+    // A comment above one of its lines is about that line, here as in `check`: of another one, and of this one.
     let inside = routes(&["shop", "newer"]).replace("  routes:\n", &format!("  routes:\n  {WHY}"));
     dir_write(&dir, "groups/edge/inside.yaml", &inside.replace("name: r\n", "name: r3\n"));
-    server.log_has("refers to cds `newer`");
+    server.log_has(
+        "inside.yaml:9: rds `r3` (virtual_hosts[0].routes[1].route.cluster) refers to cds `newer`",
+    );
+    let at_field = inside.replace(&format!("  {WHY}"), "");
+    let at_field = at_field.replace(
+        "  - {match: {prefix: /newer}",
+        &format!("  {WHY}  - {{match: {{prefix: /newer}}"),
+    );
+    dir_write(&dir, "groups/edge/inside.yaml", &at_field.replace("name: r\n", "name: r3\n"));
+    eventually(|| !server.admin("/ready").1.contains("newer"));
     fs::remove_file(dir.path().join("groups/edge/inside.yaml")).unwrap();
     // So does a code that passes everywhere, and other codes do not.
     dir_write(

@@ -54,7 +54,7 @@ use self::memory::HeldBefore;
 pub(crate) use self::memory::{GateMemory, KeptAudience};
 pub(crate) use self::moves::{Move, name_nodes};
 use self::notices::Lost;
-use self::place::Places;
+use self::place::{FieldSteps, Places};
 use self::steps::Steps;
 pub(crate) use self::unstated::NodesByAudience;
 pub(crate) use self::users::{Use, Users};
@@ -89,6 +89,8 @@ struct Shared {
     expired: Steps<Vec<Finding>>,
     /// The reasons why clients that run do not take another form of a resource, likewise.
     in_place: Steps<Option<String>>,
+    /// The places of fields that are told, likewise.
+    fields: FieldSteps,
     state: Mutex<State>,
 }
 
@@ -196,6 +198,7 @@ impl LoadGate {
             unanswered,
             expired,
             in_place,
+            fields: FieldSteps::default(),
             state,
         };
         Self(Arc::new(shared))
@@ -313,7 +316,8 @@ impl LoadGate {
             (!is_off).then(|| (state.external.clone(), Arc::clone(&state.allowing)))?
         };
         let schema = &self.0.schema;
-        let reason = dangling::reason(schema, (&external, &allowing), audience, change)?;
+        let known = (&external, &*allowing, &self.0.fields);
+        let reason = dangling::reason(schema, known, audience, change)?;
         let is_base = *audience == Audience::default();
         (!is_base || self.use_of(audience) == Some(Use::Used)).then_some(reason)
     }
@@ -486,6 +490,7 @@ impl Gate for LoadGate {
         self.0.unanswered.clear();
         self.0.expired.clear();
         self.0.in_place.clear();
+        self.0.fields.clear();
         let mut state = self.lock();
         if !state.held.is_empty() || !state.held_before.is_empty() {
             let held: BTreeSet<_> = held.collect();
@@ -520,7 +525,11 @@ impl State {
         if let Some(before) = self.held_before.get(&loss.audience).filter(|it| it.is(loss.token)) {
             (loss.since, loss.at) = (before.0.since, before.0.at);
         }
-        let Some(outcome) = self.outcome(&mut loss, known.as_ref(), now) else { return false };
+        let Some(outcome) = self.outcome(&mut loss, known.as_ref(), now) else {
+            // Nothing else is seen, but some of the reasons may pass by now, or stand on other lines.
+            self.held.insert(loss.audience.clone(), loss);
+            return false;
+        };
         self.news.add(outcome, loss.clone());
         if outcome.is_live() {
             // A loss that was meant is the state with which later ones are compared.

@@ -26,6 +26,7 @@ mod keeping;
 mod listeners;
 mod metrics;
 mod reference_warnings;
+mod referring;
 mod reloads;
 mod rules;
 mod seen_grpc;
