@@ -71,7 +71,7 @@ pub(super) struct HeldLoads {
     last: Arc<Mutex<LastLoad>>,
 }
 
-/// What is loaded. Of very many resources, no more is made than is written.
+/// The answer. Of very many resources, no more is made than is written.
 pub(crate) struct StatusDocument<'c> {
     /// The keys that are written; all, if there are none.
     keys: Option<&'c [String]>,
