@@ -1,4 +1,4 @@
-//! The layers of a catalog with their resources, and those of them that are held back.
+//! The layers of the catalog and the resources in them, and what of them is held back.
 //!
 //! Not here: what an audience sees of it.
 
