@@ -24,6 +24,7 @@ mod get;
 mod line_diff;
 mod load;
 mod logging;
+mod looks;
 mod misuse;
 mod serve;
 mod state;

@@ -165,6 +165,29 @@ fn a_group_directory_that_nodes_use_stays_and_others_go_on() {
     assert_eq!(clusters_of(&server, "edge"), 6);
 }
 
+/// The directory of a group and the rule for it get another name together: nobody loses anything.
+#[test]
+fn a_group_that_is_renamed_with_its_rule_is_not_held() {
+    let rule = |name: &str| format!("groups: [{{name: {name}, match: {{cluster: fleet}}}}]\n");
+    let files = [
+        ("chancery.yaml", rule("edge")),
+        ("base.yaml", clusters("base", 1)),
+        ("groups/edge/own.yaml", clusters("edge", 2)),
+    ];
+    let dir = directory(&files.each_ref().map(|(name, text)| (*name, text.as_str())));
+    let server = Server::start(&dir, &[]);
+    let _client = client(&server, "fleet");
+    fs::rename(dir.path().join("groups/edge"), dir.path().join("groups/front")).unwrap();
+    dir_write(&dir, "chancery.yaml", &rule("front"));
+    let group = || {
+        let nodes: Value = serde_json::from_str(&server.admin("/api/v1/nodes").1).unwrap();
+        nodes["nodes"][0]["group"].as_str().map(str::to_owned)
+    };
+    eventually(|| group().as_deref() == Some("front"));
+    eventually(|| held_count(&server) == 0);
+    assert_eq!(clusters_of(&server, "fleet"), 3);
+}
+
 #[test]
 fn a_truncated_endpoints_file_is_held_until_it_is_repaired() {
     let dir = directory(&[("endpoints.yaml", &endpoints(20))]);

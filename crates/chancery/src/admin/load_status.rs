@@ -3,7 +3,6 @@
 //! It has names, places and versions only. A body may hold a secret, so no body is shown (S-138),
 //! and a fault is shown without the text of its line.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,14 +10,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use chancery_catalog::{Audience, Catalog, EntryContent, Layer, ListedEntry, Origin};
-use chancery_core::printable::{MAX_MESSAGE_BYTES, PrintForm, cut, printable};
+use chancery_core::printable::{MAX_MESSAGE_BYTES, cut};
 use chancery_sources::Warning;
 use hyper::body::Bytes;
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::api::{ApiError, Described, Types, document};
 use super::confirm::MOST_ROWS;
+use super::printed;
 use super::shared_document::{BuildFailed, SharedDocument, Stamp};
 use crate::counts_by_file::CountsByFile;
 use crate::finding::Finding;
@@ -63,37 +64,50 @@ struct LastLoad {
     held_since: BTreeMap<Audience, u64>,
 }
 
+/// The newest content of layers that is not live because of faults.
+pub(super) struct FaultyEdits {
+    /// The layer; `None` for all of them.
+    pub(super) layer: Option<Layer>,
+    /// The reason, in words.
+    pub(super) why: String,
+}
+
 /// The changes that the gate holds back now, and since when. Clones are the same.
 #[derive(Clone)]
 pub(super) struct HeldLoads {
+    catalog: Catalog,
     gate: LoadGate,
     last: Arc<Mutex<LastLoad>>,
 }
 
-#[derive(Serialize)]
+/// The content of the catalog as a document. Of very many resources, no more is made than is written.
 pub(crate) struct StatusDocument<'c> {
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The keys that are written; all, if there are none.
+    keys: Option<&'c [String]>,
     loaded_at: Option<u64>,
     /// The number of all faults.
     fault_count: usize,
     faults: &'c [Finding],
     /// The numbers of those that are not shown.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     more_faults: Vec<MoreFaults>,
     /// The number of all warnings.
     warning_count: usize,
     warnings: Vec<WarningRow>,
     held_back: Vec<String>,
     /// The layers with faults, and since when they keep their last good state.
-    #[serde(skip_serializing_if = "<[FaultyRow]>::is_empty")]
     last_good: &'c [FaultyRow],
     /// The reason why every layer is held back, if they all are.
-    #[serde(skip_serializing_if = "Option::is_none")]
     everything_held_back: Option<&'c str>,
     /// The number of audiences from which something is held back until it is confirmed.
     held_count: usize,
     held: Vec<HeldRow>,
     resources: ResourceRows<'c>,
+}
+
+/// The keys of an object that are wanted, as they are written.
+struct Part<'k, M> {
+    keys: Option<&'k [String]>,
+    map: M,
 }
 
 /// All resources of a catalog, which are listed as they are written.
@@ -169,6 +183,43 @@ impl Described for StatusDocument<'_> {
             let resources = <Vec<ResourceRow>>::schema(types);
             it.property("resources", "All resources, by layer.", true, resources);
         })
+    }
+}
+
+impl Serialize for StatusDocument<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut part = Part { keys: self.keys, map: serializer.serialize_map(None)? };
+        part.some("loaded_at", self.loaded_at.as_ref())?;
+        part.entry("fault_count", &self.fault_count)?;
+        part.entry("faults", self.faults)?;
+        part.some("more_faults", Some(&self.more_faults).filter(|it| !it.is_empty()))?;
+        part.entry("warning_count", &self.warning_count)?;
+        part.entry("warnings", &self.warnings)?;
+        part.entry("held_back", &self.held_back)?;
+        part.some("last_good", Some(self.last_good).filter(|it| !it.is_empty()))?;
+        part.some("everything_held_back", self.everything_held_back.as_ref())?;
+        part.entry("held_count", &self.held_count)?;
+        part.entry("held", &self.held)?;
+        part.entry("resources", &self.resources)?;
+        part.map.end()
+    }
+}
+
+impl<M: SerializeMap> Part<'_, M> {
+    fn entry(&mut self, key: &str, value: &(impl Serialize + ?Sized)) -> Result<(), M::Error> {
+        match self.keys.is_none_or(|keys| keys.iter().any(|wanted| wanted == key)) {
+            true => self.map.serialize_entry(key, value),
+            false => Ok(()),
+        }
+    }
+
+    /// An entry that is left out if there is no value.
+    fn some(
+        &mut self,
+        key: &str,
+        value: Option<&(impl Serialize + ?Sized)>,
+    ) -> Result<(), M::Error> {
+        value.map_or(Ok(()), |value| self.entry(key, value))
     }
 }
 
@@ -264,7 +315,11 @@ impl LoadStatus {
 
     /// The changes that this gate holds back, as of whenever they are asked for.
     pub(super) fn held_loads(&self, gate: &LoadGate) -> HeldLoads {
-        HeldLoads { gate: gate.clone(), last: Arc::clone(&self.last) }
+        HeldLoads {
+            catalog: self.catalog.clone(),
+            gate: gate.clone(),
+            last: Arc::clone(&self.last),
+        }
     }
 
     /// The layers with faults, in a line each for the first of them, and the number of all.
@@ -284,9 +339,18 @@ impl LoadStatus {
         let now = stamp(&catalog, &lock(&last));
         let build = move || {
             let last = lock(&last).clone();
-            (stamp(&catalog, &last), text(&catalog, last))
+            (stamp(&catalog, &last), text(&catalog, last, None))
         };
         self.document.get(now, build).await
+    }
+
+    /// The work that makes a part of the status, with these keys alone.
+    pub(super) fn part(&self, keys: &[String]) -> impl FnOnce() -> String + Send + use<> {
+        let (catalog, last, keys) = (self.catalog.clone(), Arc::clone(&self.last), keys.to_vec());
+        move || {
+            let last = lock(&last).clone();
+            text(&catalog, last, Some(&keys))
+        }
     }
 
     /// Takes the turn to build, and gives it back when the sender of `end` is gone.
@@ -317,6 +381,22 @@ impl HeldLoads {
         };
         held.into_iter().map(since).collect()
     }
+
+    /// The layers whose newest content is not live because of faults.
+    pub(super) fn faulty(&self) -> Vec<FaultyEdits> {
+        let findings = Arc::clone(&lock(&self.last).findings);
+        if let Some(why) = &findings.everything_held_back {
+            return vec![FaultyEdits { layer: None, why: why.clone() }];
+        }
+        let rows = findings.faulty.iter();
+        let rows: BTreeMap<_, _> = rows.filter_map(|row| Some((row.unserved()?, row))).collect();
+        let layers = self.catalog.held_back().into_iter();
+        let faulty = layers.filter_map(|layer| {
+            let why = rows.get(layer.to_string().as_str())?.line();
+            Some(FaultyEdits { layer: Some(layer), why })
+        });
+        faulty.collect()
+    }
 }
 
 /// The stamp of the present content, which grows with each load and each change of the catalog.
@@ -325,7 +405,7 @@ fn stamp(catalog: &Catalog, last: &LastLoad) -> Stamp {
     Stamp { record: last.number, revision }
 }
 
-fn text(catalog: &Catalog, last: LastLoad) -> String {
+fn text(catalog: &Catalog, last: LastLoad, keys: Option<&[String]>) -> String {
     let LastLoad { at, findings, .. } = last;
     let LoadFindings { faults, more_faults, warnings, warning_count, .. } = &*findings;
     let LoadFindings { everything_held_back, held, faulty, .. } = &*findings;
@@ -333,6 +413,7 @@ fn text(catalog: &Catalog, last: LastLoad) -> String {
     let named = named.map(|(file, faults)| MoreFaults { file: file.to_owned(), faults });
     let since = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     let shown = StatusDocument {
+        keys,
         loaded_at: since.map(|since| since.as_secs()),
         fault_count: findings.fault_count(),
         faults,
@@ -346,12 +427,7 @@ fn text(catalog: &Catalog, last: LastLoad) -> String {
         held: held.iter().take(MOST_ROWS).map(Held::row).collect(),
         resources: ResourceRows(catalog),
     };
-    let mut text = serde_json::to_string_pretty(&shown).unwrap_or_default();
-    text.push('\n');
-    match printable(&text, PrintForm::Json) {
-        Cow::Borrowed(_) => text,
-        Cow::Owned(escaped) => escaped,
-    }
+    printed(serde_json::to_string_pretty(&shown).unwrap_or_default())
 }
 
 /// The layers that keep their last good state. A fault of the whole directory holds back all of them,

@@ -305,8 +305,8 @@ impl LoadGate {
 
     /// Returns true if something is held back from a node that belongs to another group by now.
     pub(crate) fn holds_for_nobody(&self) -> bool {
-        let of_nodes = |it: &&Audience| it.node.is_some();
-        let held: Vec<_> = self.lock().held.keys().filter(of_nodes).cloned().collect();
+        let of_some = |it: &&Audience| it.node.is_some() || it.group.is_some();
+        let held: Vec<_> = self.lock().held.keys().filter(of_some).cloned().collect();
         let users = self.0.find_users.get().filter(|_| !held.is_empty()).map(|find| find());
         users.is_some_and(|users| held.iter().any(|it| users.of(it) == Use::Elsewhere))
     }
