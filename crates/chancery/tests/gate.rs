@@ -379,6 +379,23 @@ fn a_change_that_running_clients_do_not_follow_is_held_back() {
 }
 
 #[test]
+fn a_listener_under_another_name_has_the_socket_of_the_one_before() {
+    let alone = "  enable_reuse_port: false\n";
+    let one = |name: &str, more: &str| {
+        let text = listener(name, true).replace(&format!("{name}.sock"), "one.sock");
+        text.replace("  filter_chains:", &format!("{more}  filter_chains:"))
+    };
+    let dir = directory(&[("listener.yaml", &one("a", alone))]);
+    let mut server = Server::start(&dir, &[]);
+    dir_write(&dir, "listener.yaml", &one("b", &format!("{alone}  freebind: true\n")));
+    holds(
+        &mut server,
+        "lds `b` takes an address of `a`, which goes, and socket options change without",
+    );
+    passes(&mut server, &dir, ("listener.yaml", &one("b", alone)), "+lds b, -lds a");
+}
+
+#[test]
 fn a_filter_becomes_one_of_another_type_in_steps() {
     let filter = |kind: &str| {
         format!(

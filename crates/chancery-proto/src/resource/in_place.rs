@@ -36,12 +36,29 @@ pub fn refused_in_place(
             let (old, new) = (read(old)?, read(new)?);
             let for_grpc = [&old, &new].iter().any(|it| lint::is_only_for_grpc(type_url, it));
             let what = if for_grpc { None } else { socket_change(type_url, &old, &new) };
-            what.map(|what| {
-                format!("{what}: an Envoy that has the listener refuses that; give it another name")
+            what.map(|(what, instead)| {
+                format!(
+                    "{what}: an Envoy that has the listener refuses that; give it another {instead}"
+                )
             })
         }
         _ => None,
     }
+}
+
+/// The reason why an Envoy that runs does not take a listener at an address of one that goes in the same change, as the end
+/// of a sentence: the socket of that one is still open.
+pub fn refused_in_turn(
+    schema: &Schema,
+    type_url: &TypeUrl,
+    [old, new]: [&Bytes; 2],
+) -> Option<&'static str> {
+    let (old, new) = (decoded(schema, type_url, old)?, decoded(schema, type_url, new)?);
+    let (what, _) = [&old, &new]
+        .iter()
+        .all(|it| !reuses_port(it))
+        .then(|| socket_change(type_url, &old, &new))??;
+    Some(what)
 }
 
 /// The field of a secret that says of which kind it is.
@@ -52,26 +69,27 @@ fn secret_kind(secret: &DynamicMessage) -> Option<String> {
     set.map(|field| field.name().to_owned())
 }
 
-/// The change of a listener that its sockets do not follow.
+/// The change of a listener that its sockets do not follow, and the part of it that has to be another one then.
 fn socket_change(
     type_url: &TypeUrl,
     old: &DynamicMessage,
     new: &DynamicMessage,
-) -> Option<&'static str> {
+) -> Option<(&'static str, &'static str)> {
     match [old, new].map(reuses_port) {
-        [one, other] if one != other => Some("`enable_reuse_port` changes"),
+        [one, other] if one != other => Some(("`enable_reuse_port` changes", "name")),
         [true, true] => None,
         _ => {
             let [before, after] = [old, new].map(|it| addresses::of_resource(type_url, it));
             let shares = after.iter().any(|address| before.contains(address));
-            match () {
+            let what = match () {
                 () if !shares => None,
                 () if before != after => {
                     Some("some addresses change and others stay, without `enable_reuse_port`")
                 }
                 () => (socket_options(old) != socket_options(new))
                     .then_some("socket options change without `enable_reuse_port`"),
-            }
+            };
+            what.map(|what| (what, "address"))
         }
     }
 }
@@ -193,6 +211,21 @@ mod tests {
         let address = json!({"socketAddress": {"address": "127.0.0.1", "portValue": 82}});
         let two = alone(80, json!({"additionalAddresses": [{"address": address}]}));
         assert!(change(&one, &two).starts_with("some addresses change"));
+    }
+
+    #[test]
+    fn a_socket_that_is_open_is_not_opened_again_with_other_options() {
+        let schema = Schema::bundled();
+        let turn = |old: &Json, new: &Json| {
+            let [old, new] = [old, new].map(|it| body(&schema, LISTENER, it));
+            refused_in_turn(&schema, &TypeUrl::new(LISTENER), [&old, &new]).unwrap_or_default()
+        };
+        let (plain, alone) = (listener(80, &json!({})), json!({"enableReusePort": false}));
+        let other = listener(80, &json!({"enableReusePort": false, "freebind": true}));
+        let alone = listener(80, &alone);
+        assert!(turn(&alone, &other).starts_with("socket options change"));
+        assert_eq!((turn(&alone, &plain), turn(&plain, &other)), ("", ""));
+        assert_eq!(turn(&alone, &alone), "");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::{canonical, facts, sensitive};
 mod in_place;
 mod traffic;
 mod v2;
-pub use in_place::{accepted_types, extension_type, refused_in_place};
+pub use in_place::{accepted_types, extension_type, refused_in_place, refused_in_turn};
 pub use traffic::{domains, lacks_endpoints, lacks_routes, unanswering};
 pub use v2::to_v2;
 

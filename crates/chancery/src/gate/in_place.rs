@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chancery_catalog::Seen;
-use chancery_core::{Api, Resource, ResourceName, ResourceSet, Snapshot, TypeUrl};
-use chancery_proto::resource::{accepted_types, extension_type, refused_in_place};
+use chancery_core::{Api, Change, Resource, ResourceName, ResourceSet, Snapshot, TypeUrl};
+use chancery_proto::resource::{accepted_types, extension_type, refused_in_place, refused_in_turn};
 use chancery_proto::schema::Schema;
 
 use super::loss::{Listed, Reason};
@@ -66,6 +66,7 @@ impl Step<'_> {
     fn taken(&self, type_url: &TypeUrl, found: &mut Listed) {
         let [before, after] = self.sets(type_url);
         let changes: Vec<_> = before.diff(after).take(MOST_LOOKED_AT).collect();
+        self.in_turn(type_url, &changes, found);
         let mut given_up = BTreeMap::new();
         for change in changes.iter().filter(|it| it.new.is_some()) {
             let addresses = change.old.iter().flat_map(|it| it.facts().addresses.iter());
@@ -89,6 +90,36 @@ impl Step<'_> {
             found.add_words(|| {
                 let (one, other) = (self.named(type_url, &change.name), self.named(type_url, of));
                 sentence(kind, &one, &other)
+            });
+        }
+    }
+
+    /// Lists the listeners that come at an address of one that goes, and cannot have its socket.
+    fn in_turn(&self, type_url: &TypeUrl, changes: &[Change], found: &mut Listed) {
+        if type_url.api() != Api::Lds {
+            return;
+        }
+        let mut gone = BTreeMap::new();
+        for change in changes.iter().filter(|it| it.new.is_none()) {
+            let old = change
+                .old
+                .iter()
+                .flat_map(|it| it.facts().addresses.iter().map(move |of| (of, it)));
+            gone.extend(old);
+        }
+        for change in changes {
+            let Some(new) = &change.new else { continue };
+            let old = new.facts().addresses.iter().find_map(|address| gone.get(address));
+            let why = old
+                .and_then(|old| refused_in_turn(self.schema, type_url, [old.body(), new.body()]));
+            let Some((old, why)) = old.zip(why) else { continue };
+            found.add_words(|| {
+                format!(
+                    "{} takes an address of `{}`, which goes, and {why}: an Envoy that has that cannot open it again; \
+                     give it another address",
+                    self.named(type_url, &change.name),
+                    old.name()
+                )
             });
         }
     }

@@ -641,7 +641,7 @@ pub(super) const LIVE: &[Slip] = &[
     live(
         "a listener of several that is removed",
         |t| t.cut(MESH, 42),
-        &["listeners.yaml:53", "no listener has the address"],
+        &["listeners.yaml:43", "no listener has the address"],
     ),
     live(
         "rules in another order",
