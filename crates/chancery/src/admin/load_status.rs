@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use chancery_catalog::{Audience, Catalog};
+use chancery_catalog::{Audience, Catalog, Layer};
 use chancery_core::printable::{MAX_MESSAGE_BYTES, cut};
 use chancery_sources::Warning;
 use hyper::body::Bytes;
@@ -60,9 +60,18 @@ pub(super) struct LastLoad {
     held_since: BTreeMap<Audience, u64>,
 }
 
+/// The newest content of layers that is not live because of faults.
+pub(super) struct FaultyEdits {
+    /// The layer; `None` for all of them.
+    pub(super) layer: Option<Layer>,
+    /// The reason, in words.
+    pub(super) why: String,
+}
+
 /// The changes that the gate holds back now, and since when. Clones are the same.
 #[derive(Clone)]
 pub(super) struct HeldLoads {
+    catalog: Catalog,
     gate: LoadGate,
     last: Arc<Mutex<LastLoad>>,
 }
@@ -123,7 +132,11 @@ impl LoadStatus {
 
     /// The changes that this gate holds back, as of whenever they are asked for.
     pub(super) fn held_loads(&self, gate: &LoadGate) -> HeldLoads {
-        HeldLoads { gate: gate.clone(), last: Arc::clone(&self.last) }
+        HeldLoads {
+            catalog: self.catalog.clone(),
+            gate: gate.clone(),
+            last: Arc::clone(&self.last),
+        }
     }
 
     /// The layers with faults, in a line each for the first of them, and the number of all.
@@ -184,6 +197,22 @@ impl HeldLoads {
             (held, since)
         };
         held.into_iter().map(since).collect()
+    }
+
+    /// The layers whose newest content is not live because of faults.
+    pub(super) fn faulty(&self) -> Vec<FaultyEdits> {
+        let findings = Arc::clone(&lock(&self.last).findings);
+        if let Some(why) = &findings.everything_held_back {
+            return vec![FaultyEdits { layer: None, why: why.clone() }];
+        }
+        let rows = findings.faulty.iter();
+        let rows: BTreeMap<_, _> = rows.filter_map(|row| Some((row.unserved()?, row))).collect();
+        let layers = self.catalog.held_back().into_iter();
+        let faulty = layers.filter_map(|layer| {
+            let why = rows.get(layer.to_string().as_str())?.line();
+            Some(FaultyEdits { layer: Some(layer), why })
+        });
+        faulty.collect()
     }
 }
 

@@ -21,7 +21,7 @@ use crate::finding::Finding;
 use crate::gate::{Held, HeldRow};
 use crate::serve::FaultyRow;
 
-/// The answer. Of very many resources, no more is made than is written.
+/// The content of the catalog as a document. Of very many resources, no more is made than is written.
 pub(crate) struct StatusDocument<'c> {
     /// The keys that are written; all, if there are none.
     keys: Option<&'c [String]>,

@@ -37,8 +37,8 @@ use serde::Serialize;
 
 pub(crate) use access::Access;
 pub(crate) use api::{
-    CONFIG, CONFIRM, Described, ErrorDocument, LOAD, NO_SUCH_PATH, NODES, RESOURCES, STATUS, Turn,
-    Types, WAIT, document,
+    CONFIG, CONFIRM, Described, ErrorDocument, LOAD, NO_SUCH_PATH, NODES, RESOURCES, STATUS,
+    TOO_EARLY, Turn, Types, WAIT, document,
 };
 pub(crate) use client_status::ClientStatusPage;
 pub(crate) use confirm::{CHANGED, Confirmation, Confirmations, HeldDocument, NOTHING_HELD};

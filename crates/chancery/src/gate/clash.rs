@@ -13,7 +13,7 @@ use chancery_proto::complete::{Clash, Cycle};
 use super::allowing::Allowing;
 use super::loss::{Listed, Reason};
 use super::place::{Places, text};
-use crate::serve::{AGGREGATE_CYCLE, DUPLICATE_ADDRESS, UNAPPLIED};
+use crate::serve::{AGGREGATE_CYCLE, UNAPPLIED, code_of_clash};
 
 /// The reasons of a change that makes resources clash, closes a circle, or leaves edits without effect.
 pub(super) fn reasons(
@@ -27,8 +27,10 @@ pub(super) fn reasons(
         let (at, of) = (places.leading(type_url, name), places.in_brackets(type_url, other));
         format!("{at}{clash}{of}")
     };
-    let is_told =
-        |clash: &Clash| !allowing.allows_in(DUPLICATE_ADDRESS, after, &clash.type_url, &clash.name);
+    let is_told = |clash: &Clash| {
+        let (code, _) = code_of_clash(clash);
+        !allowing.allows_in(code, after, &clash.type_url, &clash.name)
+    };
     let clashes = news([before.clashes(), after.clashes()], is_told, clash);
     let cycle = |cycle: &Cycle| format!("{}{cycle}", places.leading(&cycle.type_url, &cycle.name));
     let is_cycle_told =

@@ -41,6 +41,7 @@ fn resource(config: &GenericXdsConfig) -> RunningResource {
         version: kept(&config.version_info),
         state: state(config),
         error,
+        keeps_version: false,
         sent: None,
         verdict: None,
     }
