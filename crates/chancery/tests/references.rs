@@ -282,6 +282,36 @@ fn a_circle_of_clusters_is_held_where_it_is_new_and_told_where_it_was() {
 }
 
 #[test]
+fn an_aggregate_of_aggregates_alone_is_a_fault_for_envoys() {
+    let for_grpc = |name: &str, members: &str| {
+        aggregate(name, members).replace("  lb_policy: CLUSTER_PROVIDED\n", "")
+    };
+    let rules =
+        "groups: [{name: mesh, match: {id: m}, clients: grpc}, {name: edge, match: {id: e}}]\n";
+    let dir = directory(&[
+        ("web.yaml", &cluster("web", 1)),
+        ("groups/edge/a.yaml", &aggregate("a", "b, web")),
+        ("groups/edge/b.yaml", &aggregate("b", "web")),
+        ("groups/mesh/a.yaml", &for_grpc("a", "b, web")),
+        ("groups/mesh/b.yaml", &for_grpc("b", "web")),
+        ("chancery.yaml", rules),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    assert!(!server.log().contains("aggregates nothing"), "it has an endpoint: {}", server.log());
+    dir_write(&dir, "groups/mesh/a.yaml", &for_grpc("a", "b"));
+    server.log_has("edits=\"group `mesh`: ~cds a\"");
+    dir_write(&dir, "groups/edge/a.yaml", &aggregate("a", "b"));
+    server.log_has("groups/edge/a.yaml:1: cds `a` aggregates nothing but aggregates: `b`: Envoy finds no endpoint");
+    let config: Value = serde_json::from_str(&server.admin("/api/v1/config").1).unwrap();
+    assert_eq!(config["held_count"], 1, "gRPC takes it");
+    let checked = finished(&mut chancery(&["check", dir.path().to_str().unwrap()]));
+    let told = String::from_utf8(checked.stdout).unwrap();
+    let line = "warning[aggregate-nested]: for group `edge`: cds `a` aggregates nothing but aggregates: `b`";
+    assert!(told.contains(line) && !told.contains("`mesh`"), "{told}");
+    assert_eq!(told.matches("aggregate-nested").count(), 1, "{told}");
+}
+
+#[test]
 fn a_circle_of_clusters_is_a_warning_of_check() {
     let dir = directory(&[(
         "a.yaml",

@@ -53,7 +53,7 @@ pub(super) const ERRORS: [&str; 17] = [
 pub(super) const ERRORS_TOGETHER: [&str; 3] = [DUPLICATES[0], DUPLICATES[1], UNAPPLIED];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 27] = [
+pub(super) const WARNINGS: [&str; 28] = [
     EXPIRED,
     EXPIRES_SOON,
     OTHER_KEY,
@@ -73,6 +73,7 @@ pub(super) const WARNINGS: [&str; 27] = [
     "duplicate-endpoint",
     "duplicate-host",
     "aggregate-cycle",
+    "aggregate-nested",
     "vhds/host-name",
     "secret/outside-sds",
     "file/empty",

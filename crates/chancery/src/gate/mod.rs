@@ -106,6 +106,8 @@ struct State {
     /// The time of the first start.
     begun: Duration,
     names: ExternalNames,
+    /// The clients of each layer.
+    checks: Arc<LayerChecks>,
     /// The names that clients know from elsewhere.
     external: External,
     /// The largest states that audiences had of late and have no more; those are few.
@@ -171,6 +173,7 @@ impl LoadGate {
             started: clock(),
             begun: clock(),
             external: names.for_catalog(),
+            checks: Arc::new(config.checks()),
             names,
             windows: BTreeMap::new(),
             held: BTreeMap::new(),
@@ -261,6 +264,7 @@ impl LoadGate {
         let differs = are_others_allowed || state.config != config.gate || state.names != names;
         state.config.clone_from(&config.gate);
         state.external = names.for_catalog();
+        state.checks = Arc::new(config.checks());
         state.names = names;
         differs
     }
@@ -406,7 +410,8 @@ impl LoadGate {
     ) -> Vec<Reason> {
         let mut reasons: Vec<_> = self.dangling(audience, [before, after]).into_iter().collect();
         if config.messages != GateMode::Off {
-            reasons.extend(clash::reasons(allowing, before, after));
+            let checks = Arc::clone(&self.lock().checks);
+            reasons.extend(clash::reasons((allowing, &checks), audience, before, after));
             reasons.extend(in_place::reason(&self.0.schema, &self.0.in_place, before, after));
             let known = &self.0.unanswered;
             reasons.extend(silent::unanswered(&self.0.schema, (known, allowing), before, after));

@@ -121,6 +121,7 @@ impl ChangeApplier {
         let references = ReferenceWarnings::new(audiences.catalog().clone(), external);
         let mut references = references.at_fields(gate.schema());
         references.set_allowed(&config.allow);
+        references.set_clients(config);
         let certificates =
             CertificateWarnings::new(audiences.catalog().clone(), gate.schema().clone());
         let state = ApplierState {

@@ -14,11 +14,11 @@ use chancery_catalog::{
 use chancery_core::printable::Printable;
 use chancery_core::{Api, Facts, ResourceName, TypeUrl};
 use chancery_proto::Schema;
-use chancery_proto::complete::{Clash, Cycle};
-use chancery_sources::{NeededAllowances, Warning};
+use chancery_proto::complete::{Clash, Cycle, CycleShape};
+use chancery_sources::{LayerChecks, NeededAllowances, Warning};
 
 use super::referring::{FieldLines, Referring};
-use crate::config::{AllowedCodes, ExternalNames};
+use crate::config::{AllowedCodes, Config, ExternalNames};
 
 /// The code of a warning about a reference that leads nowhere.
 pub(crate) const DANGLING_REFERENCE: &str = "dangling-reference";
@@ -31,7 +31,9 @@ const DUPLICATE_SCOPE: &str = "envoy/duplicate-scope";
 /// The codes of clashes.
 pub(crate) const DUPLICATES: [&str; 2] = [DUPLICATE_ADDRESS, DUPLICATE_SCOPE];
 /// The code of a warning about clusters that aggregate each other.
-pub(crate) const AGGREGATE_CYCLE: &str = "aggregate-cycle";
+const AGGREGATE_CYCLE: &str = "aggregate-cycle";
+/// The code of a warning about a cluster that aggregates nothing but such clusters.
+const AGGREGATE_NESTED: &str = "aggregate-nested";
 /// The code of a warning about a patch that is not applied.
 pub(crate) const UNAPPLIED: &str = "layer/unapplied";
 /// The code of a warning about a removal of what is not there.
@@ -43,6 +45,8 @@ pub(crate) struct ReferenceWarnings {
     names: ExternalNames,
     external: External,
     allowed: AllowedCodes,
+    /// The clients of each layer.
+    checks: LayerChecks,
     present: Vec<Warning>,
     /// For each of them, the reference that it is about, if it is about one.
     referring: Vec<Option<Referring>>,
@@ -67,6 +71,7 @@ impl ReferenceWarnings {
             external: names.for_catalog(),
             names,
             allowed: AllowedCodes::default(),
+            checks: LayerChecks::default(),
             present: Vec::new(),
             referring: Vec::new(),
             count: 0,
@@ -88,6 +93,11 @@ impl ReferenceWarnings {
             self.external = names.for_catalog();
             self.names = names;
         }
+    }
+
+    /// Takes the clients of each layer.
+    pub(crate) fn set_clients(&mut self, config: &Config) {
+        self.checks = config.checks();
     }
 
     /// Takes the codes of which nobody wants to hear.
@@ -115,10 +125,13 @@ impl ReferenceWarnings {
             let identity = (clash.type_url.clone(), clash.name.clone(), groups);
             (identity, self.of_clash(clash, audiences), None)
         });
-        let cycles = references.cycles.iter().map(|(cycle, audiences)| {
+        let cycles = references.cycles.iter().filter_map(|(cycle, audiences)| {
+            let concerned = |it: &&Audience| concerns(&self.checks, cycle, it);
+            let audiences: Vec<_> = audiences.iter().filter(concerned).cloned().collect();
             let groups = audiences.iter().map(|audience| audience.group.clone()).collect();
             let identity = (cycle.type_url.clone(), cycle.name.clone(), groups);
-            (identity, self.of_cycle(cycle, audiences), None)
+            let warning = self.of_cycle(cycle, &audiences);
+            (!audiences.is_empty()).then_some((identity, warning, None))
         });
         // Of nodes that nobody has seen, only some edits are known to have no effect.
         let mut of_nodes = self.catalog.edits_of_nothing();
@@ -226,15 +239,15 @@ impl ReferenceWarnings {
     }
 
     fn of_cycle(&self, cycle: &Cycle, audiences: &[Audience]) -> Warning {
-        let message = format!(
-            "{}{cycle}: Envoy finds no endpoint behind such a member, and gRPC Java and Node fail all calls; \
-             take a member out",
-            who(audiences)
-        );
+        let remedy = match cycle.shape {
+            CycleShape::Circle => "take a member out",
+            CycleShape::Nested => "let it aggregate the members of these",
+        };
+        let message = format!("{}{cycle}: {}; {remedy}", who(audiences), outcome_of(cycle));
         let is_aggregate = |facts: &Facts| facts.is_aggregate;
         let origin = self.origin_for(audiences.first(), &cycle.type_url, &cycle.name, is_aggregate);
         let resource = (cycle.type_url.clone(), cycle.name.clone());
-        warning(AGGREGATE_CYCLE, resource, origin, message)
+        warning(code_of_cycle(cycle), resource, origin, message)
     }
 
     fn of_unused(&self, type_url: &TypeUrl, name: &ResourceName) -> Warning {
@@ -302,6 +315,30 @@ impl ReferenceWarnings {
 pub(super) fn is_let_pass(comments: &mut NeededAllowances, warning: &Warning) -> bool {
     let place = warning.file.as_deref().zip(warning.line);
     place.is_some_and(|(file, line)| comments.let_pass(file, line, warning.code))
+}
+
+/// Returns true if those who see clusters that aggregate each other have a fault by that: gRPC takes nested ones.
+pub(crate) fn concerns(checks: &LayerChecks, cycle: &Cycle, audience: &Audience) -> bool {
+    let layer = audience.group.clone().map_or(Layer::Base, Layer::Group);
+    cycle.shape == CycleShape::Circle || checks.of(&layer).clients.has_envoy()
+}
+
+/// The code of a warning about clusters that aggregate each other.
+pub(crate) fn code_of_cycle(cycle: &Cycle) -> &'static str {
+    match cycle.shape {
+        CycleShape::Circle => AGGREGATE_CYCLE,
+        CycleShape::Nested => AGGREGATE_NESTED,
+    }
+}
+
+/// The words for what clients do with clusters that aggregate each other.
+pub(crate) fn outcome_of(cycle: &Cycle) -> &'static str {
+    match cycle.shape {
+        CycleShape::Circle => {
+            "Envoy finds no endpoint behind such a member, and gRPC Java and Node fail all calls"
+        }
+        CycleShape::Nested => "Envoy finds no endpoint behind such members, and answers 503",
+    }
 }
 
 /// The code of a warning about two resources with one thing, and the word for that.
