@@ -13,6 +13,7 @@ mod hosts;
 mod lifetime;
 mod load_reports;
 mod load_status;
+mod loaded_document;
 mod local;
 mod metrics_page;
 mod nodes;

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! All that is refused is refused in one form (`error`), and all that takes long is made in turn (`turn`).
-//! Not here: the pages themselves (`nodes`, `load_reports`, `load_status`, `confirm`).
+//! Not here: the pages themselves (`nodes`, `load_reports`, `loaded_document`, `status`, `confirm`).
 
 mod endpoint;
 mod error;

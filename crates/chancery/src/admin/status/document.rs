@@ -2,7 +2,7 @@
 //! added. `docs/status.md` says exactly what each state means.
 
 use crate::admin::api::document;
-use crate::admin::load_status::ResourceRow;
+use crate::admin::loaded_document::ResourceRow;
 
 document! {
     /// The states of the nodes, and those that need somebody's attention first.
