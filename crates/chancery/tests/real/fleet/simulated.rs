@@ -193,7 +193,7 @@ fn take(shared: &Shared, response: &Response) {
 
 /// A response as the reference client takes it.
 fn response(variant: Variant, message: &Bytes) -> Response {
-    let reader = Reader::new(chancery_proto::Schema::bundled().clone());
+    let reader = Reader::new(chancery_proto::Schema::bundled());
     let read: Read = reader.read(variant, None, message).expect("the server sends responses");
     let entry = |item| match item {
         Ok(ResponseItem::Resource(read)) => Some(ResponseEntry {
