@@ -1,6 +1,7 @@
 //! The attacks, by what they are after.
 
 mod admin;
+mod askers;
 mod busy;
 mod chains;
 mod crowd;
@@ -69,6 +70,7 @@ pub(crate) fn all() -> impl Iterator<Item = Attack> {
         large_tree::ATTACKS,
         chains::ATTACKS,
         load::ATTACKS,
+        askers::ATTACKS,
     ];
     parts.concat().into_iter()
 }

@@ -27,6 +27,9 @@ pub(crate) const ADS_DELTA: &str =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
 /// The path of load reports.
 pub(crate) const LRS: &str = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats";
+/// The path of questions for the status of clients.
+pub(crate) const CSDS: &str =
+    "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus";
 /// The path of a poll of clusters.
 pub(crate) const POLL: &str = "/v3/discovery:clusters";
 

@@ -161,3 +161,94 @@ fn a_late_answer_to_a_response_that_was_given_up_counts() {
     let (asks, acks) = (asks.collect::<String>(), acks.collect::<String>());
     sotw(&format!("= eds {}\n{asks}{acks}! landed", state.join(" ")));
 }
+
+#[test]
+fn a_client_that_is_about_to_ask_for_what_it_accepted_leads_to_has_not_landed() {
+    sotw(
+        "= cds a@1->eds:a; eds a@1; lds l@1->rds:r; rds r@1
+         > cds
+         < cds v=1 n=1 a@1
+         > cds ack
+         > eds a
+         < eds v=1 n=2 a@1
+         > eds ack
+         ! landed
+         > lds
+         < lds v=1 n=3 l@1
+         > lds ack
+         > rds r
+         < rds v=1 n=4 r@1
+         > rds ack
+         ! landed
+         = cds b@1->eds:b; eds b@1
+         < cds v=2 n=5 a@1 b@1
+         > cds ack
+         > eds a b
+         < eds v=2 n=6 b@1
+         > eds ack
+         ! landed",
+    );
+    delta(
+        "= cds a@1->eds:a; eds a@1
+         > cds
+         < cds n=1 a@1
+         > cds ack
+         > eds +a
+         < eds n=2 a@1
+         > eds ack
+         ! landed
+         = cds b@1->eds:b; eds b@1
+         < cds n=3 b@1
+         > cds ack
+         > eds +b
+         < eds n=4 b@1
+         > eds ack
+         ! landed",
+    );
+}
+
+#[test]
+fn a_client_that_does_not_ask_in_time_has_landed_and_is_not_waited_for_again() {
+    sotw(
+        "= cds a@1->eds:a; eds a@1
+         > cds
+         < cds v=1 n=1 a@1
+         > cds ack
+         ~ 249ms
+         ~ 1ms
+         ! landed
+         = cds a@2->eds:a
+         < cds v=2 n=2 a@2
+         > cds ack
+         ! landed",
+    );
+}
+
+#[test]
+fn a_client_that_comes_back_has_not_landed_before_it_asks_for_all_it_had() {
+    // S-043, S-076
+    sotw(
+        "= cds a@1->eds:a; eds a@1
+         > cds
+         < cds v=1 n=1 a@1
+         > eds a
+         < eds v=1 n=2 a@1
+         > cds ack
+         > eds ack
+         ! landed
+         ---
+         > cds v=1
+         > eds v=1 a
+         < eds v=1 n=1 a@1
+         > eds ack
+         ! landed",
+    );
+    delta(
+        "= cds a@1->eds:a; eds a@2
+         > cds init=a:1
+         > eds +a init=a:1
+         < eds n=1 a@2
+         > eds ack
+         ! landed",
+    );
+}

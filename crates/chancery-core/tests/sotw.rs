@@ -1251,12 +1251,12 @@ fn errors_that_do_not_fit_ride_on_a_later_response() {
 fn a_wildcard_brings_what_was_not_named_before() {
     // S-049, S-033: and not again what was
     sotw(
-        "= eds a@1 b@1
+        "= eds v=x a@1 b@1
           > eds b
-          < eds v=1 n=1 b@1
+          < eds v=x n=1 b@1
           > eds nack error=b is bad
           > eds * c
-          < eds v=1 n=2 a@1 !c=NOT_FOUND",
+          < eds v=x~part n=2 a@1 !c=NOT_FOUND",
     );
 }
 
@@ -1370,5 +1370,25 @@ fn everything_that_is_asked_for_again_before_the_first_answer_is_sent() {
            = cds v=7 a@1
            < cds v=7 n=1 a@1
         ",
+    );
+}
+
+#[test]
+fn a_client_that_rejected_a_part_does_not_come_back_as_one_that_has_the_whole() {
+    // S-043, S-110
+    sotw(
+        "% max_bytes=1000
+         = sds v=x a@1(size=600) b@1(size=600)
+         > sds *
+         < sds v=x~part n=1 a@1
+         > sds nack
+         < sds v=x~part n=2 b@1
+         > sds ack
+         ---
+         > sds * v=x~part
+         < sds v=x~part n=1 a@1
+         > sds ack
+         < sds v=x n=2 b@1
+         > sds ack",
     );
 }

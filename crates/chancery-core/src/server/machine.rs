@@ -8,11 +8,14 @@
 
 use std::sync::Arc;
 
+use super::asking::{Asking, leads_on};
 use super::node_limits::{check_node, check_node_bytes};
 use super::order::{points_at_clusters, users};
 use super::subscriptions::Subscriptions;
 use super::warming::Warming;
-use crate::server::subscription::{AckOrNack, NextResponse, ReadResponse, Subscription};
+use crate::server::subscription::{
+    AckOrNack, NextResponse, ReadResponse, ResponseVerdict, Subscription,
+};
 use crate::server::{Event, Input, Response, Settings, TypeStatus, Violation, Wanted};
 use crate::{Api, Features, Node, Request, Scope, Snapshot, Time, TypeUrl, Variant};
 
@@ -46,6 +49,7 @@ pub struct Machine {
     snapshot: Option<Arc<Snapshot>>,
     subscriptions: Subscriptions,
     warming: Warming,
+    asking: Asking,
     /// True if a response with clusters was sent on this stream.
     clusters_sent: bool,
     /// True if the driver has got [`Event::Landed`] since the last snapshot or change of a
@@ -79,6 +83,7 @@ impl Machine {
             snapshot: None,
             subscriptions: Subscriptions::default(),
             warming: Warming::default(),
+            asking: Asking::default(),
             clusters_sent: false,
             landed: false,
             nonce: 0,
@@ -117,9 +122,15 @@ impl Machine {
     /// ([`refusal`](Self::refusal)).
     pub fn poll(&mut self, now: Time) -> Option<Response> {
         let snapshot = self.snapshot.as_ref()?;
-        for subscription in self.subscriptions.iter_mut() {
-            subscription.advance(now, &self.settings, snapshot);
+        let mut from_before = Vec::new();
+        for (at, subscription) in self.subscriptions.iter_mut().enumerate() {
+            let comes_back = subscription.advance(now, &self.settings, snapshot);
+            if comes_back && leads_on(subscription.api()) {
+                from_before.push(at);
+            }
         }
+        from_before.into_iter().for_each(|at| self.has_from_before(now, at));
+        self.asking.look(now, &self.subscriptions);
         self.owe_removals(now);
         self.remove_usable_clusters(now);
         for at in 0..self.subscriptions.len() {
@@ -144,16 +155,19 @@ impl Machine {
         self.snapshot = None;
         self.subscriptions = Subscriptions::default();
         self.warming = Warming::default();
+        self.asking = Asking::default();
     }
 
-    /// Returns [`Event::Landed`] if the client has acknowledged all it is owed: once for each
+    /// Returns [`Event::Landed`] if the client has acknowledged all it is owed, and is not about to ask for what that
+    /// leads to: once for each
     /// snapshot, and once after each change of a subscription. The driver calls this when
     /// [`poll`](Self::poll) has nothing to send.
     pub fn landed(&mut self) -> Option<Event> {
         if self.landed || self.snapshot.is_none() || self.subscriptions.len() == 0 {
             return None;
         }
-        self.landed = self.subscriptions.iter().all(Subscription::has_landed);
+        self.landed =
+            !self.asking.is_awaited() && self.subscriptions.iter().all(Subscription::has_landed);
         self.landed.then_some(Event::Landed)
     }
 
@@ -166,6 +180,12 @@ impl Machine {
             subscription.deadline(&self.settings, waits)
         });
         types.chain(warm).min()
+    }
+
+    /// The time at which the stream may have [landed](Self::landed) although nothing happens before: the client is
+    /// not expected any more to ask for what it accepted leads to. The driver calls [`poll`](Self::poll) then, too.
+    pub fn landing_deadline(&self) -> Option<Time> {
+        self.asking.deadline()
     }
 
     /// The names and wildcards that the client asked for, of one type.
@@ -184,7 +204,7 @@ impl Machine {
     /// type, and none for each name or response under way.
     pub fn held_bytes(&self) -> usize {
         let types = self.subscriptions.iter().map(Subscription::held_bytes);
-        size_of::<Self>() + self.node_bytes + types.sum::<usize>()
+        size_of::<Self>() + self.node_bytes + self.asking.held_bytes() + types.sum::<usize>()
     }
 
     /// Returns true if [`Event::Landed`] has come since the last snapshot or change of a subscription.
@@ -413,8 +433,21 @@ impl Machine {
         }
     }
 
+    /// Takes in that a client that comes back has what it wants of a type from an earlier stream, or some of it.
+    fn has_from_before(&mut self, now: Time, at: usize) {
+        if self.scope == Scope::Aggregated
+            && let Some(subscription) = self.subscriptions.at(at)
+        {
+            self.asking.accepted(now, subscription.wanted_resources(), &self.subscriptions);
+        }
+    }
+
     /// Tells the warming clusters of a response that the client has read.
     fn record_read(&mut self, now: Time, api: Api, answered: &ReadResponse) {
+        let is_accepted = answered.verdict == ResponseVerdict::Accepted;
+        if is_accepted && leads_on(api) && self.scope == Scope::Aggregated {
+            self.asking.accepted(now, answered.resources(), &self.subscriptions);
+        }
         if api == Api::Cds {
             self.warming.clusters_read(now, answered);
         } else if api == Api::Eds {

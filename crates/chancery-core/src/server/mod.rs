@@ -19,6 +19,7 @@
 //! [eventual consistency]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#eventual-consistency-considerations
 //! [resource warming]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-warming
 
+mod asking;
 mod demand;
 mod event;
 pub(crate) mod held_bytes;

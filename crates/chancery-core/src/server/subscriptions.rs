@@ -41,6 +41,11 @@ impl Subscriptions {
         self.0.get_mut(at).map(|one| &mut **one)
     }
 
+    pub(super) fn get(&self, type_url: &TypeUrl) -> Option<&Subscription> {
+        let at = self.0.binary_search_by(|one| one.type_url().cmp(type_url)).ok()?;
+        self.at(at)
+    }
+
     pub(super) fn get_mut(&mut self, type_url: &TypeUrl) -> Option<&mut Subscription> {
         let at = self.0.binary_search_by(|one| one.type_url().cmp(type_url)).ok()?;
         self.at_mut(at)

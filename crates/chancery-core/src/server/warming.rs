@@ -21,8 +21,8 @@
 //! [resource warming]: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-warming
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use super::asking::ASKING_GRACE;
 use crate::server::Settings;
 use crate::server::subscription::{GivenClusters, ReadResponse, ResponseVerdict, Subscription};
 use crate::{ResourceName, Time};
@@ -176,6 +176,3 @@ fn wait_end(
         _ => bound.min(acked + ASKING_GRACE),
     }
 }
-
-/// The time in which a client that acknowledged a cluster has to ask for its endpoints.
-const ASKING_GRACE: Duration = Duration::from_millis(250);

@@ -30,29 +30,56 @@ pub fn client_status_request_from_json(text: &[u8]) -> Result<ClientStatusReques
     Ok(decode_client_status_request(&message.encode_to_vec())?)
 }
 
-/// Writes the status of one client, as it is in the `config` of a `ClientStatusResponse`. A body of a
-/// type without a descriptor is left out, because JSON has no form for it.
+/// Writes the status of one client, as it is in the `config` of a `ClientStatusResponse`, resource by resource; `None`
+/// if it has more bytes than the limit. A body of a type without a descriptor is left out, because JSON has no form for
+/// it.
 ///
 /// # Errors
 /// Fails if there is no JSON for a part of it, such as a time after the year 9999.
-pub fn client_config_to_json(schema: &Schema, config: &ClientConfig) -> Result<Bytes, JsonError> {
+pub fn client_config_to_json(
+    schema: &Schema,
+    config: &ClientConfig,
+    limit: usize,
+) -> Result<Option<Bytes>, JsonError> {
+    let resources = &config.generic_xds_configs;
+    let bare = |resources| ClientConfig {
+        node: config.node.clone(),
+        client_scope: config.client_scope.clone(),
+        generic_xds_configs: resources,
+    };
+    let mut text = config_json(&bare(Vec::new()))?.to_string();
+    if !resources.is_empty() {
+        // The object stays open until all resources are in it.
+        text.pop();
+        let begin = if text == "{" { "" } else { "," };
+        text += &format!("{begin}\"genericXdsConfigs\":[");
+        for (at, resource) in resources.iter().enumerate() {
+            let one = ClientConfig {
+                generic_xds_configs: vec![without_bodies(resource)],
+                ..ClientConfig::default()
+            };
+            let mut json = config_json(&one)?["genericXdsConfigs"][0].take();
+            add_bodies(schema, &mut json, resource);
+            let begin = if at == 0 { "" } else { "," };
+            text += &format!("{begin}{}", tidy_numbers(json));
+            if text.len() > limit {
+                return Ok(None);
+            }
+        }
+        text += "]}";
+    }
+    Ok((text.len() <= limit).then(|| text.into()))
+}
+
+/// A client as JSON. Its resources have no bodies.
+fn config_json(config: &ClientConfig) -> Result<Value, JsonError> {
     let node = config.node.as_ref().map_or("", |node| &*node.id);
     let unwritable = |source| JsonError::Unwritable { name: node.to_owned(), source };
-    let bare = ClientConfig {
-        generic_xds_configs: config.generic_xds_configs.iter().map(without_bodies).collect(),
-        ..config.clone()
-    };
-    let bytes = encode_client_status(&[bare]);
+    let bytes = encode_client_status(std::slice::from_ref(config));
     let message = DynamicMessage::decode(descriptor("ClientStatusResponse"), bytes);
     let message = message.map_err(|error| unwritable(serde::de::Error::custom(error)))?;
     let mut response = to_value(&message).map_err(unwritable)?;
-    let mut json = response["config"][0].take();
-    if let Some(Value::Array(resources)) = json.get_mut("genericXdsConfigs") {
-        for (json, resource) in resources.iter_mut().zip(&config.generic_xds_configs) {
-            add_bodies(schema, json, resource);
-        }
-    }
-    Ok(tidy_numbers(json).to_string().into())
+    Ok(tidy_numbers(response["config"][0].take()))
 }
 
 fn add_bodies(schema: &Schema, json: &mut Value, resource: &GenericXdsConfig) {
@@ -153,7 +180,10 @@ mod tests {
             client_scope: String::new(),
             generic_xds_configs: vec![resource, unknown],
         };
-        let text = client_config_to_json(&Schema::bundled(), &config).unwrap();
+        let written = |limit| client_config_to_json(&Schema::bundled(), &config, limit).unwrap();
+        let text = written(usize::MAX).unwrap();
+        assert_eq!(written(text.len()).as_ref(), Some(&text));
+        assert_eq!(written(text.len() - 1), None);
         let found: Value = serde_json::from_slice(&text).unwrap();
         let at = "1970-01-01T00:00:01.500Z";
         let expected = json!({
@@ -178,7 +208,8 @@ mod tests {
             }],
         });
         assert_eq!(found, expected);
-        let empty = client_config_to_json(&Schema::bundled(), &ClientConfig::default()).unwrap();
-        assert_eq!(empty, "{}");
+        let nobody = ClientConfig::default();
+        let empty = client_config_to_json(&Schema::bundled(), &nobody, 2).unwrap();
+        assert_eq!(empty.as_deref(), Some(&b"{}"[..]));
     }
 }

@@ -45,8 +45,8 @@ impl AnswerWriter {
                 self.text.extend_from_slice(&encode_client_status(std::slice::from_ref(client)));
             }
             AnswerForm::Json => {
-                let json = client_config_to_json(&self.schema, client);
-                let json = json.map_err(|_| CsdsRefused::Failed)?;
+                let json = client_config_to_json(&self.schema, client, self.room());
+                let json = json.map_err(|_| CsdsRefused::Failed)?.ok_or_else(too_large)?;
                 self.text.extend_from_slice(if self.text.is_empty() { JSON_HEAD } else { b"," });
                 self.text.extend_from_slice(&json);
             }

@@ -260,7 +260,8 @@ impl StreamSession {
 
     /// The time at which to ask for responses again, if nothing happens before.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.machine.deadline().map(|time| self.account.started() + time.0)
+        let times = self.machine.deadline().into_iter().chain(self.machine.landing_deadline());
+        times.min().map(|time| self.account.started() + time.0)
     }
 
     /// Returns true if the client got its first answer (S-112), or needs none because it holds what

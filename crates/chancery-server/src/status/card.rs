@@ -230,10 +230,13 @@ impl StreamCard {
         let seen = self.seen.load(Ordering::Relaxed);
         let is_newer = self.landed.swap(seen, Ordering::Relaxed) < seen;
         // A look at a state in which nothing is new for the client changes nothing.
-        if before == 0 || self.acknowledged.load(Ordering::Relaxed) > before {
+        let acknowledged = self.acknowledged.load(Ordering::Relaxed);
+        if before == 0 || acknowledged > before {
             self.settled_at.store(now, Ordering::Relaxed);
             if is_newer {
-                self.landed_at.store(now, Ordering::Relaxed);
+                // The stream may have settled some time after that, if more requests were expected.
+                let last = if acknowledged == 0 { now } else { acknowledged };
+                self.landed_at.store(last, Ordering::Relaxed);
             }
         }
         self.unsettled_at.store(0, Ordering::Relaxed);

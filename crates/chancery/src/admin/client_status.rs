@@ -3,21 +3,41 @@
 //! They are let in by `access`. gRPC is not here, because the interface speaks HTTP/1.1. Not here either: the
 //! answer itself (`chancery_server::Csds`).
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chancery_server::{Csds, CsdsRefused};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::{body, text};
 
 /// The status of clients.
-#[derive(Default)]
 pub(crate) struct ClientStatusPage {
     csds: OnceLock<Csds>,
+    /// Places for answers until they are read: each is as large as an answer may be.
+    places: Arc<Semaphore>,
+}
+
+/// An answer with its place.
+struct PlacedAnswer {
+    text: Bytes,
+    _place: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for PlacedAnswer {
+    fn as_ref(&self) -> &[u8] {
+        &self.text
+    }
+}
+
+impl Default for ClientStatusPage {
+    fn default() -> Self {
+        Self { csds: OnceLock::new(), places: Arc::new(Semaphore::new(MOST_ANSWERS)) }
+    }
 }
 
 impl ClientStatusPage {
@@ -58,8 +78,16 @@ impl ClientStatusPage {
             }
             Err(_) => refuse(StatusCode::BAD_REQUEST, "the body ends in its middle"),
         })?;
+        let place = timeout(PLACE_TIME, Arc::clone(&self.places).acquire_owned()).await;
+        let Ok(Ok(place)) = place else {
+            return Err(refuse(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "others have not read their answers",
+            ));
+        };
         let answer = csds.answer_json(&question.to_bytes()).await;
-        answer.map_err(|refused| (status(&refused), refused.to_string()))
+        let text = answer.map_err(|refused| (status(&refused), refused.to_string()))?;
+        Ok(Bytes::from_owner(PlacedAnswer { text, _place: place }))
     }
 }
 
@@ -74,6 +102,12 @@ fn status(refused: &CsdsRefused) -> StatusCode {
 
 /// The path.
 pub(super) const CLIENT_STATUS: &str = "/v3/discovery:client_status";
+
+/// The most answers that are made or wait for their readers.
+const MOST_ANSWERS: usize = 4;
+
+/// The time that one who asks waits for a place.
+const PLACE_TIME: Duration = Duration::from_secs(10);
 
 /// The time for a question to arrive.
 const QUESTION_TIME: Duration = Duration::from_secs(10);

@@ -129,6 +129,16 @@ enum FirstRequest {
     Delta(InitialVersions),
 }
 
+impl FirstRequest {
+    /// Returns true if the client says that it has something from an earlier stream.
+    fn is_of_one_who_comes_back(&self) -> bool {
+        match self {
+            Self::Sotw(version) => !version.is_empty(),
+            Self::Delta(versions) => !versions.is_empty(),
+        }
+    }
+}
+
 impl Subscription {
     pub(crate) fn new(type_url: TypeUrl, variant: Variant, features: Features) -> Self {
         let lookup = if type_url.api() == Api::Vhds { Lookup::ByHost } else { Lookup::ByName };
@@ -210,17 +220,29 @@ impl Subscription {
         may_be.then(|| response.entries.sensitive()).flatten().map(|resource| resource.name())
     }
 
-    /// Brings the ledger up to the target, unless an unanswered response has to be answered first.
-    pub(crate) fn advance(&mut self, now: Time, settings: &Settings, snapshot: &Snapshot) {
+    /// Brings the ledger up to the target, unless an unanswered response has to be answered first. Returns true if the
+    /// client has just said that it has something from an earlier stream.
+    pub(crate) fn advance(&mut self, now: Time, settings: &Settings, snapshot: &Snapshot) -> bool {
         if !self.has_snapshot || !self.flight.may_send_next(now, settings.ack_wait) {
-            return;
+            return false;
         }
-        if let Some(first) = self.first_request.take() {
-            self.compare_with_first(&first, snapshot);
+        let first = self.first_request.take();
+        if let Some(first) = &first {
+            self.compare_with_first(first, snapshot);
         }
         if self.shared_step(settings).is_none() {
             self.ledger.advance(now, &self.interest);
         }
+        first.is_some_and(|first| first.is_of_one_who_comes_back())
+    }
+
+    /// The resources of the target that the client wants.
+    pub(crate) fn wanted_resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        let (everything, names) = (self.interest.wildcard(), self.interest.all_names());
+        let target = self.ledger.target();
+        let all = everything.then(|| target.iter()).into_iter().flatten();
+        let named = names.filter(move |_| !everything).filter_map(|name| target.get(name));
+        all.chain(named)
     }
 
     /// Returns true if the client has asked for something since the last response.

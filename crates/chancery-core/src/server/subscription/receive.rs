@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::Subscription;
 use super::flight::{Contents, SentResponse};
 use crate::server::{Event, RejectedResources, Rejection};
-use crate::{Api, ErrorDetail, Time};
+use crate::{Api, ErrorDetail, Resource, Time};
 
 /// The nonce of a request, and its error if it is a NACK.
 pub(crate) struct AckOrNack<'a> {
@@ -172,6 +172,11 @@ impl Subscription {
 }
 
 impl ReadResponse {
+    /// The resources that the client was given.
+    pub(crate) fn resources(&self) -> impl Iterator<Item = Arc<Resource>> {
+        self.contents.iter().filter_map(|mention| mention.resource)
+    }
+
     /// Returns true if the response mentions this name.
     pub(crate) fn mentions(&self, name: &str) -> bool {
         self.contents.mentions(name)

@@ -353,7 +353,9 @@ impl Subscription {
     fn version(&self) -> Arc<str> {
         let version = self.version_of_all();
         let sotw_wildcard = self.variant == Variant::Sotw && self.interest.wildcard();
-        let lacks_some = sotw_wildcard && !self.ledger.owes_nothing();
+        // The client states it when it comes back, and lacks what it rejected of an earlier response.
+        let rejects_some = !self.is_full_state() && self.is_rejected();
+        let lacks_some = sotw_wildcard && (!self.ledger.owes_nothing() || rejects_some);
         if lacks_some || self.is_part() {
             format!("{version}{PART_SUFFIX}").into()
         } else {

@@ -48,7 +48,9 @@ fn layer(name: &str, edit: usize, word: &str) -> String {
         cluster(&name, Source::Ads).replace("  type: EDS\n", &body)
             + &endpoints(&name, &[u16::try_from(1000 + edit).expect("edits are few")])
     });
-    listeners + &clusters.collect::<String>()
+    let fresh = fresh(name, edit);
+    let fresh = cluster(&fresh, Source::Ads) + &endpoints(&fresh, &[1]);
+    listeners + &clusters.collect::<String>() + &fresh
 }
 
 /// The last edit of each layer.
@@ -64,6 +66,11 @@ fn write(fleet: &Fleet, edits: &mut Edits, name: &'static str, word: &str) -> St
     };
     fleet.directory.write(&file, &layer(name, *edit, word));
     file
+}
+
+/// The name of the cluster that an edit of a layer adds, and the next one removes.
+fn fresh(name: &str, edit: usize) -> String {
+    format!("{name}-fresh-{edit}")
 }
 
 /// The stage: the fleet, the simulated clients, and what was written last.
@@ -111,6 +118,9 @@ impl Stage {
                 let word = format!("edit-{}-", self.edits[layer]);
                 let (name, id) = (format!("{layer}-1"), &client.id);
                 assert!(client.has(&clusters, &name, &word), "{step}: {id} lacks {word} of {name}");
+                // It asks for them when it has the cluster.
+                let endpoints = format!("eds/{}", fresh(layer, self.edits[layer]));
+                assert!(client.holds().contains_key(&endpoints), "{step}: {id} lacks {endpoints}");
             }
         }
         self.is_told(step, &BTreeMap::new());
@@ -201,20 +211,22 @@ impl Stage {
 /// The server tells of the resources that a client holds, in these versions, and of no others. A client that has
 /// rejected something holds what the server says that it held before.
 fn holds_what_is_told(step: &str, client: &Simulated, node: &Value) {
-    let mut told = BTreeMap::new();
-    let mut is_accepted = true;
+    let (mut told, holds, mut is_accepted) = (BTreeMap::new(), client.holds(), true);
     for of_type in rows(&node["streams"][0], "types") {
         for resource in rows(of_type, "resources") {
             let key = format!("{}/{}", word(of_type, "type"), word(resource, "name"));
+            let held = word(resource, "held").to_owned();
+            match word(resource, "state") {
+                // It has what it had before, if anything.
+                "rejected" => assert_ne!(holds.get(&key), Some(&held), "{step}: {node}"),
+                state => assert_eq!(holds.get(&key), Some(&held), "{step}: {state}: {node}"),
+            }
             is_accepted &= resource["state"] == "acknowledged";
-            told.insert(key, word(resource, "held").to_owned());
+            told.insert(key, held);
         }
     }
-    let holds = client.holds();
-    match is_accepted {
-        true => assert_eq!(told, holds, "{step}: {}: {node}", client.id),
-        // Of a response that was rejected the client has nothing.
-        false => assert!(told.keys().eq(holds.keys()) && told != holds, "{step}: {node}"),
+    if is_accepted {
+        assert_eq!(told, holds, "{step}: {}: {node}", client.id);
     }
 }
 
