@@ -7,7 +7,10 @@ use chancery_proto::rules::RuleName;
 use serde::Serialize;
 
 use crate::certificates::{CUT, EXPIRED, EXPIRES_SOON, OTHER_KEY};
-use crate::serve::{DANGLING_REFERENCE, DUPLICATES, NOTHING_TO_REMOVE, UNAPPLIED, UNUSED_RESOURCE};
+use crate::serve::{
+    DANGLING_REFERENCE, DUPLICATES, FILTER_TYPE, NOTHING_TO_REMOVE, SECRET_KIND, UNAPPLIED,
+    UNUSED_RESOURCE,
+};
 
 /// The weight of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -50,10 +53,11 @@ pub(super) const ERRORS: [&str; 17] = [
 ];
 
 /// The codes of errors that several resources make together: each of them can be used.
-pub(super) const ERRORS_TOGETHER: [&str; 3] = [DUPLICATES[0], DUPLICATES[1], UNAPPLIED];
+pub(super) const ERRORS_TOGETHER: [&str; 5] =
+    [DUPLICATES[0], DUPLICATES[1], UNAPPLIED, SECRET_KIND, FILTER_TYPE];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 27] = [
+pub(super) const WARNINGS: [&str; 31] = [
     EXPIRED,
     EXPIRES_SOON,
     OTHER_KEY,
@@ -69,6 +73,10 @@ pub(super) const WARNINGS: [&str; 27] = [
     "allow/malformed",
     "no-http-filter",
     "endpoint-port",
+    "no-filters",
+    "no-tls-inspector",
+    "no-route-name",
+    "no-authorization-server",
     "shadowed-route",
     "duplicate-endpoint",
     "duplicate-host",
