@@ -1,7 +1,7 @@
 //! Subsets of the endpoints of a cluster, and the routes that ask for one: `metadata_match`, `subset_selectors` and
 //! the metadata of endpoints.
 //!
-//! What cannot be told for certain is no answer: a policy that falls back to other endpoints, lists of values, and
+//! There is no answer where nobody can tell for certain: a policy that falls back to other endpoints, lists of values, and
 //! policies of load balancing that stand elsewhere. Not here: the judgement of a change (the gate).
 
 use std::collections::{BTreeMap, BTreeSet};

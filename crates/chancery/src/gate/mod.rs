@@ -60,7 +60,7 @@ pub(crate) use self::memory::{GateMemory, KeptAudience};
 pub(crate) use self::moves::{Move, name_nodes};
 use self::notices::Lost;
 use self::place::Places;
-pub(crate) use self::secret_kinds::{has_secrets, may_refer, mismatches, told};
+pub(crate) use self::secret_kinds::{Mismatch, has_secrets, may_refer, mismatches, told};
 use self::steps::Steps;
 pub(crate) use self::unstated::NodesByAudience;
 pub(crate) use self::users::{Use, Users};

@@ -150,7 +150,7 @@ fn of_links(
                 link.map(|link| (link.type_url.clone(), link.name.clone()))
             };
             let (Some((target, name)), None) = (of(old), of(new)) else { continue };
-            // What goes with it is meant.
+            // A target that goes too is meant.
             if after.snapshot().set(&target).get_aliased(name.as_str()).is_some() {
                 listed.add_words(|| {
                     let (at, kind) = (places.leading(type_url, &change.name), type_url.short());

@@ -32,9 +32,10 @@ pub(super) fn add(
                 known.of((None, Some(it)), || wanted_secrets(schema, type_url, it.body()))
             };
             let Some(now) = wanted(&resource) else { return };
-            let now = mismatches(schema, new, &now);
+            let kind = |of: &TypeUrl, it: &Arc<Resource>| secret_kind(schema, of, it.body());
+            let now = mismatches(new, &now, kind);
             let was = change.old.as_ref().filter(|_| !now.is_empty()).and_then(wanted);
-            let was = was.map(|was| mismatches(schema, old, &was)).unwrap_or_default();
+            let was = was.map(|was| mismatches(old, &was, kind)).unwrap_or_default();
             for mismatch in now {
                 let is_old = was.iter().any(|(it, _)| *it == mismatch.0);
                 if is_old || allowing.allows_inside(SECRET_KIND, after, type_url, &change.name) {
@@ -53,15 +54,15 @@ pub(super) fn add(
 /// A reference to a secret of another kind, and that kind.
 pub(crate) type Mismatch = (WantedSecret, String);
 
-/// The references of these whose targets are of another kind.
+/// The references of these whose targets are of another kind, as `kind` says.
 pub(crate) fn mismatches(
-    schema: &Schema,
     snapshot: &Snapshot,
     wanted: &[WantedSecret],
+    mut kind: impl FnMut(&TypeUrl, &Arc<Resource>) -> Option<String>,
 ) -> Vec<Mismatch> {
     let wrong = wanted.iter().filter_map(|it| {
         let target = snapshot.set(&it.type_url).get_aliased(it.name.as_str())?;
-        let is = secret_kind(schema, &it.type_url, target.body())?;
+        let is = kind(&it.type_url, target)?;
         (is != it.kind).then(|| (it.clone(), is))
     });
     wrong.collect()

@@ -131,7 +131,7 @@ impl<'a> State<'a> {
             }
             None => found.endpoints.clone(),
         };
-        // What has no endpoints at all is another reason.
+        // A set without any endpoints is another reason.
         (!endpoints.is_empty()).then_some((found, endpoints))
     }
 }

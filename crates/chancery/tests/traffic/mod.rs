@@ -173,7 +173,7 @@ fn the_first_files_of_a_connected_node_are_judged() {
     ]);
     let mut server = Server::start(&dir, &[]);
     let _client = client(&server, "edge");
-    // What it has in place of the group's, and lacks, is told.
+    // A domain that its own routes lack is told.
     dir_write(&dir, "nodes/n/routes.yaml", &route("b.example"));
     server.log_has("live for node `n`");
     assert!(server.log().contains("rds `r` has the domain `a.example` no more"));
