@@ -17,6 +17,7 @@ mod counts_by_file;
 mod diff;
 mod exit;
 mod explain;
+mod field_places;
 mod finding;
 mod gate;
 mod get;

@@ -206,11 +206,8 @@ fn every_command_that_asks_for_nodes_reaches_the_interface_in_the_same_way() {
     let token = site.path("token");
     fs::write(&token, format!("{TOKEN}\n")).unwrap();
     let dir = site.dir.path().to_str().unwrap();
-    let ways: [&[&str]; 3] = [
-        &["--admin-token-file", &token],
-        &["--token-file", &token],
-        &["--admin-cert", &cert, "--admin-key", &key],
-    ];
+    let ways: [&[&str]; 2] =
+        [&["--admin-token-file", &token], &["--admin-cert", &cert, "--admin-key", &key]];
     let commands: [&[&str]; 5] = [
         &["get", "cds", "--server", &at, "--node", "edge-1"],
         &["watch", "cds", "--server", &at, "--node", "edge-1", "--count", "1"],
@@ -233,6 +230,9 @@ fn every_command_that_asks_for_nodes_reaches_the_interface_in_the_same_way() {
             finished(&mut chancery(&[command, &["--admin", &plain, "--admin-ca", &ca]].concat()));
         assert_eq!(odd.status.code(), Some(64), "{command:?}");
     }
+    // A token of discovery is another one.
+    let done = finished(&mut chancery(&["get", "cds", "--server", &at, "--token-file", &token]));
+    assert_eq!(done.status.code(), Some(64));
     // Nobody is asked, so what says how is a mistake.
     for words in [
         &["get", "cds", "--server", &at, "--admin-ca", &ca][..],

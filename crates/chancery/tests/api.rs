@@ -13,6 +13,7 @@ use daemon::{
 };
 use described::Described;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 fn ask(server: &Server, line: &str) -> (u16, Value) {
     let (status, text) = exchange(&mut server.dial(server.admin), line, "");
@@ -120,34 +121,42 @@ fn the_keys_of_rows_can_be_selected() {
     assert_eq!(refused, expected);
 }
 
-#[test]
-fn resources_are_listed_page_by_page() {
+/// A directory with resources in three kinds of layers.
+fn layers() -> TempDir {
     let route =
         "\"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration\nname: orders\n";
-    let dir = directory(&[
+    directory(&[
         ("chancery.yaml", "groups:\n- {name: edge, match: {cluster: edge}}\n"),
         ("base.yaml", &format!("- {}", cluster("orders-1", 1).trim_end().replace('\n', "\n  "))),
         ("more.yaml", &cluster("web", 1)),
         ("routes.yaml", route),
         ("groups/edge/a.yaml", &cluster("orders-1", 2)),
         ("nodes/n/a.yaml", &cluster("orders-2", 2)),
-    ]);
+    ])
+}
+
+/// `TYPE NAME LAYER` of each of its resources, in order.
+const IN_LAYERS: [&str; 5] = [
+    "cds orders-1 base",
+    "cds orders-1 group `edge`",
+    "cds orders-2 node `n`",
+    "cds web base",
+    "rds orders base",
+];
+
+fn rows(found: &Value) -> Vec<String> {
+    let word = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
+    let rows = found["resources"].as_array().unwrap().iter();
+    let row = |row| format!("{} {} {}", word(row, "type"), word(row, "name"), word(row, "layer"));
+    rows.map(row).collect()
+}
+
+#[test]
+fn resources_are_listed_page_by_page() {
+    let dir = layers();
     let server = Server::start(&dir, &[]);
     let list = |query: &str| ask(&server, &format!("GET /api/v1/resources{query}")).1;
-    let rows = |found: &Value| -> Vec<String> {
-        let word = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
-        let rows = found["resources"].as_array().unwrap().iter();
-        let row =
-            |row| format!("{} {} {}", word(row, "type"), word(row, "name"), word(row, "layer"));
-        rows.map(row).collect()
-    };
-    let all = [
-        "cds orders-1 base",
-        "cds orders-1 group `edge`",
-        "cds orders-2 node `n`",
-        "cds web base",
-        "rds orders base",
-    ];
+    let all = IN_LAYERS;
     let whole = list("");
     assert_eq!(
         (rows(&whole), &whole["count"], &whole["next"]),
@@ -185,6 +194,12 @@ fn resources_are_listed_page_by_page() {
     ] {
         assert_eq!(list(query)["code"], code, "{query}");
     }
+}
+
+#[test]
+fn a_command_lists_resources_whose_names_begin_so() {
+    let (dir, all) = (layers(), IN_LAYERS);
+    let server = Server::start(&dir, &[]);
     let command = |words: &[&str]| {
         let at = format!("127.0.0.1:{}", server.admin);
         let output = finished(&mut chancery(&[&["status", "--admin", &at], words].concat()));

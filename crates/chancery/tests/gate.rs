@@ -166,6 +166,29 @@ fn a_group_directory_that_nodes_use_stays_and_others_go_on() {
     assert_eq!(clusters_of(&server, "edge"), 6);
 }
 
+/// The directory of a group and the rule for it get another name together: nobody loses anything.
+#[test]
+fn a_group_that_is_renamed_with_its_rule_is_not_held() {
+    let rule = |name: &str| format!("groups: [{{name: {name}, match: {{cluster: fleet}}}}]\n");
+    let files = [
+        ("chancery.yaml", rule("edge")),
+        ("base.yaml", clusters("base", 1)),
+        ("groups/edge/own.yaml", clusters("edge", 2)),
+    ];
+    let dir = directory(&files.each_ref().map(|(name, text)| (*name, text.as_str())));
+    let server = Server::start(&dir, &[]);
+    let _client = client(&server, "fleet");
+    fs::rename(dir.path().join("groups/edge"), dir.path().join("groups/front")).unwrap();
+    dir_write(&dir, "chancery.yaml", &rule("front"));
+    let group = || {
+        let nodes: Value = serde_json::from_str(&server.admin("/api/v1/nodes").1).unwrap();
+        nodes["nodes"][0]["group"].as_str().map(str::to_owned)
+    };
+    eventually(|| group().as_deref() == Some("front"));
+    eventually(|| held_count(&server) == 0);
+    assert_eq!(clusters_of(&server, "fleet"), 3);
+}
+
 #[test]
 fn a_truncated_endpoints_file_is_held_until_it_is_repaired() {
     let dir = directory(&[("endpoints.yaml", &endpoints(20))]);
@@ -413,7 +436,7 @@ fn a_reference_that_would_lead_nowhere_is_held_and_one_that_did_before_is_not() 
     // A slip in a route: the place, and the name that may be meant.
     dir_write(&dir, "routes.yaml", &routes(&["shop-v11", "elsewhere"]));
     server.log_has(
-        "/routes.yaml:1: rds `r` \
+        "/routes.yaml:7: rds `r` \
          (virtual_hosts[0].routes[0].route.cluster) refers to cds `shop-v11`, which does not exist; \
          did you mean `shop-v1`?",
     );
@@ -432,7 +455,7 @@ fn a_reference_that_would_lead_nowhere_is_held_and_one_that_did_before_is_not() 
     server.log_has("dangling=warn");
     dir_write(&dir, "routes.yaml", &routes(&["gone"]));
     server.log_has(
-        "routes.yaml:1: rds `r` (virtual_hosts[0].routes[0].route.cluster) refers to cds `gone`",
+        "routes.yaml:7: rds `r` (virtual_hosts[0].routes[0].route.cluster) refers to cds `gone`",
     );
     server.log_has("with `enforce` in `gate` it would be held back");
     eventually(|| held_count(&server) == 0);
@@ -617,13 +640,24 @@ fn a_finding_that_somebody_let_pass_holds_nothing_back() {
     assert_eq!(held_count(&server), 0, "{}", server.admin("/ready").1);
     // One beside it is held back as ever.
     dir_write(&dir, "groups/edge/more.yaml", &routes(&["gone"]).replace("name: r\n", "name: r2\n"));
-    server.log_has("more.yaml:1: rds `r2`");
+    server.log_has("more.yaml:7: rds `r2`");
+    assert!(text(&confirm(&server, &["--list"]).stdout).contains("more.yaml:7: rds `r2`"));
+    assert!(server.admin("/ready").1.contains("more.yaml:7: rds `r2`"));
     eventually(|| held_count(&server) == 1);
     assert!(!server.log().contains("refers to cds `new`"), "{}", server.log());
-    // A comment above one of its lines is about that line, here as in `check`.
+    // A comment above one of its lines is about that line, here as in `check`: of another one, and of this one.
     let inside = routes(&["shop", "newer"]).replace("  routes:\n", &format!("  routes:\n  {WHY}"));
     dir_write(&dir, "groups/edge/inside.yaml", &inside.replace("name: r\n", "name: r3\n"));
-    server.log_has("refers to cds `newer`");
+    server.log_has(
+        "inside.yaml:9: rds `r3` (virtual_hosts[0].routes[1].route.cluster) refers to cds `newer`",
+    );
+    let at_field = inside.replace(&format!("  {WHY}"), "");
+    let at_field = at_field.replace(
+        "  - {match: {prefix: /newer}",
+        &format!("  {WHY}  - {{match: {{prefix: /newer}}"),
+    );
+    dir_write(&dir, "groups/edge/inside.yaml", &at_field.replace("name: r\n", "name: r3\n"));
+    eventually(|| !server.admin("/ready").1.contains("newer"));
     fs::remove_file(dir.path().join("groups/edge/inside.yaml")).unwrap();
     // So does a code that passes everywhere, and other codes do not.
     dir_write(

@@ -1,4 +1,4 @@
-//! What the catalog has: its layers and the resources in them, and what of them is held back.
+//! The layers of the catalog and the resources in them, and what of them is held back.
 //!
 //! Not here: what an audience sees of it.
 

@@ -13,7 +13,7 @@ use prost_reflect::{
 use super::forbidden;
 use crate::any;
 use crate::document::{Special, map_key};
-use crate::syntax::{Short, closest};
+use crate::syntax::{Short, closest, did_you_mean};
 
 /// A path from a resource to a field.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -190,7 +190,7 @@ impl Look<'_> {
             return Err(PathFault {
                 is_unknown: true,
                 message: format!("unknown field `{}`: `{name}` has none such", Short(wanted)),
-                hint: closest.map(|name| format!("did you mean `{name}`?")),
+                hint: closest.map(|name| did_you_mean(wanted, name)),
             });
         };
         Ok((field, rest))

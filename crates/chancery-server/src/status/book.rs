@@ -108,7 +108,9 @@ impl Book {
             Some(from) if from != to => StatusEventKind::Moved { stream: stream(), from, to },
             Some(_) => return,
         };
-        self.event(kind);
+        if !card.only_looks() {
+            self.event(kind);
+        }
         self.touch();
     }
 
@@ -161,8 +163,10 @@ impl Book {
 
     /// A client that polls over REST is given an answer.
     pub(crate) fn polled(&self, poll: &DecidedPoll<'_>) {
-        lock(&self.polls).decided(poll, || self.next_stream(), &self.bounds());
-        self.touch();
+        if !poll.node.only_looks() {
+            lock(&self.polls).decided(poll, || self.next_stream(), &self.bounds());
+            self.touch();
+        }
     }
 
     /// A stream ended.
@@ -170,7 +174,7 @@ impl Book {
         let now = Instant::now();
         let status = self.status_of(card);
         let rejections = card.rejections(now);
-        if let Some(audience) = status.audience {
+        if let Some(audience) = status.audience.filter(|_| !card.only_looks()) {
             if let Some(node) = &status.node {
                 let mut gone = GoneStream {
                     id: card.id,
@@ -266,7 +270,7 @@ impl Book {
         let Some((load, shown)) = lock(&self.loads).open() else { return };
         let (mut streams, mut last, mut waits) = (0, None, false);
         let gone = self.visit(now, |stream| {
-            if stream.audience.is_some() {
+            if stream.audience.is_some() && stream.counts {
                 streams += 1;
                 waits |= stream.landed < load || stream.is_asking;
                 last = last.max(stream.landed_ago.and_then(|ago| now.checked_sub(ago)));
@@ -361,6 +365,7 @@ impl Book {
         // Another look may see a new stream for which this one comes too early, and forget the old one.
         let before = lock(&self.gone).list();
         let cards: Vec<_> = lock(&self.cards).values().cloned().collect();
+        let cards: Vec<_> = cards.into_iter().filter(|card| !card.only_looks()).collect();
         let mut new = Vec::new();
         for card in &cards {
             let status = card.status(load, bounds.silent_after, self.clock);

@@ -285,6 +285,11 @@ impl StreamCard {
         self.asks.store(false, Ordering::Release);
     }
 
+    /// Returns true if the client says that it only looks, and holds nothing.
+    pub(super) fn only_looks(&self) -> bool {
+        self.lock().node.as_ref().is_some_and(|node| node.only_looks())
+    }
+
     /// Notes where the stream belongs: nothing has landed on it there. Returns the audience it was in before.
     pub(super) fn placed(&self, place: Place) -> Option<AudienceName> {
         self.landed.store(0, Ordering::Release);
@@ -496,6 +501,7 @@ impl StreamCard {
             seen: if is_current { load } else { self.seen.load(Ordering::Relaxed) },
             landed,
             is_asking,
+            counts: true,
             rejected_types,
             unanswered,
             acknowledged: clock.since(self.acknowledged.load(Ordering::Relaxed), now),

@@ -40,7 +40,9 @@ impl Landing {
     ) -> Self {
         let (mut landed, mut waiting, mut gone) = (0, Vec::new(), Vec::new());
         for (at, stream) in fleet.streams.iter().enumerate() {
-            let Some(audience) = &stream.audience else { continue };
+            let Some(audience) = stream.audience.as_ref().filter(|_| stream.counts) else {
+                continue;
+            };
             let node = stream.node.as_deref();
             let cluster = node.map_or("", |node| &*node.cluster);
             let node = node.map(|node| &*node.id);

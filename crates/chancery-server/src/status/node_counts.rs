@@ -96,6 +96,7 @@ mod tests {
             seen: 1,
             landed: 1,
             is_asking: false,
+            counts: true,
             rejected_types: 0,
             unanswered: None,
             acknowledged: None,

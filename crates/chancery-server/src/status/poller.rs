@@ -149,6 +149,7 @@ impl Poller {
     ) -> Option<StreamStatus> {
         let quiet = now.saturating_duration_since(self.last);
         let patience = self.patience(bounds, habits);
+        let interval = self.interval.or(habits.interval);
         if self.is_gone(bounds, habits, now) || self.has_ended(bounds, habits, now) {
             return None;
         }
@@ -179,6 +180,7 @@ impl Poller {
             seen: self.seen,
             landed: self.landed,
             is_asking: false,
+            counts: interval.is_some() || quiet <= bounds.grace,
             rejected_types: u32::from(is_refused),
             unanswered: (self.given.is_some() && !is_refused).then_some(quiet),
             acknowledged: None,

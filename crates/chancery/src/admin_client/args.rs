@@ -23,15 +23,21 @@ pub(crate) struct AdminArgs {
     pub(crate) admin: AdminServer,
 
     #[command(flatten)]
-    pub(crate) access: AdminAccess,
+    access: AdminAccess,
+
+    // The name of `--admin-token-file` in earlier versions. Where there is a discovery port, it might be taken for
+    // the token of that.
+    /// File with the token
+    #[arg(long, value_name = "FILE", hide = true)]
+    token_file: Option<PathBuf>,
 }
 
 /// The way to an admin interface over TLS, and who asks it. Every command that asks one has these flags.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct AdminAccess {
     /// File with the token that `admin-tokens` of the server has
-    #[arg(long, alias = "token-file", value_name = "FILE", env = "CHANCERY_TOKEN_FILE")]
-    #[arg(hide_env_values = true, help_heading = HEADING)]
+    #[arg(long, value_name = "FILE", env = "CHANCERY_TOKEN_FILE", hide_env_values = true)]
+    #[arg(help_heading = HEADING)]
     pub(super) admin_token_file: Option<PathBuf>,
 
     /// Certificate authorities of the admin interface, PEM; otherwise those of the system
@@ -67,7 +73,11 @@ pub(crate) enum AdminServer {
 impl AdminArgs {
     /// The interface, asked as the flags say.
     pub(crate) fn client(&self) -> Result<AdminClient, Failure> {
-        AdminClient::at(&self.admin, &self.access)
+        let mut access = self.access.clone();
+        if let Some(file) = &self.token_file {
+            access.admin_token_file = Some(file.clone());
+        }
+        AdminClient::at(&self.admin, &access)
     }
 }
 

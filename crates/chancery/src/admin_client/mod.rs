@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use self::args::{AdminAccess, AdminArgs, AdminServer, HEADING};
 use self::connect::Route;
-pub(crate) use self::exchange::Reply;
+pub(crate) use self::exchange::{Reply, Unanswered};
 pub(crate) use self::nodes::{ConnectedNode, ConnectedNodes, value_of};
 use crate::admin::{ErrorDocument, NO_SUCH_PATH};
 use crate::config::AdminAddress;

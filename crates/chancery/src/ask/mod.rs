@@ -96,6 +96,13 @@ impl QueryPlan {
         })
     }
 
+    /// Lets servers know that nobody will hold what they send: no load waits for it.
+    #[must_use]
+    pub(crate) fn only_looking(mut self) -> Self {
+        self.bootstrap.node.client_features = [Node::LOOKS.to_owned()].into();
+        self
+    }
+
     /// Returns the variant of the protocol.
     pub(crate) fn variant(&self) -> Variant {
         self.options.variant

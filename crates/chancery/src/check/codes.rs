@@ -57,7 +57,7 @@ pub(super) const ERRORS_TOGETHER: [&str; 5] =
     [DUPLICATES[0], DUPLICATES[1], UNAPPLIED, SECRET_KIND, FILTER_TYPE];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 31] = [
+pub(super) const WARNINGS: [&str; 32] = [
     EXPIRED,
     EXPIRES_SOON,
     OTHER_KEY,
@@ -81,6 +81,7 @@ pub(super) const WARNINGS: [&str; 31] = [
     "duplicate-endpoint",
     "duplicate-host",
     "aggregate-cycle",
+    "aggregate-nested",
     "vhds/host-name",
     "secret/outside-sds",
     "file/empty",
@@ -96,11 +97,12 @@ pub(super) const WARNINGS: [&str; 31] = [
 const HELD: &str = "held";
 
 /// These findings. That a certificate has expired is not one of them, because the clock makes that of what was good.
-const HELD_CODES: [&str; 10] = [
+const HELD_CODES: [&str; 11] = [
     DANGLING_REFERENCE,
     OTHER_KEY,
     CUT,
     "aggregate-cycle",
+    "aggregate-nested",
     "no-http-filter",
     "endpoint-port",
     "no-filters",

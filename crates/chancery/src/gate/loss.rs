@@ -167,7 +167,7 @@ pub(crate) enum Reason {
     Clash(Listed),
     /// An Envoy that runs refuses or loses something that one which starts would take, each in a sentence.
     InPlace(Listed),
-    /// Clusters aggregate each other in a circle that did not before, each in a sentence.
+    /// Clusters aggregate each other, so that clients find no endpoint, and did not before, each in a sentence.
     Cycle(Listed),
     /// Patches and removals are not applied that were before, or are new, each in a sentence.
     Unapplied(Listed),
@@ -274,6 +274,7 @@ impl Display for Reason {
             Self::FileGone(listed)
             | Self::Unanswered(listed)
             | Self::InPlace(listed)
+            | Self::Cycle(listed)
             | Self::Unfilled(listed)
             | Self::Narrowed(listed) => write_sentences(f, listed),
             Self::Faults(files) => write_faulty(f, files),
@@ -300,10 +301,6 @@ impl Display for Reason {
             Self::Clash(listed) => {
                 write_sentences(f, listed)?;
                 f.write_str(": Envoy refuses the second one")
-            }
-            Self::Cycle(listed) => {
-                write_sentences(f, listed)?;
-                f.write_str(": Envoy finds no endpoint behind such a member, and gRPC Java and Node fail all calls")
             }
             Self::Expired(listed) => {
                 write_sentences(f, listed)?;

@@ -59,7 +59,7 @@ use self::memory::HeldBefore;
 pub(crate) use self::memory::{GateMemory, KeptAudience};
 pub(crate) use self::moves::{Move, name_nodes};
 use self::notices::Lost;
-use self::place::Places;
+use self::place::{FieldSteps, Places};
 pub(crate) use self::secret_kinds::{Mismatch, has_secrets, may_refer, mismatches, told};
 use self::steps::Steps;
 pub(crate) use self::unstated::NodesByAudience;
@@ -97,6 +97,8 @@ struct Shared {
     expired: Steps<Vec<Finding>>,
     /// The reasons why clients that run do not take another form of a resource, likewise.
     in_place: Steps<Option<String>>,
+    /// The places of fields that are told, likewise.
+    fields: FieldSteps,
     state: Mutex<State>,
 }
 
@@ -112,6 +114,8 @@ struct State {
     /// The time of the first start.
     begun: Duration,
     names: ExternalNames,
+    /// The clients of each layer.
+    checks: Arc<LayerChecks>,
     /// The names that clients know from elsewhere.
     external: External,
     /// The largest states that audiences had of late and have no more; those are few.
@@ -177,6 +181,7 @@ impl LoadGate {
             started: clock(),
             begun: clock(),
             external: names.for_catalog(),
+            checks: Arc::new(config.checks()),
             names,
             windows: BTreeMap::new(),
             held: BTreeMap::new(),
@@ -205,6 +210,7 @@ impl LoadGate {
             wanted,
             expired,
             in_place,
+            fields: FieldSteps::default(),
             state,
         };
         Self(Arc::new(shared))
@@ -267,6 +273,7 @@ impl LoadGate {
         let differs = are_others_allowed || state.config != config.gate || state.names != names;
         state.config.clone_from(&config.gate);
         state.external = names.for_catalog();
+        state.checks = Arc::new(config.checks());
         state.names = names;
         differs
     }
@@ -316,8 +323,8 @@ impl LoadGate {
 
     /// Returns true if something is held back from a node that belongs to another group by now.
     pub(crate) fn holds_for_nobody(&self) -> bool {
-        let of_nodes = |it: &&Audience| it.node.is_some();
-        let held: Vec<_> = self.lock().held.keys().filter(of_nodes).cloned().collect();
+        let of_some = |it: &&Audience| it.node.is_some() || it.group.is_some();
+        let held: Vec<_> = self.lock().held.keys().filter(of_some).cloned().collect();
         let users = self.0.find_users.get().filter(|_| !held.is_empty()).map(|find| find());
         users.is_some_and(|users| held.iter().any(|it| users.of(it) == Use::Elsewhere))
     }
@@ -331,7 +338,8 @@ impl LoadGate {
             (!is_off).then(|| (state.external.clone(), Arc::clone(&state.allowing)))?
         };
         let schema = &self.0.schema;
-        let reason = dangling::reason(schema, (&external, &allowing), audience, change)?;
+        let known = (&external, &*allowing, &self.0.fields);
+        let reason = dangling::reason(schema, known, audience, change)?;
         let is_base = *audience == Audience::default();
         (!is_base || self.use_of(audience) == Some(Use::Used)).then_some(reason)
     }
@@ -420,7 +428,8 @@ impl LoadGate {
     ) -> Vec<Reason> {
         let mut reasons: Vec<_> = self.dangling(audience, [before, after]).into_iter().collect();
         if config.messages != GateMode::Off {
-            reasons.extend(clash::reasons(allowing, before, after));
+            let checks = Arc::clone(&self.lock().checks);
+            reasons.extend(clash::reasons((allowing, &checks), audience, before, after));
             reasons.extend(in_place::reason(&self.0.schema, &self.0.in_place, before, after));
             reasons.extend(self.unanswered(allowing, [before, after]));
         }
@@ -521,6 +530,7 @@ impl Gate for LoadGate {
         self.0.wanted.clear();
         self.0.expired.clear();
         self.0.in_place.clear();
+        self.0.fields.clear();
         let mut state = self.lock();
         if !state.held.is_empty() || !state.held_before.is_empty() {
             let held: BTreeSet<_> = held.collect();
@@ -555,7 +565,11 @@ impl State {
         if let Some(before) = self.held_before.get(&loss.audience).filter(|it| it.is(loss.token)) {
             (loss.since, loss.at) = (before.0.since, before.0.at);
         }
-        let Some(outcome) = self.outcome(&mut loss, known.as_ref(), now) else { return false };
+        let Some(outcome) = self.outcome(&mut loss, known.as_ref(), now) else {
+            // Nothing else is seen, but some of the reasons may pass by now, or stand on other lines.
+            self.held.insert(loss.audience.clone(), loss);
+            return false;
+        };
         self.news.add(outcome, loss.clone());
         if outcome.is_live() {
             // A loss that was meant is the state with which later ones are compared.

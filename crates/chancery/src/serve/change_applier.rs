@@ -118,8 +118,10 @@ impl ChangeApplier {
         gate: LoadGate,
     ) -> Self {
         let external = ExternalNames::new(config);
-        let mut references = ReferenceWarnings::new(audiences.catalog().clone(), external);
+        let references = ReferenceWarnings::new(audiences.catalog().clone(), external);
+        let mut references = references.at_fields(gate.schema());
         references.set_allowed(&config.allow);
+        references.set_clients(config);
         let certificates =
             CertificateWarnings::new(audiences.catalog().clone(), gate.schema().clone());
         let state = ApplierState {
@@ -220,6 +222,9 @@ impl ChangeApplier {
             self.judge_again(GATE);
         }
         let moved = self.look_at_groups(&mut state, report);
+        // A comment inside a resource changes nothing that is committed, and may let pass what is held back.
+        state.is_gate_changed |=
+            state.comments != report.allowances && !self.gate.held().is_empty();
         state.comments = Arc::clone(&report.allowances);
         let mut comments = NeededAllowances::new(Arc::clone(&report.allowances));
         let mut of_references = state.references.look(&mut comments);

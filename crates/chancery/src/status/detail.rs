@@ -10,7 +10,7 @@ use crate::state::utc;
 use crate::table::table;
 
 pub(super) fn node(document: &NodeDocument) -> String {
-    let NodeDocument { load, node, streams, gone, history } = document;
+    let NodeDocument { load, node, not_live, streams, gone, history } = document;
     let group = node.group.as_deref().unwrap_or("none");
     let landed = if node.landed == 0 { "none".to_owned() } else { node.landed.to_string() };
     let mut text = format!(
@@ -21,6 +21,7 @@ pub(super) fn node(document: &NodeDocument) -> String {
         node.state.word(),
         ago(node.since),
     );
+    text.extend(not_live.iter().map(|line| super::overview::not_live(line)));
     if node.claims_differ.is_some() {
         text += "its streams state different clusters, localities or metadata\n";
     }

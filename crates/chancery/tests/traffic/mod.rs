@@ -38,7 +38,7 @@ fn requests_that_had_endpoints_keep_them() {
     let _client = client(&server, "x");
     // Nothing has nearly this name, and the cluster had endpoints.
     dir_write(&dir, "api.yaml", &waiting("api", "", ""));
-    holds(&mut server, "/api.yaml:1: cds `api` (eds_cluster_config) refers to eds `api`");
+    holds(&mut server, "cds `api` (eds_cluster_config) refers to eds `api`");
     dir_write(&dir, "api.yaml", &waiting("api", "elsewhere", ""));
     server.log_has("refers to eds `elsewhere`, which does not exist");
     passes(&mut server, &dir, ("api.yaml", &waiting("api", "pods", "")), "no longer held back");

@@ -9,7 +9,7 @@ use super::parameter::Parameter;
 use super::schema::{Described, Types};
 use crate::admin::confirm::{Confirmation, HeldDocument};
 use crate::admin::load_reports::LoadDocument;
-use crate::admin::load_status::StatusDocument;
+use crate::admin::loaded_document::StatusDocument;
 use crate::admin::nodes::NodesDocument;
 use crate::admin::status::{
     EventKind, EventRow, LoadsDocument, NodeDocument, NodeState, ResourceDocument,

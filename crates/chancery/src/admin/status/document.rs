@@ -2,7 +2,7 @@
 //! added. `docs/status.md` says exactly what each state means.
 
 use crate::admin::api::document;
-use crate::admin::load_status::ResourceRow;
+use crate::admin::loaded_document::ResourceRow;
 
 document! {
     /// The states of the nodes, and those that need somebody's attention first.
@@ -12,6 +12,9 @@ document! {
         /// The seconds since the oldest load was shown after the last one that has landed; none if the last
         /// one has.
         not_landed_for: Option<u64>,
+        /// Edits that are not live: layers with faults, and what the gate holds back. The first of them, in
+        /// words.
+        not_live: Vec<String> = default,
         /// The groups of the nodes.
         groups: Vec<GroupStatus>,
         /// The number of all nodes that were asked for.
@@ -149,6 +152,8 @@ document! {
         load: u64,
         /// The state of the node.
         node: NodeStatusRow,
+        /// Edits that concern it and are not live. The first of them, in words.
+        not_live: Vec<String> = default,
         /// Its open streams.
         streams: Vec<StreamRow>,
         /// Its streams that are gone, the last one first.

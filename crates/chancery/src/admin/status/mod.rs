@@ -8,6 +8,7 @@
 mod document;
 mod events;
 mod landing;
+mod not_live;
 mod one_node;
 mod one_resource;
 mod rereads;
@@ -40,6 +41,7 @@ pub(crate) use self::one_resource::UNKNOWN_RESOURCE;
 pub(crate) use self::rereads::Rereads;
 pub(super) use self::states::States;
 use super::api::{self, ApiError, Asked, Turn};
+use super::load_status::HeldLoads;
 use super::{Admin, Lifetime};
 use crate::ask;
 use crate::serve::Grouping;
@@ -87,13 +89,15 @@ impl StatusPages {
     /// The work that makes the summary that is asked for.
     pub(super) fn summary(
         &self,
+        held: &HeldLoads,
         asked: &Asked,
     ) -> Result<impl FnOnce() -> Result<StatusSummary, ApiError> + Send + use<>, ApiError> {
         let ((audiences, book), changes) = (self.served()?, Arc::clone(&self.changes));
+        let held = held.clone();
         let group = asked.text("group").map(str::to_owned);
         let state = asked.text("state").and_then(NodeState::read);
         let wanted = summary::Wanted { group, state, limit: api::limit(asked) };
-        Ok(move || Ok(summary::summary(&audiences, &book, &changes, &wanted)))
+        Ok(move || Ok(summary::summary(&audiences, &book, (&changes, &held), &wanted)))
     }
 
     /// The work that makes the page of loads that is asked for.
@@ -123,6 +127,7 @@ impl StatusPages {
     pub(super) async fn node(
         &self,
         turn: &Turn,
+        held: HeldLoads,
         asked: &Asked,
     ) -> Result<impl FnOnce() -> Result<NodeDocument, ApiError> + Send + use<>, ApiError> {
         let ((audiences, book), wanted) = (self.served()?, one_node::Wanted::of(asked)?);
@@ -135,7 +140,14 @@ impl StatusPages {
         };
         let (fleet, streams) = turn.run(find).await?;
         let looks = book.look(streams, wanted.query, LOOK_TIME).await;
-        Ok(move || one_node::document(&audiences, &book, (&fleet, looks), &wanted.id, &events))
+        Ok(move || {
+            let mut node =
+                one_node::document(&audiences, &book, (&fleet, looks), &wanted.id, &events)?;
+            let groups = views::Groups::of(&audiences);
+            let not_live = not_live::NotLive::new(&held, &groups);
+            node.not_live = not_live.of_node(&wanted.id, node.node.group.as_deref());
+            Ok(node)
+        })
     }
 
     /// The work that makes the page of resources that is asked for.

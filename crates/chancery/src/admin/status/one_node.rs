@@ -96,6 +96,7 @@ pub(super) fn document(
         node: view.row(book),
         streams: view.streams.iter().take(MOST_STREAMS).map(stream).collect(),
         gone: gone.collect(),
+        not_live: Vec::new(),
         history: events.of_node(book, id, MOST_EVENTS),
     })
 }

@@ -11,7 +11,7 @@ use chancery_server::{Fleet, LookQuery, Looks, StatusBook, StreamStatus, TypeDet
 use super::document::{HolderRow, ResourceDocument, ResourceState, VersionRow};
 use super::rows;
 use crate::admin::api::{self, ApiError, Asked};
-use crate::admin::load_status::ResourceRow;
+use crate::admin::loaded_document::ResourceRow;
 use crate::ask::Query;
 
 /// The resource that is asked for.

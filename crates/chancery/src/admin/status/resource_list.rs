@@ -20,7 +20,7 @@ use super::document::{ListedResource, ResourcesDocument};
 use super::rows;
 use super::views::Groups;
 use crate::admin::api::{self, ApiError, Asked};
-use crate::admin::load_status::ResourceRow;
+use crate::admin::loaded_document::ResourceRow;
 use crate::admin::nodes::MAX_TEXT_BYTES;
 use crate::admin::written_bytes;
 use crate::serve::Grouping;

@@ -22,6 +22,7 @@ impl ChangeApplier {
                 }
                 state.references.set_external(ExternalNames::new(&config));
                 state.references.set_allowed(&config.allow);
+                state.references.set_clients(&config);
                 state.allowed.clone_from(&config.allow);
                 let are_settings_same = self.gate.has_settings(&config);
                 if self.gate.configure(&config) {

