@@ -33,6 +33,13 @@ pub trait Gate: Send + Sync {
     /// [`Catalog::judge_again`](crate::Catalog::judge_again) says otherwise.
     fn lets_pass(&self, audience: &Audience, before: Option<&Seen>, after: &Seen) -> bool;
 
+    /// The audience to which a node with this id would belong that has files of its own, if one is connected: its
+    /// files may be new, and are judged against what it sees.
+    fn audience_of(&self, node: &str) -> Option<Audience> {
+        _ = node;
+        None
+    }
+
     /// Takes note that all audiences were asked for, and which of them are held now, sorted. An audience
     /// that would see what it sees already is not asked for and not held.
     fn judged(&self, held: &mut dyn Iterator<Item = &Audience>) {

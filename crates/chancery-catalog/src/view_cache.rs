@@ -299,6 +299,14 @@ impl<'a> Affected<'a> {
         all.into_iter().flatten().chain(touched).chain(above)
     }
 
+    /// The nodes whose own layers the commit touches.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.layers.iter().filter_map(|layer| match layer {
+            Layer::Node(id) => Some(id),
+            Layer::Base | Layer::Group(_) => None,
+        })
+    }
+
     /// The number of layers below the strongest one of an audience: parents have fewer.
     pub(crate) fn depth(&self, audience: &Audience) -> usize {
         self.lineage.depth(audience)

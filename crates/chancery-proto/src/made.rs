@@ -18,9 +18,9 @@ use crate::schema::Schema;
 pub(crate) struct Broken {
     /// The path of the field at fault.
     pub(crate) path: String,
-    /// The rule in a sentence.
+    /// The rule in a sentence, and a few of the others with their paths.
     pub(crate) sentence: String,
-    /// The number of other violations.
+    /// The number of violations that are not told.
     pub(crate) more: usize,
 }
 
@@ -44,15 +44,19 @@ pub(crate) fn check(
     if rules != RuleCheck::Fault || !is_for_envoy {
         return Ok(());
     }
-    let mut found = schema.rules().check_first(message, Depth::Whole, 1);
-    found.add(schema.rules().check_first_versions(message, clients, 1));
-    match found.first.first() {
-        Some(Violation { path, message, .. }) => {
-            Err(Broken { path: path.clone(), sentence: message.clone(), more: found.count() - 1 })
-        }
-        None => Ok(()),
+    let mut found = schema.rules().check_first(message, Depth::Whole, MOST_TOLD);
+    found.add(schema.rules().check_first_versions(message, clients, MOST_TOLD));
+    let more = found.count().saturating_sub(MOST_TOLD);
+    let mut first = found.first.into_iter().take(MOST_TOLD);
+    let Some(Violation { path, message: mut sentence, .. }) = first.next() else { return Ok(()) };
+    for Violation { path, message, .. } in first {
+        sentence += &format!("; `{path}` {message}");
     }
+    Err(Broken { path, sentence, more })
 }
+
+/// The broken rules that are told. Who sees one alone repairs them one after the other.
+const MOST_TOLD: usize = 4;
 
 /// The resource with this message, and with the TTL and the aliases of the one that it is made of.
 pub(crate) fn remade(

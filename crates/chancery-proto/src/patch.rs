@@ -74,9 +74,9 @@ pub enum NotPatched {
     Breaks {
         /// The path of the first field at fault.
         path: String,
-        /// The rule in a sentence, as in `must be at most 128`.
+        /// The rule in a sentence, as in `must be at most 128`, and a few other ones that are broken.
         sentence: String,
-        /// The number of other violations.
+        /// The number of violations that are not told.
         more: usize,
         /// The place of the field in the patch, or of the part of its path that is there.
         place: Option<FieldPlace>,

@@ -13,6 +13,50 @@ pub fn subject<'a>(certificate: &'a CertificateDer<'_>) -> Option<&'a [u8]> {
     element(rest, SEQUENCE).map(|(subject, _)| subject)
 }
 
+/// The DNS names for which a certificate is, so many at most: `a.example`, `*.a.example`. None if the bytes are no
+/// certificate.
+pub fn dns_names(certificate: &CertificateDer<'_>, most: usize) -> Vec<String> {
+    let Some(mut names) = alternative_names(certificate) else { return Vec::new() };
+    let mut found = Vec::new();
+    while let Some((tag, content, rest)) = any_element(names) {
+        if tag == DNS_NAME && found.len() < most {
+            found.extend(str::from_utf8(content).ok().map(str::to_owned));
+        }
+        names = rest;
+    }
+    found
+}
+
+/// The content of the extension with the names of a subject.
+fn alternative_names(certificate: &[u8]) -> Option<&[u8]> {
+    let mut rest = from_validity(certificate)?;
+    loop {
+        let (tag, content, next) = any_element(rest)?;
+        if tag == EXTENSIONS {
+            rest = element(content, SEQUENCE)?.0;
+            break;
+        }
+        rest = next;
+    }
+    while let Some((extension, next)) = element(rest, SEQUENCE) {
+        let (id, value) = element(extension, OBJECT_ID)?;
+        // It may say first that it is critical.
+        let value = element(value, BOOLEAN).map_or(value, |(_, value)| value);
+        if id == ALTERNATIVE_NAMES {
+            let (names, _) = element(value, OCTETS)?;
+            return element(names, SEQUENCE).map(|(names, _)| names);
+        }
+        rest = next;
+    }
+    None
+}
+
+/// The tag and the content of the first element, and the bytes after it.
+fn any_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let tag = *bytes.first()?;
+    element(bytes, tag).map(|(content, rest)| (tag, content, rest))
+}
+
 /// The content of a certificate from its validity on, after which its subject comes.
 pub(crate) fn from_validity(certificate: &[u8]) -> Option<&[u8]> {
     let (certificate, _) = element(certificate, SEQUENCE)?;
@@ -29,6 +73,14 @@ pub(crate) fn from_validity(certificate: &[u8]) -> Option<&[u8]> {
 const INTEGER: u8 = 0x02;
 pub(crate) const SEQUENCE: u8 = 0x30;
 const VERSION: u8 = 0xa0;
+const EXTENSIONS: u8 = 0xa3;
+const OBJECT_ID: u8 = 0x06;
+const BOOLEAN: u8 = 0x01;
+const OCTETS: u8 = 0x04;
+/// In the names of a subject.
+const DNS_NAME: u8 = 0x82;
+/// `2.5.29.17`.
+const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
 
 /// The content of the first element, if it has this tag, and the bytes after it.
 pub(crate) fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
@@ -64,6 +116,21 @@ mod tests {
         assert_eq!(subject(&one).unwrap(), subject(&same).unwrap());
         assert!(subject(&one).unwrap().ends_with(b"one"));
         assert_ne!(subject(&one), subject(&other));
+    }
+
+    #[test]
+    fn the_names_of_a_certificate_are_those_of_dns() {
+        let names = ["a.example", "*.b.example", "10.0.0.1"].map(str::to_owned);
+        let params = CertificateParams::new(names).unwrap();
+        let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().clone();
+        assert_eq!(dns_names(&certificate, 9), ["a.example", "*.b.example"]);
+        assert_eq!(dns_names(&certificate, 1), ["a.example"]);
+        for odd in 0..certificate.len() {
+            let mut bytes = certificate.to_vec();
+            bytes[odd] ^= 0xff;
+            let _whatever = dns_names(&CertificateDer::from(bytes), 9);
+        }
+        assert_eq!(dns_names(&CertificateDer::from(vec![]), 9), [""; 0]);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The state of the certificates in resources: expired, about to expire, or with the key of another one.
 //!
-//! Nothing of a certificate or a key is told but the time at which it expires. Not here: who looks when
+//! Nothing of a certificate or a key is told but the time at which it expires, and the names that clients ask for. Not here: who looks when
 //! (`serve`, `gate`), and the certificates with which this server itself speaks TLS.
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 use std::time::{Duration, SystemTime};
 
@@ -48,6 +49,27 @@ pub(crate) struct Fault {
 pub(crate) fn states(schema: &Schema, type_url: &TypeUrl, resource: &Resource) -> Vec<State> {
     let all = certificates(schema, type_url, resource.body());
     all.into_iter().map(State::of).collect()
+}
+
+/// The DNS names of the certificates that a resource shows, so many of each at most.
+pub(crate) fn dns_names(
+    schema: &Schema,
+    type_url: &TypeUrl,
+    resource: &Resource,
+    most: usize,
+) -> BTreeSet<String> {
+    let all = certificates(schema, type_url, resource.body());
+    let shown = all.into_iter().filter_map(|it| match it {
+        Certificates::Shown { chain, .. } => CertificateDer::from_pem_slice(&chain).ok(),
+        Certificates::Authorities { .. } => None,
+    });
+    shown.flat_map(|own| chancery_tls::dns_names(&own, most)).collect()
+}
+
+/// Returns true if a name is one of these, or below a `*.` of them.
+pub(crate) fn covers(names: &BTreeSet<String>, name: &str) -> bool {
+    let wildcard = name.split_once('.').map(|(_, parent)| format!("*.{parent}"));
+    names.contains(name) || wildcard.is_some_and(|wildcard| names.contains(&wildcard))
 }
 
 /// Returns true if there may be certificates in these bytes.

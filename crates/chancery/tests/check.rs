@@ -84,6 +84,9 @@ fn nothing_wrong_is_0_and_so_are_warnings_unless_they_are_denied() {
     assert!(told.starts_with(line), "{told}");
     let (code, told) = check(&[("a.yaml", route)], &["--deny", "dangling-reference"]);
     assert_eq!(code, Some(1), "{told}");
+    assert_eq!(check(&[("a.yaml", route)], &["--deny", "held"]).0, Some(1));
+    let but = ["--deny", "held", "--allow", "dangling-reference"];
+    assert_eq!(check(&[("a.yaml", route)], &but).0, Some(0));
     let external = [("a.yaml", route), ("chancery.yaml", "external: [b]\n")];
     assert!(check(&external, &[]).1.starts_with("0 errors, 0 warnings"));
     let (code, told) = check(&[("a.yaml", route)], &["--allow", "dangling-reference"]);

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
 mod daemon;
+mod traffic;
 
 use std::fs;
 use std::process::{Output, Stdio};

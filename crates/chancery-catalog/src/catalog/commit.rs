@@ -124,7 +124,10 @@ impl Catalog {
         let mut proposed = Proposed::new();
         let held_before = std::mem::take(&mut state.held);
         let Some(gate) = &self.0.gate else { return proposed };
-        let judged = self.lock().judged(state, affected);
+        let is_there = |id: &&Arc<str>| state.content(&Layer::Node(Arc::clone(id))).is_some();
+        let of_nodes: Vec<_> =
+            affected.nodes().filter(is_there).filter_map(|id| gate.audience_of(id)).collect();
+        let judged = self.lock().judged(state, affected, of_nodes);
         for audience in judged {
             if !state.serves(&audience) {
                 // It cannot be judged while a layer of it is held back, so it is held as it was.
@@ -211,8 +214,14 @@ impl Catalog {
 
 impl Inner {
     /// The audiences that the gate is asked for, parents first: of base, every group, and the nodes with
-    /// an overlay that somebody asked for or from which it holds something, those that are affected.
-    fn judged(&self, state: &CatalogState, affected: &Affected<'_>) -> Vec<Audience> {
+    /// an overlay that somebody asked for or from which it holds something, those that are affected. `of_nodes` are
+    /// connected nodes whose overlays may be new.
+    fn judged(
+        &self,
+        state: &CatalogState,
+        affected: &Affected<'_>,
+        of_nodes: Vec<Audience>,
+    ) -> Vec<Audience> {
         let of_group = |name: &Arc<str>| Audience::of(Some(Arc::clone(name)), None);
         let held = self.history.newest().into_iter().flat_map(|newest| newest.held.iter());
         // Nodes with values see what others see, but for those: they are held with them.
@@ -223,7 +232,8 @@ impl Inner {
             let is_there = |name| state.groups.contains_key(name);
             audience.group.as_ref().is_some_and(is_there) || self.history.has(audience)
         });
-        let judged: BTreeSet<_> = known.cloned().chain(groups).chain(base).collect();
+        let judged: BTreeSet<_> =
+            known.cloned().chain(groups).chain(base).chain(of_nodes).collect();
         let mut judged: Vec<_> = judged.into_iter().collect();
         judged.sort_by_cached_key(|audience| affected.depth(audience));
         judged

@@ -1,5 +1,5 @@
 //! Warnings about resources that gRPC clients and servers would refuse, about virtual hosts that
-//! Envoy would not remove, about connection managers and endpoints that answer nothing, about routes that never match,
+//! Envoy would not remove, about connection managers, filter chains and endpoints that answer nothing, about routes that never match,
 //! about what is there twice, and about secrets outside of SDS.
 //!
 //! A warning is not an error, because the same text may be meant for other clients; [`is_for_grpc`] helps
@@ -19,6 +19,7 @@ use crate::sensitive;
 use crate::syntax::Position;
 use crate::walk::{message_in, walk};
 
+mod chains;
 mod grpc;
 mod managers;
 mod ports;
@@ -44,6 +45,10 @@ pub struct Warning {
 const HOST_NAME: &str = "vhds/host-name";
 const NO_HTTP_FILTER: &str = "no-http-filter";
 const ENDPOINT_PORT: &str = "endpoint-port";
+const NO_FILTERS: &str = "no-filters";
+const NO_INSPECTOR: &str = "no-tls-inspector";
+const NO_ROUTES: &str = "no-route-name";
+const NO_SERVER: &str = "no-authorization-server";
 const SHADOWED_ROUTE: &str = "shadowed-route";
 const DUPLICATE_ENDPOINT: &str = "duplicate-endpoint";
 const DUPLICATE_HOST: &str = "duplicate-host";
@@ -53,6 +58,7 @@ const SECRET: &str = "secret/outside-sds";
 const MANAGER: &str =
     "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
 const VIRTUAL_HOST: &str = "envoy.config.route.v3.VirtualHost";
+const AUTHORIZATION: &str = "envoy.extensions.filters.http.ext_authz.v3.ExtAuthz";
 
 impl Warning {
     fn new(code: &'static str, path: impl Into<String>, text: impl Into<String>) -> Self {
@@ -102,19 +108,28 @@ pub(crate) fn lint_traffic(type_url: &TypeUrl, body: &DynamicMessage) -> Vec<War
         return warnings;
     }
     let is_of_client = message_in(body, "api_listener").is_some();
+    chains::lint_listener(body, &mut warnings);
     walk(body, &mut |path, message| match message.descriptor().full_name() {
-        MANAGER if !is_of_client => managers::lint_manager(path, message, &mut warnings),
+        MANAGER if !is_of_client => {
+            managers::lint_manager(path, message, &mut warnings);
+            chains::lint_routes(path, message, &mut warnings);
+        }
+        AUTHORIZATION => chains::lint_authorization(path, message, &mut warnings),
         VIRTUAL_HOST => shadowed::lint_host(&format!("{path}."), message, &mut warnings),
         _ => {}
     });
     warnings
 }
 
-/// The first warning of a connection manager or an endpoint that answers nothing.
+/// The first warning of a connection manager, a filter chain or an endpoint that answers nothing.
 pub(crate) fn unanswering(type_url: &TypeUrl, body: &DynamicMessage) -> Option<Warning> {
     let warnings = lint_traffic(type_url, body);
-    warnings.into_iter().find(|warning| [NO_HTTP_FILTER, ENDPOINT_PORT].contains(&warning.code))
+    warnings.into_iter().find(|warning| UNANSWERING.contains(&warning.code))
 }
+
+/// The codes of what answers nothing.
+const UNANSWERING: [&str; 6] =
+    [NO_HTTP_FILTER, ENDPOINT_PORT, NO_FILTERS, NO_INSPECTOR, NO_ROUTES, NO_SERVER];
 
 /// Warns of a virtual host whose body has another name than the resource. Envoy 1.40 compares the
 /// names of removed resources with those in the bodies, so it serves such a host for ever.

@@ -314,3 +314,63 @@ fn what_is_there_twice_is_told() {
     let told = traffic("envoy.config.route.v3.RouteConfiguration", &hosts);
     assert!(told[0].1.starts_with("virtual_hosts[2].name: `virtual_hosts[0]`"), "{told:?}");
 }
+
+/// The codes and paths of the warnings about traffic of a listener.
+fn of_listener(json: &Json) -> Vec<String> {
+    let name = "envoy.config.listener.v3.Listener";
+    let message = Schema::bundled().message(name).unwrap().deserialize(json).unwrap();
+    let all = lint_traffic(&TypeUrl::new(name), &message);
+    all.iter().map(|it| format!("{} {}", it.code, it.path)).collect()
+}
+
+#[test]
+fn chains_need_filters_and_somebody_who_reads_names() {
+    let tls = json!({"name": "tls"});
+    let tcp = json!([{"name": "f"}]);
+    let chain = json!({"filterChainMatch": {"serverNames": ["a"]}, "filters": tcp});
+    let at = "no-tls-inspector filter_chains[0].filter_chain_match.server_names";
+    assert_eq!(of_listener(&json!({"filterChains": [chain]})), [at]);
+    let filter = |name: &str| {
+        let kind = format!("t/envoy.extensions.filters.listener.{name}");
+        json!({"name": name, "typedConfig": {"@type": kind}})
+    };
+    let with =
+        |filter: Json| of_listener(&json!({"filterChains": [chain], "listenerFilters": [filter]}));
+    assert_eq!(with(filter("proxy_protocol.v3.ProxyProtocol")), [at]);
+    assert_eq!(with(filter("tls_inspector.v3.TlsInspector")), [""; 0]);
+    assert_eq!(with(json!({"name": "f", "configDiscovery": {}})), [""; 0], "nobody knows");
+    let quic = json!({"filterChains": [chain], "udpListenerConfig": {"quicOptions": {}}});
+    assert_eq!(of_listener(&quic), [""; 0]);
+
+    let lost = json!([{"transportSocket": tls}, {"filters": tcp}]);
+    assert_eq!(of_listener(&json!({"filterChains": lost})), ["no-filters filter_chains[0]"]);
+    let whole = json!([{"transportSocket": tls, "filters": tcp}]);
+    assert_eq!(of_listener(&json!({"filterChains": whole})), [""; 0]);
+}
+
+#[test]
+fn routes_have_a_name_and_an_authorization_has_a_server() {
+    let manager = |rds: Json, authz: Json| {
+        let typed = |name: &str, mut json: Json| {
+            json["@type"] = format!("t/envoy.extensions.filters.{name}").into();
+            json!({"name": name, "typedConfig": json})
+        };
+        let filters =
+            [typed("http.ext_authz.v3.ExtAuthz", authz), typed("http.router.v3.Router", json!({}))];
+        let hcm = "network.http_connection_manager.v3.HttpConnectionManager";
+        let filter = typed(hcm, json!({"rds": rds, "httpFilters": filters}));
+        of_listener(&json!({"filterChains": [{"filters": [filter]}]}))
+    };
+    let (named, asked) =
+        (json!({"routeConfigName": "r"}), json!({"serverUri": {"uri": "http://a"}}));
+    let at = "filter_chains[0].filters[0].typed_config";
+    assert_eq!(manager(named.clone(), json!({"httpService": asked})), [""; 0]);
+    assert_eq!(
+        manager(json!({}), json!({"httpService": asked})),
+        [format!("no-route-name {at}.rds.route_config_name")]
+    );
+    let lacks = format!("no-authorization-server {at}.http_filters[0].typed_config.http_service");
+    assert_eq!(manager(named.clone(), json!({"httpService": {}})), [lacks]);
+    let open = json!({"httpService": {}, "failureModeAllow": true});
+    assert_eq!(manager(named, open), [""; 0]);
+}

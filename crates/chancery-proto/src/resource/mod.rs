@@ -17,11 +17,19 @@ use crate::schema::Schema;
 use crate::{canonical, facts, sensitive};
 
 mod in_place;
+mod routes;
+mod subsets;
 mod traffic;
 mod v2;
+mod wanted;
 pub use in_place::{accepted_types, extension_type, refused_in_place, refused_in_turn};
-pub use traffic::{domains, lacks_endpoints, lacks_routes, unanswering};
+pub use routes::{HostRoutes, host_routes};
+pub use subsets::{
+    LbMetadata, NoSubset, SubsetRequest, Subsets, lb_metadata, subset_requests, subsets,
+};
+pub use traffic::{domains, hands_over, is_unbound, lacks_endpoints, lacks_routes, unanswering};
 pub use v2::to_v2;
+pub use wanted::{WantedSecret, secret_kind, server_names, wanted_secrets};
 
 /// The fields of `envoy.service.discovery.v3.Resource` around a body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,9 +10,10 @@ use chancery_core::{Api, TypeUrl};
 use prost_reflect::{DynamicMessage, ReflectMessage, Value};
 
 use super::decoded;
-use crate::lint;
+use crate::facts::is_v2;
 use crate::schema::Schema;
 use crate::walk::{list_in, message_in, messages_in, texts_in, value_in, walk};
+use crate::{any, lint};
 
 /// Returns true for a cluster that has no other endpoints than those in it, which are none.
 pub fn lacks_endpoints(schema: &Schema, type_url: &TypeUrl, body: &Bytes) -> bool {
@@ -62,6 +63,31 @@ pub fn domains(schema: &Schema, type_url: &TypeUrl, body: &Bytes, most: usize) -
 
 const VIRTUAL_HOST: &str = "envoy.config.route.v3.VirtualHost";
 
+/// Returns true for a listener that binds to no port: another one has to hand connections to it.
+pub fn is_unbound(schema: &Schema, type_url: &TypeUrl, body: &Bytes) -> bool {
+    let Some(listener) = decoded(schema, type_url, body) else { return false };
+    let binds = message_in(&listener, "bind_to_port").filter(|_| !is_v2(type_url));
+    binds.is_some_and(|it| !is_true(it, "value"))
+}
+
+/// Returns true for a listener that hands connections to the one with their original address.
+pub fn hands_over(schema: &Schema, type_url: &TypeUrl, body: &Bytes) -> bool {
+    const FILTER: &str = "envoy.extensions.filters.listener.original_dst.v3.OriginalDst";
+    let Some(listener) = decoded(schema, type_url, body) else { return false };
+    let original = message_in(&listener, "use_original_dst");
+    let is_it = |filter: &DynamicMessage| {
+        let config = message_in(filter, "typed_config").and_then(any::type_url);
+        config.is_some_and(|url| TypeUrl::message_name_in(&url) == FILTER)
+            || message_in(filter, "config_discovery").is_some()
+    };
+    original.is_some_and(|it| is_true(it, "value"))
+        || messages_in(&listener, "listener_filters").any(is_it)
+}
+
+fn is_true(message: &DynamicMessage, field: &str) -> bool {
+    value_in(message, field).and_then(Value::as_bool) == Some(true)
+}
+
 /// The first connection manager or endpoint of a resource that answers no request, which Envoy accepts.
 pub fn unanswering(schema: &Schema, type_url: &TypeUrl, body: &Bytes) -> Option<lint::Warning> {
     lint::unanswering(type_url, &decoded(schema, type_url, body)?)
@@ -104,6 +130,20 @@ mod tests {
         assert!(!lacks(json!([{"name": "a", "matcher": {}}])));
         assert!(!ask(name, &json!({"vhds": {}}), lacks_routes), "they are asked for");
         assert!(ask("envoy.config.route.v3.VirtualHost", &json!({"name": "a"}), lacks_routes));
+    }
+
+    #[test]
+    fn a_listener_is_unbound_if_it_says_so() {
+        let unbound = |json: Json| ask("envoy.config.listener.v3.Listener", &json, is_unbound);
+        assert!(unbound(json!({"name": "l", "bindToPort": false})));
+        assert!(!unbound(json!({"name": "l", "bindToPort": true})));
+        assert!(!unbound(json!({"name": "l"})));
+        let over = |json: Json| ask("envoy.config.listener.v3.Listener", &json, hands_over);
+        let kind = "t/envoy.extensions.filters.listener.original_dst.v3.OriginalDst";
+        let filter = json!({"name": "o", "typedConfig": {"@type": kind}});
+        assert!(over(json!({"name": "l", "useOriginalDst": true})));
+        assert!(over(json!({"name": "l", "listenerFilters": [filter]})));
+        assert!(!over(json!({"name": "l", "listenerFilters": [{"name": "other"}]})));
     }
 
     #[test]

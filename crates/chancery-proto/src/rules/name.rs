@@ -121,6 +121,9 @@ names! {
     UPGRADE = "envoy.upgrade", "envoy/upgrade";
     JWT_PROVIDER = "envoy.jwt_provider", "envoy/jwt-provider";
     LUA = "envoy.lua", "envoy/lua";
+    EXT_AUTHZ = "envoy.ext_authz", "envoy/ext-authz";
+    PROTOCOL_OPTIONS = "envoy.protocol_options", "envoy/protocol-options";
+    FILL_INTERVAL = "envoy.fill_interval", "envoy/fill-interval";
     TCP_PROXY = "envoy.tcp_proxy", "envoy/tcp-proxy";
     RUNTIME = "envoy.runtime", "envoy/runtime";
     SCOPE = "envoy.scope", "envoy/scope";

@@ -2,7 +2,8 @@
 //!
 //! Clients quote what they reject, keys and passwords with it. What the sensitive fields of the
 //! response hold is left out, however the client writes it (S-138). The work has a bound: where there
-//! is more to look for, the reason is withheld as a whole. Not here: the finding of such values
+//! is more to look for, the reason is withheld as a whole. So is that about a secret of SDS with anything of PEM in it:
+//! the others say which file or which part cannot be used. Not here: the finding of such values
 //! (`chancery_proto::sensitive`), and which resources the client may quote (the core).
 
 use std::borrow::Cow;
@@ -43,12 +44,20 @@ pub(super) fn reason(
     error: &ErrorDetail,
     rejected: &RejectedResources,
 ) -> ErrorDetail {
-    let message = match type_url.api() {
-        Api::Sds => WITHHELD.to_owned(),
-        _ => text_without(schema, type_url, &error.message, rejected)
-            .unwrap_or_else(|| TOO_MANY.to_owned()),
+    let shown = text_without(schema, type_url, &error.message, rejected);
+    let message = match shown {
+        // A part of a key in another form than it was sent in.
+        Some(text) if type_url.api() == Api::Sds && has_pem(&text) => WITHHELD.to_owned(),
+        Some(text) => text,
+        None => TOO_MANY.to_owned(),
     };
     ErrorDetail { code: error.code, message }
+}
+
+/// Returns true for a text in which keys or certificates may be left: what is in a secret is left out of it before.
+fn has_pem(text: &str) -> bool {
+    let shows = |words: &str| text.contains(words);
+    ["-----", "BEGIN", "PRIVATE KEY", "CERTIFICATE-"].into_iter().any(shows)
 }
 
 /// The resources that a reason names, so many at most, each with the place that it comes from. The reason may
@@ -196,6 +205,25 @@ mod tests {
             assert!(reason.starts_with("xxx") && reason.ends_with(&format!("… ({length} bytes)")));
             assert!(reason.len() < MAX_MESSAGE_BYTES + 30, "{}", reason.len());
         }
+    }
+
+    #[test]
+    fn a_reason_about_a_secret_is_shown_without_what_the_secret_holds() {
+        // S-138
+        const SECRET: &str = "envoy.extensions.transport_sockets.tls.v3.Secret";
+        let schema = Schema::bundled();
+        // A generic secret with a text.
+        let body = Bytes::from_static(b"\x0a\x01s\x2a\x14\x0a\x12\x1a\x10hunter2-and-more");
+        let mut rejected = RejectedResources::default();
+        rejected.resources = vec![Arc::new(Resource::new("s".parse().unwrap(), body))];
+        let told = |text: &str| {
+            let error = ErrorDetail { code: 3, message: text.to_owned() };
+            reason(&schema, &TypeUrl::new(SECRET), &error, &rejected).message
+        };
+        assert_eq!(told("Unexpected SDS secret"), "Unexpected SDS secret");
+        assert_eq!(told("no: hunter2-and-more!"), "no: [redacted]!");
+        assert_eq!(told("no: -----BEGIN PRIVATE KEY-----\nMII"), WITHHELD);
+        assert_eq!(told("no: MII\n-----END"), WITHHELD);
     }
 
     #[test]

@@ -7,7 +7,10 @@ use chancery_proto::rules::RuleName;
 use serde::Serialize;
 
 use crate::certificates::{CUT, EXPIRED, EXPIRES_SOON, OTHER_KEY};
-use crate::serve::{DANGLING_REFERENCE, DUPLICATES, NOTHING_TO_REMOVE, UNAPPLIED, UNUSED_RESOURCE};
+use crate::serve::{
+    DANGLING_REFERENCE, DUPLICATES, FILTER_TYPE, NOTHING_TO_REMOVE, SECRET_KIND, UNAPPLIED,
+    UNUSED_RESOURCE,
+};
 
 /// The weight of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -50,10 +53,11 @@ pub(super) const ERRORS: [&str; 17] = [
 ];
 
 /// The codes of errors that several resources make together: each of them can be used.
-pub(super) const ERRORS_TOGETHER: [&str; 3] = [DUPLICATES[0], DUPLICATES[1], UNAPPLIED];
+pub(super) const ERRORS_TOGETHER: [&str; 5] =
+    [DUPLICATES[0], DUPLICATES[1], UNAPPLIED, SECRET_KIND, FILTER_TYPE];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 28] = [
+pub(super) const WARNINGS: [&str; 32] = [
     EXPIRED,
     EXPIRES_SOON,
     OTHER_KEY,
@@ -69,6 +73,10 @@ pub(super) const WARNINGS: [&str; 28] = [
     "allow/malformed",
     "no-http-filter",
     "endpoint-port",
+    "no-filters",
+    "no-tls-inspector",
+    "no-route-name",
+    "no-authorization-server",
     "shadowed-route",
     "duplicate-endpoint",
     "duplicate-host",
@@ -82,6 +90,25 @@ pub(super) const WARNINGS: [&str; 28] = [
     "directory/empty",
     "directory/moving",
     "watch",
+];
+
+/// The name for all findings for which the gate holds a change back that brings them, as far as they are warnings
+/// here: a directory alone does not show what was there before.
+const HELD: &str = "held";
+
+/// These findings. That a certificate has expired is not one of them, because the clock makes that of what was good.
+const HELD_CODES: [&str; 11] = [
+    DANGLING_REFERENCE,
+    OTHER_KEY,
+    CUT,
+    "aggregate-cycle",
+    "aggregate-nested",
+    "no-http-filter",
+    "endpoint-port",
+    "no-filters",
+    "no-tls-inspector",
+    "no-route-name",
+    "no-authorization-server",
 ];
 
 pub(super) const BASELINE_UNUSED: &str = "baseline/unused";
@@ -99,6 +126,15 @@ pub(crate) fn all() -> impl Iterator<Item = &'static str> {
 /// Returns true for a code or a class.
 pub(crate) fn is_known(code: &str) -> bool {
     all().any(|known| has(known, code))
+}
+
+/// The codes that are denied, with those of `held` in its place.
+pub(super) fn denied(codes: &[String]) -> Vec<String> {
+    let one = |code: &String| match code.as_str() {
+        HELD => HELD_CODES.map(str::to_owned).to_vec(),
+        _ => vec![code.clone()],
+    };
+    codes.iter().flat_map(one).collect()
 }
 
 /// Returns true for errors of what cannot be used, in which nobody knows what else is wrong.
@@ -159,6 +195,7 @@ mod tests {
     fn codes_are_known_and_unique() {
         assert!(is_known("grpc") && is_known("rule") && is_known("rule/string-min-len"));
         assert!(!is_known("rules") && !is_known(""));
+        assert!(denied(&[HELD.to_owned()]).iter().all(|code| WARNINGS.contains(&code.as_str())));
         let codes: std::collections::BTreeSet<_> = all().collect();
         assert_eq!(codes.len(), all().count());
     }

@@ -11,6 +11,7 @@ use chancery_sources::{LoadReport, NeededAllowances, Scope};
 use super::codes::{self, GROUP_WITHOUT_FILES, Severity, UNSUPPORTED_RULE, Weights};
 use super::fields::Fields;
 use super::finding::Finding;
+use super::kinds;
 use crate::config::{Config, ExternalNames, GateMode};
 use crate::counts_by_file::CountsByFile;
 use crate::finding::Finding as ConfigFinding;
@@ -79,6 +80,18 @@ impl Findings {
         let (described, count) = references.present();
         self.more_warnings += count.saturating_sub(described.len());
         fields
+    }
+
+    /// Adds the secrets and filters of another kind than those take that refer to them.
+    pub(super) fn add_kinds(&mut self, config: &Config, schema: &Schema, catalog: &Catalog) {
+        let enforces = config.gate.messages == GateMode::Enforce;
+        self.all.extend(kinds::look(schema, catalog).iter().map(|warning| {
+            let mut finding = Finding::from(warning);
+            if enforces {
+                finding.severity = Severity::Error;
+            }
+            finding
+        }));
     }
 
     /// Adds the values that nodes have to state. A check knows no nodes, so that is no finding.

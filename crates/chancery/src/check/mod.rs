@@ -11,6 +11,7 @@ pub(crate) mod codes;
 mod fields;
 mod finding;
 mod findings;
+mod kinds;
 mod load;
 mod options;
 mod output;
@@ -57,6 +58,7 @@ fn check(
     findings.add_rules(&schema);
     let fields = findings.add_references(&config, catalog.clone(), &schema);
     fields.place(&schema, &config.source(&flags.dir), &mut findings.all);
+    findings.add_kinds(&config, &schema, &catalog);
     findings.add_certificates(&schema, catalog.clone());
     findings.add_needs(&catalog);
     findings.add_groups(&config, catalog);

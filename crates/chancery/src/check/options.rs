@@ -32,7 +32,8 @@ pub(crate) struct CheckArgs {
     #[arg(help_heading = "Output")]
     pub(super) output: FindingFormat,
 
-    /// Count findings with this code, or of this class, as errors; may be given several times
+    /// Count findings with this code, or of this class, as errors; may be given several times. `held` means all
+    /// for which `serve` holds a change back
     #[arg(long, value_name = "CODE", value_delimiter = ',', help_heading = "Output")]
     deny: Vec<String>,
 
@@ -91,14 +92,15 @@ impl CheckArgs {
         if self.watch && self.output != FindingFormat::Text {
             return Err(Failure::misuse("`--watch` prints text alone"));
         }
-        let flags = [("--deny", &self.deny), ("--allow", &self.allow), ("--only", &self.only)];
+        let deny = codes::denied(&self.deny);
+        let flags = [("--deny", &deny), ("--allow", &self.allow), ("--only", &self.only)];
         for (flag, codes) in flags {
             if let Some(unknown) = codes.iter().find(|code| !codes::is_known(code)) {
                 let why = format!("`{flag} {unknown}`: no finding has this code, and no class");
                 return Err(Failure::misuse(why));
             }
         }
-        let (deny, allow, only) = (self.deny.clone(), self.allow.clone(), self.only.clone());
+        let (allow, only) = (self.allow.clone(), self.only.clone());
         Ok(Weights { only, deny, allow })
     }
 }
@@ -107,7 +109,8 @@ const AFTER_HELP: &str = "\
 Examples:
   chancery check examples/quickstart
   chancery check config/ -o json | jq -r 'select(.severity == \"error\") | .file' | sort -u
-  chancery check config/ --deny dangling-reference --allow grpc
+  chancery check config/ --deny held        # in CI: what `serve` would hold back is an error too
+  chancery check config/ --deny shadowed-route --allow grpc
   chancery check config/ --for envoy=1.36 --for grpc
   chancery check config/ --watch            # while you edit
   chancery check config/ -o github          # in a workflow: annotations at the lines

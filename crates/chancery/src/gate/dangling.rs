@@ -2,7 +2,8 @@
 //!
 //! A reference that led nowhere before holds nothing back, nor does one to a name that the clients know from
 //! elsewhere. Endpoints that a new cluster lacks may come later, and are filled in as none meanwhile; they
-//! count if another set has nearly their name, or if the change takes them away. Not here: which references
+//! count if another set has nearly their name, if the change takes them away, or if requests went to endpoints
+//! before: those of the cluster, or those of the one that a route named at the same place. Not here: which references
 //! these are (`chancery_catalog`).
 
 use chancery_catalog::{
@@ -15,6 +16,7 @@ use chancery_proto::schema::Schema;
 use super::allowing::Allowing;
 use super::loss::{Listed, Reason};
 use super::place::{FieldSteps, Places, of_field, text};
+use super::switched::Switched;
 use crate::serve::DANGLING_REFERENCE;
 
 /// The reason, if a change makes references of this audience lead nowhere.
@@ -35,13 +37,15 @@ pub(super) fn reason(
     let (lost, count) =
         lost_references(schema, audience, external, Some(before), states, is_allowed, MOST);
     let not_looked_at = count - lost.len();
+    let switched = Switched { schema, before: before.snapshot, after: states.snapshot };
     let at = |one: &LostReference| place_of(schema, fields, after_seen, one);
     let is_told = |one: &&LostReference| {
         let from = &one.reference;
         let may_pass = || {
             allowing.may_allow_inside(DANGLING_REFERENCE, after_seen, &from.type_url, &from.name)
         };
-        matters(one) && !(may_pass() && allowing.allows(DANGLING_REFERENCE, at(one).as_ref()))
+        matters(one, switched)
+            && !(may_pass() && allowing.allows(DANGLING_REFERENCE, at(one).as_ref()))
     };
     let lost: Vec<_> = lost.iter().filter(is_told).collect();
     let sentences = lost.iter().take(MOST_NAMED).map(|one| {
@@ -70,8 +74,9 @@ fn place_of(
 }
 
 /// Returns true if a reference that leads nowhere now is a reason.
-fn matters(lost: &LostReference) -> bool {
-    !lost.reference.is_filled() || lost.target_goes || lost.near.is_some()
+fn matters(lost: &LostReference, switched: Switched<'_>) -> bool {
+    let is_named = !lost.reference.is_filled() || lost.target_goes || lost.near.is_some();
+    is_named || switched.had_endpoints(&lost.reference.type_url, &lost.reference.name)
 }
 
 /// The sentence about a reference, whose target has this name, or its own.

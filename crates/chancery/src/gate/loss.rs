@@ -154,7 +154,7 @@ pub(crate) enum Reason {
     Unrouted(Listed),
     /// Files are gone with listeners that nodes use, each in a sentence.
     FileGone(Listed),
-    /// Listeners come that answer no request, each in a sentence.
+    /// Requests get no answer any more, though clients take what comes, each in a sentence.
     Unanswered(Listed),
     /// The directory of a group is gone, and nodes use it.
     GroupGone {
@@ -175,7 +175,7 @@ pub(crate) enum Reason {
     Unstated(Listed),
     /// Fields are filled for nodes no more, and keep what stands in the place of a value, each in a sentence.
     Unfilled(Listed),
-    /// Domains or addresses are served no more, each in a sentence. It holds nothing back.
+    /// Domains, routes or addresses are served no more, each in a sentence. It holds nothing back.
     Narrowed(Listed),
     /// Certificates are replaced by ones that cannot be used, each in a sentence.
     Expired(Listed),

@@ -26,8 +26,11 @@ mod memory;
 mod moves;
 mod notices;
 mod place;
+mod secret_kinds;
 mod silent;
 mod steps;
+mod subsets;
+mod switched;
 mod unstated;
 mod users;
 mod waiting;
@@ -38,7 +41,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use chancery_catalog::{Audience, External, Gate, Seen};
+use chancery_core::Node;
 use chancery_proto::document::RuleCheck;
+use chancery_proto::resource::WantedSecret;
 use chancery_proto::schema::Schema;
 use chancery_sources::LayerChecks;
 
@@ -55,6 +60,7 @@ pub(crate) use self::memory::{GateMemory, KeptAudience};
 pub(crate) use self::moves::{Move, name_nodes};
 use self::notices::Lost;
 use self::place::{FieldSteps, Places};
+pub(crate) use self::secret_kinds::{Mismatch, has_secrets, may_refer, mismatches, told};
 use self::steps::Steps;
 pub(crate) use self::unstated::NodesByAudience;
 pub(crate) use self::users::{Use, Users};
@@ -85,6 +91,8 @@ struct Shared {
     /// judged.
     lost: Steps<Lost>,
     unanswered: Steps<Option<Finding>>,
+    /// The secrets that resources refer to, with the kinds that their places take.
+    wanted: Steps<Vec<WantedSecret>>,
     /// The certificates that changes make worse, likewise.
     expired: Steps<Vec<Finding>>,
     /// The reasons why clients that run do not take another form of a resource, likewise.
@@ -188,7 +196,7 @@ impl LoadGate {
         let (clock, find_users) = (Box::new(clock), OnceLock::new());
         let (find_nodes, nodes) = (OnceLock::new(), Mutex::default());
         let (users, state) = (Mutex::default(), Mutex::new(state));
-        let (lost, unanswered) = (Steps::default(), Steps::default());
+        let (lost, unanswered, wanted) = (Steps::default(), Steps::default(), Steps::default());
         let (expired, in_place) = (Steps::default(), Steps::default());
         let shared = Shared {
             schema,
@@ -199,6 +207,7 @@ impl LoadGate {
             nodes,
             lost,
             unanswered,
+            wanted,
             expired,
             in_place,
             fields: FieldSteps::default(),
@@ -288,12 +297,21 @@ impl LoadGate {
                     let mut users = self.0.users.lock().unwrap_or_else(PoisonError::into_inner);
                     users.get_or_insert_with(|| Arc::new(find())).of(audience)
                 };
+                let found = if self.gets_files(audience) { Use::Used } else { found };
                 let is_missed =
                     found == Use::Unused && self.lock().is_missed(audience, (self.0.clock)());
                 Some(if is_missed { Use::Used } else { found })
             }
             None => self.lock().used_before.contains(audience).then_some(Use::Used),
         }
+    }
+
+    /// Returns true if a node is connected that has files of its own from now on.
+    fn gets_files(&self, audience: &Audience) -> bool {
+        let Some(id) = &audience.node else { return false };
+        let of_group = Audience::of(audience.group.clone(), None);
+        let nodes = self.nodes();
+        nodes.get(&of_group).is_some_and(|nodes| nodes.iter().any(|it| *it.id == **id))
     }
 
     /// The nodes with open streams, by their audience without values.
@@ -413,10 +431,19 @@ impl LoadGate {
             let checks = Arc::clone(&self.lock().checks);
             reasons.extend(clash::reasons((allowing, &checks), audience, before, after));
             reasons.extend(in_place::reason(&self.0.schema, &self.0.in_place, before, after));
-            let known = &self.0.unanswered;
-            reasons.extend(silent::unanswered(&self.0.schema, (known, allowing), before, after));
+            reasons.extend(self.unanswered(allowing, [before, after]));
         }
         reasons
+    }
+
+    /// The reason, if requests get no answer any more, or nobody can connect, though Envoy takes what comes.
+    fn unanswered(&self, allowing: &Allowing, change: [&Seen; 2]) -> Option<Reason> {
+        let (schema, mut listed) = (&self.0.schema, Listed::default());
+        silent::add_unanswered(schema, (&self.0.unanswered, allowing), change, &mut listed);
+        silent::add_unbound(schema, change, &mut listed);
+        secret_kinds::add((schema, &self.0.wanted), allowing, change, &mut listed);
+        subsets::add(schema, change, &mut listed);
+        (!listed.is_nothing()).then_some(Reason::Unanswered(listed))
     }
 
     /// Returns true if nobody has an audience whose state would be held back: its layer is gone and no node needs
@@ -487,12 +514,20 @@ impl Gate for LoadGate {
         state.decide(held, now)
     }
 
+    fn audience_of(&self, node: &str) -> Option<Audience> {
+        let nodes = self.nodes();
+        let is_it = |it: &Arc<Node>| it.id == node;
+        let (audience, _) = nodes.iter().find(|(_, nodes)| nodes.iter().any(is_it))?;
+        Some(Audience::of(audience.group.clone(), Some(node.into())))
+    }
+
     fn judged(&self, held: &mut dyn Iterator<Item = &Audience>) {
         let now = (self.0.clock)();
         self.0.users.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.0.nodes.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.0.lost.clear();
         self.0.unanswered.clear();
+        self.0.wanted.clear();
         self.0.expired.clear();
         self.0.in_place.clear();
         self.0.fields.clear();

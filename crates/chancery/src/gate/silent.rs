@@ -11,7 +11,7 @@ use std::sync::Arc;
 use chancery_catalog::{Origin, Seen};
 use chancery_core::printable::{Printable, cut};
 use chancery_core::{Api, Resource, ResourceName, TypeUrl};
-use chancery_proto::resource::unanswering;
+use chancery_proto::resource::{hands_over, is_unbound, unanswering};
 use chancery_proto::schema::Schema;
 
 use super::Finding;
@@ -63,16 +63,15 @@ fn sentence(path: &Path, resources: &[(TypeUrl, ResourceName)]) -> String {
     format!("{} has gone with {named}{more}, which nodes use", Printable(cut(&path, LONGEST_PATH)))
 }
 
-/// The reason, if resources come that Envoy takes and that answer no request, and that did before or were not
+/// Adds the resources that come, which Envoy takes and which answer no request, and that did before or were not
 /// there.
-pub(super) fn unanswered(
+pub(super) fn add_unanswered(
     schema: &Schema,
     (known, allowing): (&Steps<Option<Finding>>, &Allowing),
-    before: &Seen,
-    after: &Seen,
-) -> Option<Reason> {
+    [before, after]: [&Seen; 2],
+    listed: &mut Listed,
+) {
     let places = Places::new(before, after);
-    let mut listed = Listed::default();
     let is_looked_at = |it: &&TypeUrl| matches!(it.api(), Api::Lds | Api::Cds | Api::Eds);
     for type_url in after.snapshot().types().filter(is_looked_at) {
         let (set, next) = (before.snapshot().set(type_url), after.snapshot().set(type_url));
@@ -91,8 +90,34 @@ pub(super) fn unanswered(
             }
         }
     }
-    (listed.count > 0).then_some(Reason::Unanswered(listed))
 }
+
+/// Adds the listeners that bind to no port any more, where no other one hands connections to them.
+pub(super) fn add_unbound(schema: &Schema, [before, after]: [&Seen; 2], listed: &mut Listed) {
+    let places = Places::new(before, after);
+    for type_url in after.snapshot().types().filter(|it| it.api() == Api::Lds) {
+        let (set, next) = (before.snapshot().set(type_url), after.snapshot().set(type_url));
+        let is_unbound = |it: &Resource| is_unbound(schema, type_url, it.body());
+        for change in set.diff(next).take(MOST_LOOKED_AT) {
+            let (Some(old), Some(new)) = (&change.old, &change.new) else { continue };
+            let hands_over = |it: &Arc<Resource>| hands_over(schema, type_url, it.body());
+            if !is_unbound(new) || is_unbound(old) || next.iter().take(MOST_WALKED).any(hands_over)
+            {
+                continue;
+            }
+            let (at, name) = (places.leading(type_url, &change.name), &change.name);
+            listed.add_words(|| {
+                format!(
+                    "{at}lds `{name}`: bind_to_port: is false, and no listener hands connections over, so that \
+                     nobody can connect"
+                )
+            });
+        }
+    }
+}
+
+/// The listeners among which one is looked for that hands connections over.
+const MOST_WALKED: usize = 10_000;
 
 /// The resources of a file that are named.
 const MOST_NAMED: usize = 3;

@@ -62,8 +62,8 @@ use self::keeping::Started;
 use self::listeners::Listeners;
 use self::metrics::LoadMetrics;
 pub(crate) use self::reference_warnings::{
-    DANGLING_REFERENCE, DUPLICATES, NOTHING_TO_REMOVE, ReferenceWarnings, UNAPPLIED,
-    UNUSED_RESOURCE, code_of_clash, code_of_cycle, concerns, outcome_of,
+    DANGLING_REFERENCE, DUPLICATES, FILTER_TYPE, NOTHING_TO_REMOVE, ReferenceWarnings, SECRET_KIND,
+    UNAPPLIED, UNUSED_RESOURCE, code_of_clash, code_of_cycle, concerns, outcome_of, warning,
 };
 use self::reloads::Reloads;
 use self::signals::OperatorSignal;

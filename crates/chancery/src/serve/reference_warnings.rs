@@ -34,6 +34,10 @@ pub(crate) const DUPLICATES: [&str; 2] = [DUPLICATE_ADDRESS, DUPLICATE_SCOPE];
 const AGGREGATE_CYCLE: &str = "aggregate-cycle";
 /// The code of a warning about a cluster that aggregates nothing but such clusters.
 const AGGREGATE_NESTED: &str = "aggregate-nested";
+/// The code of an error about a secret of another kind than its place takes.
+pub(crate) const SECRET_KIND: &str = "secret-kind";
+/// The code of an error about a filter of ECDS of another type than is asked for.
+pub(crate) const FILTER_TYPE: &str = "filter-type";
 /// The code of a warning about a patch that is not applied.
 pub(crate) const UNAPPLIED: &str = "layer/unapplied";
 /// The code of a warning about a removal of what is not there.
@@ -366,7 +370,7 @@ fn of_unapplied(unapplied: &UnappliedEdit) -> Warning {
     warning(code, resource, Some(edit.origin.clone()), message)
 }
 
-pub(super) fn warning(
+pub(crate) fn warning(
     code: &'static str,
     resource: (TypeUrl, ResourceName),
     origin: Option<Origin>,

@@ -39,7 +39,17 @@ impl ChangeApplier {
         let layers = report.layers().len();
         let edits = edits(report);
         let edits = edits.as_deref();
+        // The lines of the gate come after this one.
+        let is_held = !self.gate.held().is_empty();
         match report.fault_count() {
+            0 if is_held && state.faults.is_empty() => info!(
+                files,
+                resources,
+                layers,
+                edits,
+                moved,
+                "loaded, and not all of it is live: what is held back is told next, or was before"
+            ),
             0 if state.faults.is_empty() => info!(files, resources, layers, edits, moved, "loaded"),
             0 => info!(files, resources, layers, edits, moved, "loaded; all faults are repaired"),
             faults => {

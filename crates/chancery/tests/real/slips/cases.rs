@@ -384,6 +384,34 @@ pub(super) const MESSAGES: &[Slip] = &[
         &["endpoints.yaml:6"],
     ),
     slip(
+        "a chain for a name that nobody reads",
+        |t| {
+            t.replace(
+                MESH,
+                "  - transport_socket:\n",
+                "  - filter_chain_match: {server_names: [api.example]}\n    transport_socket:\n",
+            )
+        },
+        &["held back", "listeners.yaml:18", "tls_inspector"],
+    ),
+    slip(
+        "a listener that binds to no port",
+        |t| t.replace(MESH, "  name: mesh\n", "  name: mesh\n  bind_to_port: false\n"),
+        &["held back", "listeners.yaml:1", "bind_to_port"],
+    ),
+    slip(
+        "routes without a name",
+        |t| t.replace(HTTP, "route_config_name: edge", "route_config_name: ''"),
+        &["held back", "http.yaml:1", "route_config_name"],
+    ),
+    slip(
+        "an authorization that asks nobody",
+        |t| {
+            t.replace(HTTP, "      http_filters:\n", "      http_filters:\n      - name: authz\n        typed_config:\n          \"@type\": type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthz\n          http_service: {path_prefix: /check}\n")
+        },
+        &["held back", "http.yaml:1", "server_uri"],
+    ),
+    slip(
         "a status that is none",
         |t| t.replace(STATUS, "status: 200", "status: 20"),
         &["status.yaml"],
@@ -509,6 +537,33 @@ pub(super) const NAMES: &[Slip] = &[
         &["held back", "`web-v2`"],
     ),
     slip(
+        "an endpoint set that nobody has",
+        |t| {
+            t.replace_first(
+                CLUSTERS,
+                "eds_cluster_config: {eds",
+                "eds_cluster_config: {service_name: shop-pods, eds",
+            )
+        },
+        &["held back", "`shop-pods`", "clusters.yaml:"],
+    ),
+    slip(
+        "a route to a new cluster without endpoints",
+        |t| {
+            t.append(CLUSTERS, "- {\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: indigo, type: EDS, eds_cluster_config: {eds_config: {ads: {}, resource_api_version: V3}}}\n");
+            t.replace(ROUTES, "cluster: web\n", "cluster: indigo\n");
+        },
+        &["held back", "`indigo`", "clusters.yaml:"],
+    ),
+    slip(
+        "a listener with a secret of another kind",
+        |t| {
+            t.append(SECRETS, "---\n\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret\nname: authority\nvalidation_context: {trusted_ca: {filename: /etc/ssl/certs/ca-certificates.crt}}\n");
+            t.replace(MESH, "- name: mesh\n            sds", "- name: authority\n            sds");
+        },
+        &["held back", "needs a secret with `tls_certificate`", "listeners.yaml:18"],
+    ),
+    slip(
         "half of a merge: the cluster without its endpoints",
         |t| {
             t.replace(CLUSTERS, "name: web\n", "name: web-v2\n");
@@ -622,6 +677,14 @@ pub(super) const LIVE: &[Slip] = &[
         "routes cut after the first host",
         |t| t.cut(ROUTES, 10),
         &["routes.yaml:1", "the domain `api.example` no more"],
+    ),
+    live(
+        "a prefix that becomes a path",
+        |t| t.replace_first(ROUTES, "match: {prefix: /}", "match: {path: /}"),
+        &[
+            "routes.yaml:1",
+            "has the route prefix \"/\" of `web.example` no more; path \"/\" is new",
+        ],
     ),
     live(
         "a domain with a slip",
