@@ -1,18 +1,21 @@
 //! The threads that run the clients: each has a runtime of its own and a share of the connections.
 //!
 //! Not here: how a connection reads and writes ([`Connection`]), and what is sent on it
-//! ([`XdsSession`]).
+//! ([`XdsSession`], [`LoadSession`]).
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 use std::{io, thread};
 
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::address::{self, Address};
-use super::connection::{Connection, Socket};
+use super::connection::{Connection, Session, Socket};
+use super::load::LoadSession;
 use super::measurements::Measurements;
 use super::tls::TlsClient;
 use super::workload::Workload;
@@ -128,28 +131,30 @@ impl ClientThread {
     }
 
     async fn serve<I: Socket, P>(&self, io: I, clients: &[u32], permit: P) -> Result<(), String> {
-        let (plan, mut preface) = (Arc::clone(&self.workload.plan), Vec::new());
-        let measurements = Arc::clone(&self.measurements);
-        let mut session =
-            XdsSession::open(plan, measurements, self.workload.max_frame_size, &mut preface);
+        let (plan, measurements) =
+            (Arc::clone(&self.workload.plan), Arc::clone(&self.measurements));
+        let (most, mut preface) = (self.workload.max_frame_size, Vec::new());
+        if let Some(reports) = &self.workload.reports {
+            let (plans, all) = ((plan, Arc::clone(reports)), self.workload.readers.clients);
+            let session = LoadSession::open(plans, measurements, most, all, &mut preface);
+            let mut connection = self.ready(io, session, preface, clients, permit).await?;
+            self.open_clients(clients, |client| {
+                connection.with_session(|session, out| session.open_client(client, out))
+            });
+            if let Err(why) = report_on(&mut connection).await {
+                connection.close(&why);
+            }
+            return Ok(());
+        }
+        let mut session = XdsSession::open(plan, measurements, most, &mut preface);
         if self.workload.recording {
             session.record_versions();
         }
-        let mut connection = Connection::new(io, session, preface);
-        let settled =
-            tokio::time::timeout(self.workload.timeout, connection.wait_for_settings()).await;
-        settled.map_err(|_| "the server accepted the connection and said nothing".to_owned())??;
-        drop(permit);
-        self.measurements.clients_connected(clients.len());
-        self.gate.clone().wait_for(|open| *open).await.ok();
-        for client in clients {
-            let ack_mode = self.workload.ack_mode(*client);
-            if let Err(why) =
-                connection.with_session(|session, out| session.open_client(*client, ack_mode, out))
-            {
-                self.measurements.client_lost(*client, &why);
-            }
-        }
+        let mut connection = self.ready(io, session, preface, clients, permit).await?;
+        self.open_clients(clients, |client| {
+            let ack_mode = self.workload.ack_mode(client);
+            connection.with_session(|session, out| session.open_client(client, ack_mode, out))
+        });
         let Err(why) = self.read_on(&mut connection, clients[0] as usize).await else {
             return Ok(());
         };
@@ -157,11 +162,38 @@ impl ClientThread {
         Ok(())
     }
 
+    /// Waits until the server has said its settings and the gate is open.
+    async fn ready<I: Socket, S: Session, P>(
+        &self,
+        io: I,
+        session: S,
+        preface: Vec<u8>,
+        clients: &[u32],
+        permit: P,
+    ) -> Result<Connection<I, S>, String> {
+        let mut connection = Connection::new(io, session, preface);
+        let settled =
+            tokio::time::timeout(self.workload.timeout, connection.wait_for_settings()).await;
+        settled.map_err(|_| "the server accepted the connection and said nothing".to_owned())??;
+        drop(permit);
+        self.measurements.clients_connected(clients.len());
+        self.gate.clone().wait_for(|open| *open).await.ok();
+        Ok(connection)
+    }
+
+    fn open_clients(&self, clients: &[u32], mut open: impl FnMut(u32) -> Result<(), String>) {
+        for client in clients {
+            if let Err(why) = open(*client) {
+                self.measurements.client_lost(*client, &why);
+            }
+        }
+    }
+
     /// Reads responses in the manner of this connection's first client; a client that stalls or is
     /// slow has no others beside it.
     async fn read_on<I: Socket>(
         &self,
-        connection: &mut Connection<I>,
+        connection: &mut Connection<I, XdsSession>,
         client: usize,
     ) -> Result<(), String> {
         if self.workload.readers.stalls(client) {
@@ -181,6 +213,23 @@ impl ClientThread {
         }
     }
 }
+
+/// Sends reports when they are due, until the connection fails.
+async fn report_on<I: Socket>(connection: &mut Connection<I, LoadSession>) -> Result<(), String> {
+    loop {
+        let due = connection.with_session(|session, _| session.due());
+        let until = due.unwrap_or_else(|| Instant::now() + LONGEST_SLEEP);
+        tokio::select! {
+            ended = connection.run(|session, _| session.due() != due) => ended?,
+            () = sleep_until(until) => {
+                connection.with_session(|session, out| session.send_due(Instant::now(), out));
+            }
+        }
+    }
+}
+
+/// The time after which a client that is to report nothing looks again.
+const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
 
 /// The number of tasks that run before the runtime polls for I/O; a fan-out wakes thousands of
 /// them.

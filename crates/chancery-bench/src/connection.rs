@@ -2,7 +2,7 @@
 //! what the session has to send.
 //!
 //! A connection owns no read buffer, and owns a write buffer only while the server does not read.
-//! Not here: frames ([`crate::http2`]) and requests ([`crate::xds`]).
+//! Not here: frames ([`crate::http2`]) and what is said in them ([`crate::xds`], [`crate::load`]).
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -13,16 +13,37 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::xds::XdsSession;
+use super::http2::Http2Error;
 
 /// A stream of bytes in both directions: TCP, TLS or a Unix socket.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Socket for T {}
 
+/// The client's side of one connection, without I/O: bytes in, bytes out.
+pub(crate) trait Session {
+    /// Returns true if the settings of the server were received.
+    fn settings_received(&self) -> bool;
+
+    /// Reads bytes of the server; the answers are appended to `out`.
+    ///
+    /// # Errors
+    /// The connection cannot be used any more.
+    fn feed(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), Http2Error>;
+
+    /// Writes more of the bytes that wait for a window or for room in the buffer.
+    fn pump(&mut self, out: &mut Vec<u8>);
+
+    /// Returns true if bytes wait for a window or for room in the buffer.
+    fn has_unsent(&self) -> bool;
+
+    /// Reports all streams as lost that have not ended.
+    fn close(&mut self, why: &str);
+}
+
 /// A socket and the session on it.
-pub(crate) struct Connection<I> {
+pub(crate) struct Connection<I, S> {
     io: I,
-    session: XdsSession,
+    session: S,
     unsent: Vec<u8>,
     /// The most bytes that are read at once.
     max_read: usize,
@@ -30,8 +51,8 @@ pub(crate) struct Connection<I> {
     bytes_read: usize,
 }
 
-impl<I: Socket> Connection<I> {
-    pub(crate) fn new(io: I, session: XdsSession, unsent: Vec<u8>) -> Self {
+impl<I: Socket, S: Session> Connection<I, S> {
+    pub(crate) fn new(io: I, session: S, unsent: Vec<u8>) -> Self {
         Self { io, session, unsent, max_read: usize::MAX, bytes_read: 0 }
     }
 
@@ -44,10 +65,7 @@ impl<I: Socket> Connection<I> {
     }
 
     /// Calls `send` with the session and the buffer for what it sends.
-    pub(crate) fn with_session<T>(
-        &mut self,
-        send: impl FnOnce(&mut XdsSession, &mut Vec<u8>) -> T,
-    ) -> T {
+    pub(crate) fn with_session<T>(&mut self, send: impl FnOnce(&mut S, &mut Vec<u8>) -> T) -> T {
         send(&mut self.session, &mut self.unsent)
     }
 
@@ -57,7 +75,7 @@ impl<I: Socket> Connection<I> {
     /// The connection has failed, in words.
     pub(crate) async fn run(
         &mut self,
-        mut done: impl FnMut(&XdsSession, usize) -> bool,
+        mut done: impl FnMut(&S, usize) -> bool,
     ) -> Result<(), String> {
         poll_fn(|cx| {
             loop {

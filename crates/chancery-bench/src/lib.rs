@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   Options -> RunSettings -> Workload -> ClientThreads -> Connection -> XdsSession -> XdsStream
-//!                   |                                                           |
+//!                   |                                          +-----> LoadSession      |
 //!                   v                        Measurements <---------------------+
 //!                  Run  <- waits, reads -----------+
 //!                   |
@@ -27,6 +27,7 @@ mod client_threads;
 mod connection;
 mod error;
 mod http2;
+mod load;
 mod measurements;
 mod meter;
 mod names;
@@ -52,14 +53,14 @@ pub use self::address::Server;
 pub use self::chart::Chart;
 pub use self::error::Error;
 pub use self::options::{
-    Change, Churn, Clients, NameCount, Options, Reconnect, Rounds, Scenario, SlowClients, TlsFiles,
-    Wildcard,
+    Change, Churn, Clients, LoadClients, NameCount, Options, Reconnect, Rounds, Scenario,
+    SlowClients, TlsFiles, Wildcard,
 };
 pub use self::report::Report;
 pub use self::xds::{Node, Protocol, parse_type};
 
 use self::run_settings::RunSettings;
-use self::scenarios::{churn, cold_start, fan_out, idle, reconnect};
+use self::scenarios::{churn, cold_start, fan_out, idle, load_reports, reconnect};
 
 /// Makes one run with so many clients, and reports what was measured.
 ///
@@ -82,6 +83,7 @@ pub async fn run(
         Scenario::ColdStart { connect } => cold_start::run(*connect, settings).await,
         Scenario::Reconnect(again) => reconnect::run(again, settings).await,
         Scenario::Idle { duration } => idle::run(*duration, settings).await,
+        Scenario::LoadReports(load) => load_reports::run(load, settings).await,
     }
 }
 
@@ -97,6 +99,7 @@ impl Scenario {
             Self::ColdStart { .. } => "cold-start",
             Self::Reconnect(_) => "reconnect",
             Self::Idle { .. } => "idle",
+            Self::LoadReports(_) => "load-reports",
         }
     }
 
@@ -108,6 +111,7 @@ impl Scenario {
             Self::ColdStart { .. } => cold_start::COLUMNS,
             Self::Reconnect(_) => reconnect::COLUMNS,
             Self::Idle { .. } => idle::COLUMNS,
+            Self::LoadReports(_) => load_reports::COLUMNS,
             _ => fan_out::COLUMNS,
         };
         table::table(columns, reports)

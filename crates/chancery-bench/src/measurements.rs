@@ -41,6 +41,8 @@ pub(crate) struct ClientStates {
     pub(crate) unanswered: usize,
     /// The number of clients that are not lost.
     pub(crate) alive: usize,
+    /// The number of clients that have sent a load report.
+    pub(crate) reporting: usize,
     failures: BTreeMap<String, FailureCount>,
     /// The recorded versions of each type, by name.
     versions: Vec<BTreeMap<String, String>>,
@@ -54,6 +56,8 @@ struct ClientState {
     incomplete: u16,
     awaited: bool,
     lost: bool,
+    /// It has sent a load report.
+    has_reported: bool,
 }
 
 /// The clients that were lost for one reason.
@@ -75,6 +79,8 @@ pub(crate) struct Traffic {
     pub(crate) resource_bytes: u64,
     /// The bytes of HTTP/2.
     pub(crate) wire: u64,
+    /// The number of load reports that were sent to it.
+    pub(crate) reports: u64,
 }
 
 #[derive(Debug, Default)]
@@ -84,6 +90,7 @@ struct TrafficCounters {
     resources: AtomicU64,
     resource_bytes: AtomicU64,
     wire: AtomicU64,
+    reports: AtomicU64,
 }
 
 impl Measurements {
@@ -95,6 +102,7 @@ impl Measurements {
             incomplete: if readers.is_slow(at) { 0 } else { streams as u16 },
             awaited: readers.is_awaited(at),
             lost: false,
+            has_reported: false,
         };
         let state = ClientStates {
             clients: (0..readers.clients).map(client).collect(),
@@ -105,6 +113,7 @@ impl Measurements {
             connected: 0,
             unanswered: (0..readers.clients).filter(|at| !readers.is_slow(*at)).count(),
             alive: readers.clients,
+            reporting: 0,
             failures: BTreeMap::new(),
             versions: vec![BTreeMap::new(); types],
         };
@@ -184,6 +193,17 @@ impl Measurements {
         }
     }
 
+    /// Notes that a client has sent a load report.
+    pub(crate) fn reported(&self, client: u32) {
+        self.counters.reports.fetch_add(1, Relaxed);
+        let mut state = self.state();
+        let Some(client) = state.clients.get_mut(client as usize) else { return };
+        if !std::mem::replace(&mut client.has_reported, true) {
+            state.reporting += 1;
+            self.changed.notify_one();
+        }
+    }
+
     /// Notes that a client is lost, and the reason.
     pub(crate) fn client_lost(&self, number: u32, why: &str) {
         let mut guard = self.state();
@@ -222,7 +242,8 @@ impl Measurements {
 
     /// Adds traffic.
     pub(crate) fn add_traffic(&self, traffic: &Traffic) {
-        let TrafficCounters { messages, payload, resources, resource_bytes, wire } = &self.counters;
+        let TrafficCounters { messages, payload, resources, resource_bytes, wire, .. } =
+            &self.counters;
         wire.fetch_add(traffic.wire, Relaxed);
         if traffic.messages > 0 {
             messages.fetch_add(traffic.messages, Relaxed);
@@ -234,13 +255,15 @@ impl Measurements {
 
     /// The traffic since the run began.
     pub(crate) fn traffic(&self) -> Traffic {
-        let TrafficCounters { messages, payload, resources, resource_bytes, wire } = &self.counters;
+        let TrafficCounters { messages, payload, resources, resource_bytes, wire, reports } =
+            &self.counters;
         Traffic {
             messages: messages.load(Relaxed),
             payload: payload.load(Relaxed),
             resources: resources.load(Relaxed),
             resource_bytes: resource_bytes.load(Relaxed),
             wire: wire.load(Relaxed),
+            reports: reports.load(Relaxed),
         }
     }
 }
@@ -294,6 +317,7 @@ impl Traffic {
             resources: self.resources - before.resources,
             resource_bytes: self.resource_bytes - before.resource_bytes,
             wire: self.wire - before.wire,
+            reports: self.reports - before.reports,
         }
     }
 }

@@ -44,6 +44,8 @@ pub enum Scenario {
         /// The time during which nothing is done.
         duration: Duration,
     },
+    /// Clients that report their calls (LRS).
+    LoadReports(LoadClients),
 }
 
 /// Rounds of one change each.
@@ -77,6 +79,17 @@ pub struct Reconnect {
     pub connect: bool,
     /// The type that every client asks for last; by default one that it does not ask for anyway.
     pub probe: Option<TypeUrl>,
+}
+
+/// Clients that report their calls (LRS).
+#[derive(Clone, Debug)]
+pub struct LoadClients {
+    /// The number of clusters that each of them reports.
+    pub clusters: u32,
+    /// The number of localities of each cluster.
+    pub localities: u32,
+    /// The time for which reports are counted.
+    pub duration: Duration,
 }
 
 /// The way a change is made in the server's configuration.

@@ -39,6 +39,8 @@ pub struct Report {
     pub(crate) first_answer_ms: Option<Percentiles>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) churn: Option<ChurnFigures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) load: Option<LoadFigures>,
     /// The number of names and versions that every client sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) held: Option<usize>,
@@ -96,6 +98,22 @@ pub(crate) struct ChurnFigures {
     pub(crate) deliveries_per_publish: f64,
     /// The average number of changes that a response covered: 1 is one response for each change.
     pub(crate) coalescing: f64,
+}
+
+/// The figures of load reports.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct LoadFigures {
+    /// The clusters in a report, and the localities of each.
+    pub(crate) clusters: u32,
+    pub(crate) localities: u32,
+    /// The calls that a report has for each locality.
+    pub(crate) calls_per_row: u64,
+    /// The reports in the measured part.
+    pub(crate) reports: u64,
+    pub(crate) reports_per_s: f64,
+    pub(crate) cpu_us_per_report: Option<f64>,
+    /// The CPU time of the server, over the time.
+    pub(crate) core_share: Option<f64>,
 }
 
 /// The resources that the load generator used.
@@ -163,6 +181,15 @@ mod tests {
                 deliveries_per_publish: 0.0,
                 coalescing: 0.0,
             }),
+            load: Some(LoadFigures {
+                clusters: 0,
+                localities: 0,
+                calls_per_row: 0,
+                reports: 0,
+                reports_per_s: 0.0,
+                cpu_us_per_report: Some(0.0),
+                core_share: Some(0.0),
+            }),
             held: Some(0),
             interrupted: false,
             errors: Vec::new(),
@@ -177,7 +204,9 @@ mod tests {
             r#""rss_per_stream":0.0},"driver":{"cpu_s":0.0,"share":0.0,"bound":false},"#,
             r#""latency_ms":{"first":TIMES,"median":TIMES,"last":TIMES},"receipt_ms":TIMES,"#,
             r#""first_answer_ms":TIMES,"churn":{"rate":0.0,"reached":0.0,"publishes":0,"#,
-            r#""deliveries_per_publish":0.0,"coalescing":0.0},"held":0,"interrupted":false,"#,
+            r#""deliveries_per_publish":0.0,"coalescing":0.0},"load":{"clusters":0,"localities":0,"#,
+            r#""calls_per_row":0,"reports":0,"reports_per_s":0.0,"cpu_us_per_report":0.0,"#,
+            r#""core_share":0.0},"held":0,"interrupted":false,"#,
             r#""errors":[]}"#,
         ];
         let expected = expected.concat().replace("TIMES", times);

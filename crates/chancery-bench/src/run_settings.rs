@@ -9,8 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::address::Address;
 use super::error::Error;
+use super::load::{self, ReportPlan};
 use super::names::names;
-use super::options::{Clients, NameCount, Options, Scenario, Wildcard};
+use super::options::{Clients, LoadClients, NameCount, Options, Scenario, Wildcard};
 use super::report::{DriverFigures, Report};
 use super::tls::TlsClient;
 use super::workload::{Readers, Workload};
@@ -32,6 +33,8 @@ pub(crate) struct RunSettings<'a> {
     pub(crate) gated: bool,
     /// Names and versions of resources are recorded.
     pub(crate) recording: bool,
+    /// The reports of clients that report their calls, and subscribe to nothing.
+    pub(crate) load: Option<&'a LoadClients>,
 }
 
 impl<'a> RunSettings<'a> {
@@ -59,6 +62,7 @@ impl<'a> RunSettings<'a> {
             subscriptions: subscriptions(clients, protocol).map_err(Error::Options)?,
             gated: false,
             recording: false,
+            load: None,
         })
     }
 
@@ -79,10 +83,12 @@ impl<'a> RunSettings<'a> {
     pub(crate) fn workload(&self, address: Address) -> Result<Workload, Error> {
         let Self { clients, .. } = self;
         let plan = self.plan().map_err(Error::Options)?;
+        let reports = self.load.map(|load| self.reports(load)).transpose();
         let tls =
             clients.tls.as_ref().map(|files| TlsClient::new(files, &clients.server)).transpose()?;
         Ok(Workload {
             plan: Arc::new(plan),
+            reports: reports.map_err(Error::Options)?,
             address,
             tls,
             readers: Readers {
@@ -104,10 +110,18 @@ impl<'a> RunSettings<'a> {
     fn plan(&self) -> Result<RequestPlan, String> {
         let (subscriptions, node) = (self.subscriptions.clone(), self.clients.node.clone());
         let authority = (self.clients.tls.is_some(), self.clients.server.authority());
+        if self.load.is_some() {
+            return Ok(RequestPlan::other(load::METHOD, node, authority));
+        }
         match self.clients.per_type {
             true => RequestPlan::per_type(self.protocol, subscriptions, node, authority),
             false => Ok(RequestPlan::aggregated(self.protocol, subscriptions, node, authority)),
         }
+    }
+
+    fn reports(&self, load: &LoadClients) -> Result<Arc<ReportPlan>, String> {
+        let clusters = names(&self.clients.name_pattern, load.clusters)?;
+        Ok(Arc::new(ReportPlan { clusters, localities: load.localities }))
     }
 
     /// A report that says what was asked for, and nothing of what came.
@@ -137,6 +151,7 @@ impl<'a> RunSettings<'a> {
             receipt_ms: None,
             first_answer_ms: None,
             churn: None,
+            load: None,
             held: None,
             interrupted: false,
             errors: Vec::new(),

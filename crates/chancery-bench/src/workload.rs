@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::address::Address;
+use super::load::ReportPlan;
 use super::tls::TlsClient;
 use super::xds::{AckMode, RequestPlan};
 
@@ -11,6 +12,8 @@ use super::xds::{AckMode, RequestPlan};
 #[derive(Clone, Debug)]
 pub(crate) struct Workload {
     pub(crate) plan: Arc<RequestPlan>,
+    /// The clients report their calls, and subscribe to nothing.
+    pub(crate) reports: Option<Arc<ReportPlan>>,
     pub(crate) address: Address,
     pub(crate) tls: Option<TlsClient>,
     pub(crate) readers: Readers,
@@ -113,6 +116,7 @@ mod tests {
                 node,
                 (false, "a"),
             )),
+            reports: None,
             address: Address::Unix("/nowhere".into()),
             tls: None,
             readers: Readers { clients, stalled, slow: 1 },

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::server::ServerProcess;
+use super::usage::Usage;
 
 /// The distribution of resources over files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,19 +106,59 @@ impl Daemon {
             if self.server.has_ended() {
                 bail!("`chancery serve` ended before it was ready");
             }
-            if asked(self.admin).is_ok_and(|answer| answer.starts_with("HTTP/1.1 200")) {
+            if asked(self.admin, "/ready").is_ok_and(|answer| answer.starts_with(OK)) {
                 return Ok(self.begin.elapsed());
             }
             sleep(Duration::from_millis(1));
         }
         bail!("`chancery serve` was not ready after {} s", PATIENCE.as_secs())
     }
+
+    /// The body of a page of its admin interface.
+    pub(crate) fn page(&self, path: &str) -> Result<String> {
+        let answer = asked(self.admin, path).with_context(|| path.to_owned())?;
+        match answer.split_once("\r\n\r\n").filter(|_| answer.starts_with(OK)) {
+            Some((_, body)) => Ok(body.to_owned()),
+            None => bail!("`{path}` answers `{}`", answer.lines().next().unwrap_or_default()),
+        }
+    }
+
+    /// The sum of a metric over its labels.
+    pub(crate) fn metric(&self, name: &str) -> Result<f64> {
+        let page = self.page("/metrics")?;
+        let of_name = |line: &&str| {
+            let rest = line.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with(['{', ' ']))
+        };
+        let values = page.lines().filter(of_name).filter_map(|line| line.rsplit(' ').next());
+        Ok(values.filter_map(|value| value.parse::<f64>().ok()).sum())
+    }
+
+    /// Waits until that many streams are open, and what follows from that is done.
+    pub(crate) fn wait_streams(&self, streams: u32) -> Result<()> {
+        let begin = Instant::now();
+        while self.metric("chancery_streams")? < f64::from(streams) {
+            if begin.elapsed() > PATIENCE {
+                bail!("{streams} streams were not open after {} s", PATIENCE.as_secs());
+            }
+            sleep(Duration::from_millis(100));
+        }
+        Usage(self.server.pid()).wait_idle()
+    }
+
+    /// The address of its admin interface.
+    pub(crate) fn admin(&self) -> SocketAddr {
+        self.admin
+    }
 }
 
-fn asked(admin: SocketAddr) -> std::io::Result<String> {
+const OK: &str = "HTTP/1.1 200";
+
+fn asked(admin: SocketAddr, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&admin, Duration::from_secs(1))?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-    stream.write_all(b"GET /ready HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
+    let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes())?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     Ok(answer)

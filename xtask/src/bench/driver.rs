@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::server::{DRIVER_CORE, bound};
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// The figures of a run: their names here, and their paths in the driver's JSON.
-const FIGURES: [(&str, &str); 27] = [
+const FIGURES: [(&str, &str); 31] = [
     ("streams", "/streams"),
     ("rounds", "/rounds"),
     ("messages", "/messages"),
@@ -42,6 +42,10 @@ const FIGURES: [(&str, &str); 27] = [
     ("settle_p50_ms", "/settle_ms/p50"),
     ("settle_last_ms", "/settle_ms/max"),
     ("connect_s", "/connect_s"),
+    ("reports", "/load/reports"),
+    ("reports_per_s", "/load/reports_per_s"),
+    ("cpu_us_per_report", "/load/cpu_us_per_report"),
+    ("core_share", "/load/core_share"),
     ("driver_cpu_s", "/driver/cpu_s"),
     ("driver_share", "/driver/share"),
     ("driver_bound", "/driver/bound"),
@@ -74,6 +78,28 @@ fn figures(value: &Value) -> Map<String, Value> {
         Some(((*name).to_owned(), figure.clone()))
     });
     found.collect()
+}
+
+/// Clients that stay connected until this is dropped.
+pub(crate) struct HeldClients(Child);
+
+impl HeldClients {
+    /// Starts the driver.
+    pub(crate) fn start(chancery: &Path, words: &[String]) -> Result<Self> {
+        let mut all = vec!["bench".to_owned()];
+        all.extend(words.iter().cloned());
+        let mut command = bound(DRIVER_CORE, chancery, &all);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(Self(command.spawn().context("cannot start the driver")?))
+    }
+}
+
+impl Drop for HeldClients {
+    fn drop(&mut self) {
+        // It may have ended already, and nothing can be done if it cannot be killed.
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
 }
 
 /// Waits for the end of the driver, and kills it if it does not end.

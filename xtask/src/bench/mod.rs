@@ -25,9 +25,11 @@ mod lab;
 mod machine;
 mod options;
 mod programs;
+mod readers;
 mod server;
 mod side;
 mod specs;
+mod usage;
 
 use std::path::Path;
 use std::time::Instant;

@@ -22,6 +22,8 @@ pub(crate) struct Programs {
     pub(crate) library: PathBuf,
     pub(crate) tcp: PathBuf,
     pub(crate) h2: PathBuf,
+    /// Readers of the events of a daemon.
+    pub(crate) events: PathBuf,
     /// go-control-plane, or the reason why it is missing.
     pub(crate) go: Result<PathBuf, String>,
     /// rust-control-plane, or the reason why it is missing.
@@ -42,6 +44,7 @@ pub(crate) fn build(root: &Path) -> Result<Programs> {
         library: release.join("bench-chancery"),
         tcp: release.join("bench-tcp"),
         h2: release.join("bench-h2"),
+        events: release.join("bench-events"),
         go: reported(go(&parts)),
         rust_control_plane: reported(rust_control_plane(&parts)),
     })

@@ -74,6 +74,15 @@ pub(crate) const SPECS: &[Spec] = &[
     of("G19", "edit", "an endpoint set among 100,000 resources to first receipt, gate on", 20.0)
         .hope(5.0)
         .unit("ms"),
+    of("G20", "summary", "CPU of `/api/v1/status`, 10,000 nodes × 4 types × 100 resources", 50.0)
+        .hope(25.0)
+        .unit("ms"),
+    of("G20", "node", "CPU of `/api/v1/nodes/ID` there", 5.0).hope(2.5).unit("ms"),
+    of("G20", "memory", "memory of status there, for each node", 3.0).hope(1.0).unit("KB"),
+    of("G21", "push", "change to the last of 1,000 clients, 10 readers of events, over none", 1.1),
+    of("G21", "missed", "events of 10,000 in a second that a reader misses", 0.0),
+    of("G22", "", "core used by reports of 10,000 clients on 20 clusters every 10 s", 0.3)
+        .hope(0.15),
 ];
 
 const THIRD: f64 = 1.0 / 3.0;
@@ -98,7 +107,7 @@ mod tests {
 
     #[test]
     fn every_goal_of_the_issue_is_there_once() {
-        for number in 1..=19 {
+        for number in 1..=22 {
             let goal = format!("G{number}");
             assert!(SPECS.iter().any(|spec| spec.goal == goal), "{goal}");
         }

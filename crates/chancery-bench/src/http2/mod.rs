@@ -8,9 +8,11 @@
 //! Not here: requests and responses of xDS ([`crate::xds`]), sockets ([`crate::connection`]).
 
 mod connection;
+mod flow;
 mod frame;
 mod hpack;
 mod huffman;
 
-pub(super) use connection::{Http2Connection, Http2Error, Http2Event, SendWindow, WINDOW_STEP};
+pub(super) use connection::{Http2Connection, Http2Error, Http2Event};
+pub(super) use flow::StreamFlow;
 pub(super) use hpack::{Field, request_block};

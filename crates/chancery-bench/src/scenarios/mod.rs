@@ -4,4 +4,5 @@ pub(crate) mod churn;
 pub(crate) mod cold_start;
 pub(crate) mod fan_out;
 pub(crate) mod idle;
+pub(crate) mod load_reports;
 pub(crate) mod reconnect;

@@ -10,7 +10,7 @@ pub(super) mod plan;
 pub(super) mod proto;
 mod scanner;
 mod session;
-mod status;
+pub(super) mod status;
 mod stream;
 pub(super) mod types;
 

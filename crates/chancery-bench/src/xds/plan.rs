@@ -106,6 +106,13 @@ impl RequestPlan {
         Self { protocol, subscriptions, streams, node }
     }
 
+    /// A plan of one stream for each client, which subscribes to nothing.
+    pub(crate) fn other(path: &str, node: Node, (secure, authority): (bool, &str)) -> Self {
+        let headers = http2::request_block(secure, authority, path);
+        let streams = vec![PlannedStream { headers, subscriptions: 0..0 }];
+        Self { protocol: Protocol::Delta, subscriptions: Vec::new(), streams, node }
+    }
+
     /// A plan of one stream for each client and type.
     ///
     /// # Errors
@@ -166,7 +173,7 @@ impl PlannedSubscription {
 
 impl Node {
     /// The `Node` message of one client.
-    pub(super) fn encoded(&self, client: u32) -> Vec<u8> {
+    pub(crate) fn encoded(&self, client: u32) -> Vec<u8> {
         let mut node = Vec::new();
         field(&mut node, 1, self.id.replace("{}", &client.to_string()).as_bytes());
         field(&mut node, 2, self.cluster.as_bytes());

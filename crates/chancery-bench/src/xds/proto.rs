@@ -40,6 +40,26 @@ pub(crate) fn fields(mut bytes: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
     })
 }
 
+/// The last value of a number in a message, as far as it is not malformed.
+pub(crate) fn number(mut bytes: &[u8], wanted: u32) -> Option<u64> {
+    let mut found = None;
+    while let Some(key) = take_varint(&mut bytes) {
+        let length = match key & 7 {
+            0 => {
+                let value = take_varint(&mut bytes)?;
+                found = if key >> 3 == u64::from(wanted) { Some(value) } else { found };
+                continue;
+            }
+            1 => 8,
+            5 => 4,
+            2 => usize::try_from(take_varint(&mut bytes)?).ok()?,
+            _ => return None,
+        };
+        bytes = bytes.get(length..)?;
+    }
+    found
+}
+
 fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {
@@ -65,6 +85,12 @@ mod tests {
         field(&mut out, 20, b"y");
         let read: Vec<_> = fields(&out).collect();
         assert_eq!(read, [(3, &[b'x'; 300][..]), (20, b"y")]);
+    }
+
+    #[test]
+    fn numbers_are_found_among_other_fields() {
+        let message = [8, 7, 0x12, 2, 8, 1, 2 << 3 | 5, 1, 2, 3, 4, 24, 0x96, 1, 8, 9];
+        assert_eq!([1, 3, 4].map(|wanted| number(&message, wanted)), [Some(9), Some(150), None]);
     }
 
     #[test]

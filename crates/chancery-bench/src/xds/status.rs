@@ -7,7 +7,7 @@ use chancery_core::printable::{MAX_MESSAGE_BYTES, PrintForm, cut, printable};
 use crate::http2::Field;
 
 /// The reason in a header block for which the stream ends; nothing if the stream goes on.
-pub(super) fn reason(fields: Option<&[Field]>, end: bool) -> Option<String> {
+pub(crate) fn reason(fields: Option<&[Field]>, end: bool) -> Option<String> {
     let Some(fields) = fields else {
         let unread = "the server ended the stream, with headers that cannot be read";
         return end.then(|| unread.to_owned());
@@ -27,12 +27,12 @@ pub(super) fn reason(fields: Option<&[Field]>, end: bool) -> Option<String> {
 }
 
 /// The reason for which a stream ends that was reset.
-pub(super) fn reset(code: u32) -> String {
+pub(crate) fn reset(code: u32) -> String {
     format!("the server reset the stream: {}", http2(code))
 }
 
 /// The reason for which streams end whose connection is closed by the server.
-pub(super) fn goaway(code: u32, text: &str) -> String {
+pub(crate) fn goaway(code: u32, text: &str) -> String {
     let because = if text.is_empty() { String::new() } else { format!(": {text}") };
     format!("the server ended the connection: {}{because}", http2(code))
 }

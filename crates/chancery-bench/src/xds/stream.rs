@@ -5,14 +5,13 @@
 //! recorded. Not here: the encoded requests (`plan`), the fields of a response (`scanner`), and the
 //! connection that the stream is on (`session`).
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::plan::{AckMode, Expect, RequestPlan, acknowledge};
 use super::scanner::{ResponseFields, Scanner};
 use crate::bytes::take;
-use crate::http2::{Http2Connection, SendWindow, WINDOW_STEP};
+use crate::http2::{Http2Connection, StreamFlow};
 
 /// A stream from the first request to its end.
 #[derive(Debug)]
@@ -21,9 +20,7 @@ pub(super) struct XdsStream {
     pub(super) client: u32,
     pub(super) ended: bool,
     pub(super) ack_mode: AckMode,
-    id: u32,
-    window: SendWindow,
-    received: u32,
+    pub(super) flow: StreamFlow,
     prefix: [u8; PREFIX],
     have: u8,
     left: u32,
@@ -32,7 +29,6 @@ pub(super) struct XdsStream {
     incomplete: Vec<IncompleteAnswer>,
     /// The places of its subscriptions in the plan.
     subscriptions: Range<u16>,
-    unsent: VecDeque<UnsentPiece>,
     /// The whole response, if versions are recorded from it.
     copy: Option<Vec<u8>>,
 }
@@ -44,13 +40,6 @@ struct IncompleteAnswer {
     at: u16,
     /// The number of resources that were received or removed.
     received: u32,
-}
-
-/// A part of a request that did not fit into a window.
-#[derive(Debug)]
-struct UnsentPiece {
-    bytes: Arc<[u8]>,
-    sent: usize,
 }
 
 /// A response that was received, in numbers.
@@ -69,7 +58,7 @@ impl XdsStream {
     pub(super) fn new(
         client: u32,
         id: u32,
-        window: SendWindow,
+        flow: StreamFlow,
         ack_mode: AckMode,
         plan: &RequestPlan,
     ) -> Self {
@@ -80,9 +69,7 @@ impl XdsStream {
             client,
             ended: false,
             ack_mode,
-            id,
-            window,
-            received: 0,
+            flow,
             prefix: [0; PREFIX],
             have: 0,
             left: 0,
@@ -93,7 +80,6 @@ impl XdsStream {
                 .map(|at| IncompleteAnswer { at, received: 0 })
                 .collect(),
             subscriptions,
-            unsent: VecDeque::new(),
             copy: None,
         }
     }
@@ -151,11 +137,10 @@ impl XdsStream {
             let mut start = Vec::with_capacity(PREFIX + own.len());
             prefix(&mut start, own.len() + subscription.first_request.len());
             start.extend_from_slice(&own);
-            self.unsent.push_back(UnsentPiece { bytes: start.into(), sent: 0 });
-            self.unsent
-                .push_back(UnsentPiece { bytes: Arc::clone(&subscription.first_request), sent: 0 });
+            self.flow.push(start.into());
+            self.flow.push(Arc::clone(&subscription.first_request));
         }
-        self.pump(http2, out);
+        self.flow.pump(http2, out);
     }
 
     /// Acknowledges, or rejects, the response that was just received.
@@ -178,52 +163,17 @@ impl XdsStream {
         acknowledge(out, plan.protocol, self.ack_mode, version, nonce);
         let length = (out.len() - body - PREFIX) as u32;
         out[body + 1..body + PREFIX].copy_from_slice(&length.to_be_bytes());
-        if !self.unsent.is_empty() || !http2.finish_data(self.id, &mut self.window, out, start) {
-            self.unsent.push_back(UnsentPiece { bytes: out[body..].into(), sent: 0 });
-            out.truncate(start);
-            self.pump(http2, out);
-        }
-    }
-
-    /// Sends as many of the waiting bytes as the windows and the buffer allow.
-    pub(super) fn pump(&mut self, http2: &mut Http2Connection, out: &mut Vec<u8>) {
-        while let Some(piece) = self.unsent.front_mut() {
-            let sendable = http2.sendable(self.window, piece.bytes.len() - piece.sent);
-            if sendable == 0 && piece.sent < piece.bytes.len() || out.len() > BUFFER {
-                return;
-            }
-            let start = Http2Connection::begin_data(out);
-            out.extend_from_slice(&piece.bytes[piece.sent..piece.sent + sendable]);
-            piece.sent += sendable;
-            http2.finish_data(self.id, &mut self.window, out, start);
-            if piece.sent == piece.bytes.len() {
-                self.unsent.pop_front();
-            }
-        }
+        self.flow.finish_data(http2, out, start);
     }
 
     /// Returns true if bytes wait for a window or for room in the buffer.
     pub(super) fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty() && !self.ended
+        self.flow.has_unsent() && !self.ended
     }
 
     /// Returns true if the first answers to all its subscriptions are complete.
     pub(super) fn answered(&self) -> bool {
         self.incomplete.is_empty()
-    }
-
-    /// Makes the window for requests larger, or smaller.
-    pub(super) fn resize_window(&mut self, by: i64) -> Result<(), crate::http2::Http2Error> {
-        self.window.add(by)
-    }
-
-    /// Lets the server send more, once much of its window is used.
-    pub(super) fn release_window(&mut self, bytes: usize, out: &mut Vec<u8>) {
-        self.received += bytes as u32;
-        if self.received >= WINDOW_STEP {
-            Http2Connection::release(self.id, self.received, out);
-            self.received = 0;
-        }
     }
 
     /// Reads the prefix of a message (compression and length); returns true if it is whole.
@@ -298,8 +248,5 @@ fn prefix(out: &mut Vec<u8>, length: usize) {
 }
 
 const PREFIX: usize = 5;
-
-/// The size of the buffer beyond which nothing is added before the socket has taken it.
-const BUFFER: usize = 262_144;
 
 const DAMAGED: &str = "the server sent something that is no discovery response";

@@ -77,6 +77,12 @@ pub(super) enum ScenarioCommand {
     /// The streams subscribe, receive their first answers, and stay open. With --pid, the memory of one
     /// stream is printed. Two runs with different --names give the memory of one subscribed name.
     Idle(Box<Idle>),
+    /// Report the calls of many clients (LRS), as often as the server asks for it
+    ///
+    /// Each client opens a stream of load reports, and reports the same calls of --clusters clusters in each
+    /// interval. The measured part begins when all of them have reported once. With --pid, the share of a
+    /// core that the server needs is printed. The names of the clusters follow --name-pattern.
+    LoadReports(Box<LoadReports>),
 }
 
 /// Rounds of changes.
@@ -183,6 +189,27 @@ pub(super) struct Idle {
     pub(super) duration: Duration,
 }
 
+/// Clients that report their calls.
+#[derive(Args, Clone, Debug)]
+pub(super) struct LoadReports {
+    #[command(flatten)]
+    pub(super) clients: ClientArgs,
+
+    /// The number of clusters that each client reports
+    #[arg(long, value_name = "N", default_value_t = 20, help_heading = "Rounds")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(super) clusters: u32,
+
+    /// The number of localities of each cluster
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Rounds")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(super) localities: u32,
+
+    /// The time for which reports are counted
+    #[arg(long, default_value = "20s", value_parser = span, help_heading = "Rounds")]
+    pub(super) duration: Duration,
+}
+
 /// The way in which changes are made.
 #[derive(Args, Clone, Debug)]
 pub(super) struct ChangeArgs {
@@ -207,6 +234,7 @@ impl ScenarioCommand {
             Self::ColdStart(start) => &start.clients,
             Self::Reconnect(again) => &again.clients,
             Self::Idle(idle) => &idle.clients,
+            Self::LoadReports(load) => &load.clients,
         }
     }
 
@@ -235,6 +263,14 @@ impl ScenarioCommand {
                 })
             }
             Self::Idle(idle) => chancery_bench::Scenario::Idle { duration: idle.duration },
+            Self::LoadReports(load) => {
+                let LoadReports { clusters, localities, duration, .. } = **load;
+                chancery_bench::Scenario::LoadReports(chancery_bench::LoadClients {
+                    clusters,
+                    localities,
+                    duration,
+                })
+            }
         };
         Ok(chancery_bench::Options { scenario, clients: self.clients().options() })
     }

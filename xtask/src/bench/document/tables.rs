@@ -82,7 +82,7 @@ impl Column {
 }
 
 /// The columns, in their order.
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [Column; 23] = [
     Column::with_spread("cpu_us_per_message", "CPU, µs per message", 1.0),
     Column::with_spread("cpu_ms_per_change", "CPU, ms per change", 1.0),
     Column::with_spread("cpu_s", "CPU, s", 1.0),
@@ -97,6 +97,14 @@ const COLUMNS: [Column; 15] = [
     Column::plain("rss_peak", "peak memory, MB", 1e6),
     Column::plain("resource_bytes", "resources received, MB", 1e6),
     Column::with_spread("ready_s", "ready after, s", 1.0),
+    Column::with_spread("summary_cpu_ms", "CPU of a summary, ms", 1.0),
+    Column::with_spread("node_cpu_ms", "CPU of one node, ms", 1.0),
+    Column::with_spread("asked_bytes_per_node", "memory of the answers for each node, KB", 1e3),
+    Column::plain("events_per_s", "events in a second", 1.0),
+    Column::plain("events_missed", "events missed by all readers", 1.0),
+    Column::plain("reports_per_s", "reports in a second", 1.0),
+    Column::with_spread("cpu_us_per_report", "CPU, µs per report", 1.0),
+    Column::with_spread("core_share", "share of the server's core", 1.0),
     Column::plain("driver_share", "driver's share of its core", 1.0),
 ];
 

@@ -112,7 +112,7 @@ fn edited(lab: &Lab, dir: &Path, changed: &Path, gate: Gate) -> Result<Map<Strin
 }
 
 /// The text of the endpoint set with a port that differs at each change.
-fn one_differs(text: &str) -> Option<String> {
+pub(super) fn one_differs(text: &str) -> Option<String> {
     text.contains("port_value: 8000")
         .then(|| text.replacen("port_value: 8000", "port_value: 1{n}", 1))
 }

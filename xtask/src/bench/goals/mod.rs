@@ -3,13 +3,16 @@
 mod audiences;
 mod changes;
 mod cold;
+mod events;
 mod fan_out;
 mod files;
 mod guard;
 mod latency;
+mod load_reports;
 mod memory;
 mod reconnect;
 mod start;
+mod status;
 mod streams;
 mod whole_state;
 
@@ -23,7 +26,7 @@ use super::side::Side;
 pub(crate) type Compare = fn(&Lab) -> Result<Comparison>;
 
 /// Every comparison, with the goals it decides.
-pub(crate) const COMPARISONS: [(&[&str], Compare); 15] = [
+pub(crate) const COMPARISONS: [(&[&str], Compare); 18] = [
     (&["G1", "G2"], fan_out::compare),
     (&["G3", "G4", "G5"], whole_state::compare),
     (&["G6", "G7"], memory::idle),
@@ -38,6 +41,9 @@ pub(crate) const COMPARISONS: [(&[&str], Compare); 15] = [
     (&["G17"], start::compare),
     (&["G18"], audiences::compare),
     (&["G19"], guard::compare),
+    (&["G20"], status::compare),
+    (&["G21"], events::compare),
+    (&["G22"], load_reports::compare),
     // Decides none.
     (&[], whole_state::small),
 ];

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use super::plan::{AckMode, RequestPlan};
 use super::status;
 use super::stream::{ReceivedResponse, XdsStream};
-use crate::http2::{Http2Connection, Http2Error, Http2Event};
+use crate::connection::Session;
+use crate::http2::{Http2Connection, Http2Error, Http2Event, StreamFlow};
 use crate::measurements::{Measurements, Traffic};
 
 /// A connection and the streams of the clients on it.
@@ -52,11 +53,6 @@ impl XdsSession {
         self.recording = true;
     }
 
-    /// Returns true if the settings of the server were received.
-    pub(crate) fn settings_received(&self) -> bool {
-        self.http2.settings_received()
-    }
-
     /// Opens the streams of a client and sends its first requests.
     ///
     /// # Errors
@@ -75,8 +71,8 @@ impl XdsSession {
             }
             let id = self.streams.len() as u32 * 2 + 1;
             self.http2.request(id, &opening.headers, out);
-            let mut stream =
-                XdsStream::new(client, id, self.http2.stream_window(), ack_mode, &plan);
+            let flow = StreamFlow::new(id, &self.http2);
+            let mut stream = XdsStream::new(client, id, flow, ack_mode, &plan);
             if self.recording {
                 stream.keep_copies();
             }
@@ -87,55 +83,9 @@ impl XdsSession {
         Ok(())
     }
 
-    /// Reads bytes of the server; the answers are appended to `out`.
-    ///
-    /// # Errors
-    /// The connection cannot be used any more.
-    pub(crate) fn feed(&mut self, mut input: &[u8], out: &mut Vec<u8>) -> Result<(), Http2Error> {
-        let mut traffic = Traffic { wire: input.len() as u64, ..Traffic::default() };
-        let fed = loop {
-            match self.http2.next(&mut input, out) {
-                Ok(Some(event)) => {
-                    if let Err(broken) = self.take_event(event, out, &mut traffic) {
-                        break Err(broken);
-                    }
-                }
-                Ok(None) => break Ok(()),
-                Err(broken) => break Err(broken),
-            }
-        };
-        self.measurements.add_traffic(&traffic);
-        fed
-    }
-
-    /// Writes more of the bytes that wait for a window or for room in the buffer.
-    pub(crate) fn pump(&mut self, out: &mut Vec<u8>) {
-        if !std::mem::take(&mut self.unsent) {
-            return;
-        }
-        for stream in self.streams.iter_mut().filter(|stream| stream.has_unsent()) {
-            stream.pump(&mut self.http2, out);
-            self.unsent |= stream.has_unsent();
-        }
-    }
-
-    /// Returns true if bytes wait for a window or for room in the buffer.
-    pub(crate) fn has_unsent(&self) -> bool {
-        self.unsent
-    }
-
     /// Returns true if the first answers of all streams are complete.
     pub(crate) fn answered(&self) -> bool {
         self.streams.iter().all(XdsStream::answered)
-    }
-
-    /// Reports all streams as lost that have not ended.
-    pub(crate) fn close(&mut self, why: &str) {
-        let why = self.going_away.take().unwrap_or_else(|| why.to_owned());
-        for stream in self.streams.iter_mut().filter(|stream| !stream.ended) {
-            stream.ended = true;
-            self.measurements.client_lost(stream.client, &why);
-        }
     }
 
     fn take_event(
@@ -162,12 +112,12 @@ impl XdsSession {
             }
             Http2Event::StreamWindow { stream, by } => {
                 if let Some(stream) = with_id(&mut self.streams, stream) {
-                    stream.resize_window(by.into())?;
+                    stream.flow.resize_window(by.into())?;
                     self.pump(out);
                 }
             }
             Http2Event::AllStreamWindows { by } => {
-                self.streams.iter_mut().try_for_each(|stream| stream.resize_window(by))?;
+                self.streams.iter_mut().try_for_each(|stream| stream.flow.resize_window(by))?;
                 self.pump(out);
             }
         }
@@ -178,7 +128,7 @@ impl XdsSession {
         let Some(stream) = with_id(&mut self.streams, id).filter(|stream| !stream.ended) else {
             return;
         };
-        stream.release_window(bytes.len(), out);
+        stream.flow.release_window(bytes.len(), out);
         while !bytes.is_empty() {
             match stream.read(&mut bytes, &self.plan) {
                 Ok(None) => {}
@@ -209,6 +159,51 @@ impl XdsSession {
         if let Some(stream) = with_id(&mut self.streams, id).filter(|stream| !stream.ended) {
             stream.ended = true;
             self.measurements.client_lost(stream.client, why);
+        }
+    }
+}
+
+impl Session for XdsSession {
+    fn settings_received(&self) -> bool {
+        self.http2.settings_received()
+    }
+
+    fn feed(&mut self, mut input: &[u8], out: &mut Vec<u8>) -> Result<(), Http2Error> {
+        let mut traffic = Traffic { wire: input.len() as u64, ..Traffic::default() };
+        let fed = loop {
+            match self.http2.next(&mut input, out) {
+                Ok(Some(event)) => {
+                    if let Err(broken) = self.take_event(event, out, &mut traffic) {
+                        break Err(broken);
+                    }
+                }
+                Ok(None) => break Ok(()),
+                Err(broken) => break Err(broken),
+            }
+        };
+        self.measurements.add_traffic(&traffic);
+        fed
+    }
+
+    fn pump(&mut self, out: &mut Vec<u8>) {
+        if !std::mem::take(&mut self.unsent) {
+            return;
+        }
+        for stream in self.streams.iter_mut().filter(|stream| stream.has_unsent()) {
+            stream.flow.pump(&mut self.http2, out);
+            self.unsent |= stream.has_unsent();
+        }
+    }
+
+    fn has_unsent(&self) -> bool {
+        self.unsent
+    }
+
+    fn close(&mut self, why: &str) {
+        let why = self.going_away.take().unwrap_or_else(|| why.to_owned());
+        for stream in self.streams.iter_mut().filter(|stream| !stream.ended) {
+            stream.ended = true;
+            self.measurements.client_lost(stream.client, &why);
         }
     }
 }
