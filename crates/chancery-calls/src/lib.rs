@@ -16,8 +16,10 @@
 //! bytes of calls.
 
 mod dice;
+mod status;
 
 pub mod balancing;
 pub mod routing;
 
 pub use dice::{Dice, SeededDice};
+pub use status::{Code, Failure};
