@@ -7,13 +7,14 @@ use chancery_core::Time;
 
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, Part, SubchannelId};
+use super::node::{Node, PolicyTarget};
 use super::owners::Owners;
 use super::picker::{Picker, Wake};
 use super::policy::{Balancer, PolicyConfig, Update};
 
 /// The policy of a child, and the one that is to replace it.
 #[derive(Debug)]
-pub(super) struct Switch {
+pub struct Switch {
     config: PolicyConfig,
     current: Box<dyn Balancer>,
     pending: Option<Box<dyn Balancer>>,
@@ -23,13 +24,13 @@ pub(super) struct Switch {
 
 impl Switch {
     /// Returns a child with a policy of this kind, which knows no endpoints yet.
-    pub(super) fn new(config: &PolicyConfig) -> Self {
+    pub(super) fn of_kind(config: &PolicyConfig) -> Self {
         let current = config.policy();
         Self { config: config.clone(), current, pending: None, owners: Owners::default() }
     }
 
     /// Lets the newest policy handle an update. One of another kind begins beside the present one.
-    pub(super) fn update(&mut self, update: &Update<'_>, cx: &mut Context<'_>) {
+    pub(super) fn update_with(&mut self, update: &Update<'_>, cx: &mut Context<'_>) {
         if !self.config.is_of_kind(update.config) {
             self.drop_pending(cx);
             self.pending = Some(update.config.policy());
@@ -39,53 +40,6 @@ impl Switch {
         let newest = self.pending.as_mut().unwrap_or(&mut self.current);
         self.owners.within(&is_pending, cx, |cx| newest.update(update, cx));
         self.settle(cx);
-    }
-
-    pub(super) fn subchannel(
-        &mut self,
-        id: SubchannelId,
-        state: &SubchannelState,
-        cx: &mut Context<'_>,
-    ) {
-        let part = Part::Subchannel(id);
-        self.with_owner(part, cx, |policy, cx| policy.subchannel(id, state, cx));
-    }
-
-    pub(super) fn ejected(&mut self, id: SubchannelId, is_ejected: bool, cx: &mut Context<'_>) {
-        let part = Part::Subchannel(id);
-        self.with_owner(part, cx, |policy, cx| policy.ejected(id, is_ejected, cx));
-    }
-
-    pub(super) fn wake(&mut self, wake: Wake, cx: &mut Context<'_>) {
-        match wake {
-            Wake::Endpoint(id) => {
-                self.with_owner(Part::Endpoint(id), cx, |policy, cx| policy.wake(wake, cx));
-            }
-            Wake::All => self.with_both(cx, |policy, cx| policy.wake(Wake::All, cx)),
-        }
-    }
-
-    pub(super) fn on_time(&mut self, cx: &mut Context<'_>) {
-        self.with_both(cx, |policy, cx| policy.on_time(cx));
-    }
-
-    pub(super) fn deadline(&self) -> Option<Time> {
-        let pending = self.pending.as_ref().and_then(|pending| pending.deadline());
-        [self.current.deadline(), pending].into_iter().flatten().min()
-    }
-
-    pub(super) fn connectivity(&self) -> Connectivity {
-        self.current.connectivity()
-    }
-
-    pub(super) fn picker(&mut self) -> Arc<dyn Picker> {
-        self.current.picker()
-    }
-
-    pub(super) fn close(&mut self, cx: &mut Context<'_>) {
-        self.drop_pending(cx);
-        let current = &mut self.current;
-        self.owners.within(&false, cx, |cx| current.close(cx));
     }
 
     fn with_owner(
@@ -132,5 +86,63 @@ impl Switch {
         if let Some(mut pending) = self.pending.take() {
             self.owners.within(&true, cx, |cx| pending.close(cx));
         }
+    }
+}
+
+impl Node for Switch {
+    type Config = PolicyTarget;
+
+    fn new(target: &PolicyTarget) -> Self {
+        Self::of_kind(&target.config)
+    }
+
+    fn update(&mut self, target: &PolicyTarget, cx: &mut Context<'_>) {
+        let note = target.note.as_ref();
+        self.update_with(
+            &Update { config: &target.config, endpoints: &target.endpoints, note },
+            cx,
+        );
+    }
+
+    fn subchannel(&mut self, id: SubchannelId, state: &SubchannelState, cx: &mut Context<'_>) {
+        let part = Part::Subchannel(id);
+        self.with_owner(part, cx, |policy, cx| policy.subchannel(id, state, cx));
+    }
+
+    fn ejected(&mut self, id: SubchannelId, is_ejected: bool, cx: &mut Context<'_>) {
+        let part = Part::Subchannel(id);
+        self.with_owner(part, cx, |policy, cx| policy.ejected(id, is_ejected, cx));
+    }
+
+    fn wake(&mut self, wake: Wake, cx: &mut Context<'_>) {
+        match wake {
+            Wake::Endpoint(id) => {
+                self.with_owner(Part::Endpoint(id), cx, |policy, cx| policy.wake(wake, cx));
+            }
+            Wake::All => self.with_both(cx, |policy, cx| policy.wake(Wake::All, cx)),
+        }
+    }
+
+    fn on_time(&mut self, cx: &mut Context<'_>) {
+        self.with_both(cx, |policy, cx| policy.on_time(cx));
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        let pending = self.pending.as_ref().and_then(|pending| pending.deadline());
+        [self.current.deadline(), pending].into_iter().flatten().min()
+    }
+
+    fn connectivity(&self) -> Connectivity {
+        self.current.connectivity()
+    }
+
+    fn picker(&mut self) -> Arc<dyn Picker> {
+        self.current.picker()
+    }
+
+    fn close(&mut self, cx: &mut Context<'_>) {
+        self.drop_pending(cx);
+        let current = &mut self.current;
+        self.owners.within(&false, cx, |cx| current.close(cx));
     }
 }
