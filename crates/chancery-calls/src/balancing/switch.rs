@@ -17,7 +17,7 @@ use super::policy::{Balancer, PolicyConfig, Update};
 pub struct Switch {
     config: PolicyConfig,
     current: Box<dyn Balancer>,
-    pending: Option<Box<dyn Balancer>>,
+    pending: Option<(PolicyConfig, Box<dyn Balancer>)>,
     /// True for the parts of the pending policy.
     owners: Owners<bool>,
 }
@@ -29,17 +29,30 @@ impl Switch {
         Self { config: config.clone(), current, pending: None, owners: Owners::default() }
     }
 
-    /// Lets the newest policy handle an update. One of another kind begins beside the present one.
+    /// Lets the newest policy handle an update. One of another kind begins beside the present one,
+    /// which goes on with its own configuration and the new endpoints: no call goes to an endpoint that
+    /// is gone.
     pub(super) fn update_with(&mut self, update: &Update<'_>, cx: &mut Context<'_>) {
-        if !self.config.is_of_kind(update.config) {
+        if !self.newest_config().is_of_kind(update.config) {
             self.drop_pending(cx);
-            self.pending = Some(update.config.policy());
+            if !self.config.is_of_kind(update.config) {
+                self.pending = Some((update.config.clone(), update.config.policy()));
+            }
         }
-        self.config = update.config.clone();
-        let is_pending = self.pending.is_some();
-        let newest = self.pending.as_mut().unwrap_or(&mut self.current);
-        self.owners.within(&is_pending, cx, |cx| newest.update(update, cx));
+        if let Some((config, pending)) = &mut self.pending {
+            config.clone_from(update.config);
+            self.owners.within(&true, cx, |cx| pending.update(update, cx));
+        } else {
+            self.config.clone_from(update.config);
+        }
+        let (config, current) = (&self.config, &mut self.current);
+        let update = Update { config, ..*update };
+        self.owners.within(&false, cx, |cx| current.update(&update, cx));
         self.settle(cx);
+    }
+
+    fn newest_config(&self) -> &PolicyConfig {
+        self.pending.as_ref().map_or(&self.config, |(config, _)| config)
     }
 
     fn with_owner(
@@ -50,7 +63,7 @@ impl Switch {
     ) {
         let Some(is_pending) = self.owners.of(part).copied() else { return };
         let owner = match &mut self.pending {
-            Some(pending) if is_pending => pending,
+            Some((_, pending)) if is_pending => pending,
             _ => &mut self.current,
         };
         self.owners.within(&is_pending, cx, |cx| handle(&mut **owner, cx));
@@ -64,7 +77,7 @@ impl Switch {
     ) {
         let current = &mut self.current;
         self.owners.within(&false, cx, |cx| handle(&mut **current, cx));
-        if let Some(pending) = &mut self.pending {
+        if let Some((_, pending)) = &mut self.pending {
             self.owners.within(&true, cx, |cx| handle(&mut **pending, cx));
         }
         self.settle(cx);
@@ -72,18 +85,19 @@ impl Switch {
 
     /// Replaces the policy when the new one has an answer, or the old one has none.
     fn settle(&mut self, cx: &mut Context<'_>) {
-        let is_due = |pending: &mut Box<dyn Balancer>| {
+        let is_due = |(_, pending): &mut (_, Box<dyn Balancer>)| {
             pending.connectivity() != Connectivity::Connecting
                 || self.current.connectivity() != Connectivity::Ready
         };
-        let Some(pending) = self.pending.take_if(is_due) else { return };
+        let Some((config, pending)) = self.pending.take_if(is_due) else { return };
+        self.config = config;
         let mut old = std::mem::replace(&mut self.current, pending);
         self.owners.within(&false, cx, |cx| old.close(cx));
         self.owners.rename(&true, &false);
     }
 
     fn drop_pending(&mut self, cx: &mut Context<'_>) {
-        if let Some(mut pending) = self.pending.take() {
+        if let Some((_, mut pending)) = self.pending.take() {
             self.owners.within(&true, cx, |cx| pending.close(cx));
         }
     }
@@ -128,7 +142,7 @@ impl Node for Switch {
     }
 
     fn deadline(&self) -> Option<Time> {
-        let pending = self.pending.as_ref().and_then(|pending| pending.deadline());
+        let pending = self.pending.as_ref().and_then(|(_, pending)| pending.deadline());
         [self.current.deadline(), pending].into_iter().flatten().min()
     }
 

@@ -4,4 +4,5 @@ mod cluster;
 mod pick_first;
 mod priority;
 mod round_robin;
+mod simulation;
 mod support;

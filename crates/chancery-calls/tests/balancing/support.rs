@@ -142,9 +142,10 @@ impl<N: Node> Play<N> {
         self
     }
 
-    /// The attempts that say nothing fail now.
+    /// The attempts that say nothing fail now, and later ones are answered.
     pub(crate) fn refuse(&mut self, names: &str) -> &mut Self {
         let addresses: Vec<_> = names.split_whitespace().map(address).collect();
+        self.silent.retain(|address| !addresses.contains(address));
         let failed = self.subchannels.iter().filter(|(_, it)| {
             it.state == SubchannelState::Connecting && addresses.contains(&it.address)
         });
@@ -294,6 +295,12 @@ impl<N: Node> Play<N> {
             *spread.entry(self.address_of(&picked)).or_default() += 1;
         }
         spread
+    }
+
+    /// The addresses that are connected.
+    pub(crate) fn ready(&self) -> BTreeSet<SocketAddr> {
+        let ready = self.subchannels.values().filter(|it| it.state == SubchannelState::Ready);
+        ready.map(|it| it.address).collect()
     }
 
     fn address_of(&self, picked: &Picked) -> SocketAddr {
