@@ -6,6 +6,8 @@
 //!               a call, a picker  -> a connection, or the reason why there is none
 //! ```
 //!
+//! `matching` has the conditions that several rooms ask.
+//!
 //! Nothing here does I/O. There is no clock, no async, no protobuf and no randomness of its own: time
 //! and dice are inputs ([`Dice`]). The same inputs in the same order give the same outputs, so every
 //! rule has a script test, and whole fleets are simulated. A driver opens the connections that the
@@ -18,6 +20,7 @@
 mod dice;
 
 pub mod balancing;
+pub mod matching;
 pub mod routing;
 
 pub use dice::{Dice, SeededDice};
