@@ -18,9 +18,11 @@
 //! bytes of calls.
 
 mod dice;
+mod status;
 
 pub mod balancing;
 pub mod matching;
 pub mod routing;
 
 pub use dice::{Dice, SeededDice};
+pub use status::{Code, Failure};

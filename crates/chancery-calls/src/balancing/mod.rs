@@ -1,1 +1,36 @@
-//! Policies that choose among endpoints (C-109 to C-120, C-147, C-149).
+//! Policies that choose among endpoints (C-109 to C-120, C-147, C-149), and the trees that they form.
+//!
+//! ```text
+//!   Tree            what a driver holds: actions, a deadline, a picker
+//!    └─ Switch      changes the kind of a policy without a call that fails
+//!        └─ WrrLocality      divides by the weights of localities
+//!            └─ RoundRobin   has an EndpointSet: a PickFirst for each endpoint
+//! ```
+//!
+//! An update goes down the tree. The state of a subchannel finds its way down by [`Owners`], which note
+//! at each level who made it. Up go states, and pickers when somebody asks for one: a thousand events
+//! between two questions make one picker.
+//!
+//! Not here: how connections are made, their backoff, and how endpoints are read from resources.
+//!
+//! [`Owners`]: owners::Owners
+
+mod connectivity;
+mod context;
+mod endpoint;
+mod endpoint_set;
+mod owners;
+mod pick_first;
+mod picker;
+mod policy;
+mod round_robin;
+mod switch;
+mod tree;
+mod weighted_target;
+
+pub use connectivity::{Connectivity, SubchannelState};
+pub use context::{Action, Context, EndpointId, SubchannelId};
+pub use endpoint::{Endpoint, EndpointLocality, Health};
+pub use picker::{CallEnd, CallObserver, Observers, Pick, PickArgs, Picked, Picker, Wake};
+pub use policy::{Balancer, PolicyConfig, Update};
+pub use tree::Tree;

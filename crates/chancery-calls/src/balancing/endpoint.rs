@@ -1,0 +1,71 @@
+//! The endpoints among which policies choose.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use chancery_core::Locality;
+
+/// One endpoint: a server, with one or more addresses (C-120).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Its addresses, in the order in which they are tried. There is at least one.
+    pub addresses: Arc<[SocketAddr]>,
+    /// Its weight in its locality; at least 1.
+    pub weight: u32,
+    /// The locality that it is in.
+    pub locality: Arc<EndpointLocality>,
+    /// Its health, as the control plane says.
+    pub health: Health,
+    /// Its name, for `auto_host_rewrite` and SNI; empty if it has none.
+    pub hostname: Arc<str>,
+    /// What is hashed for its place on a ring, instead of its address (gRFC A76).
+    pub hash_key: Option<Arc<str>>,
+}
+
+/// The locality of endpoints, with its weight among those of one priority.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointLocality {
+    /// Region, zone and sub-zone.
+    pub name: Locality,
+    /// The weight; at least 1.
+    pub weight: u32,
+}
+
+/// The health of an endpoint. Endpoints with another one are left out where resources are read
+/// (C-109).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Health {
+    /// HEALTHY or UNKNOWN: it takes calls.
+    #[default]
+    Healthy,
+    /// DRAINING: it takes the calls of sessions that it has, and no others.
+    Draining,
+}
+
+/// What makes two endpoints the same one: its addresses, in any order (gRFC A61).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct EndpointKey(Arc<[SocketAddr]>);
+
+impl Endpoint {
+    /// Returns an endpoint with one address, a weight of 1, and no locality.
+    pub fn at(address: SocketAddr) -> Self {
+        let locality = EndpointLocality { name: Locality::default(), weight: 1 };
+        Self {
+            addresses: Arc::from([address]),
+            weight: 1,
+            locality: Arc::new(locality),
+            health: Health::Healthy,
+            hostname: "".into(),
+            hash_key: None,
+        }
+    }
+
+    pub(super) fn key(&self) -> EndpointKey {
+        if self.addresses.is_sorted() {
+            return EndpointKey(Arc::clone(&self.addresses));
+        }
+        let mut addresses = self.addresses.to_vec();
+        addresses.sort_unstable();
+        EndpointKey(addresses.into())
+    }
+}

@@ -1,0 +1,5 @@
+//! Scripts of trees of policies on a network without sockets, each with the rule that it proves.
+
+mod pick_first;
+mod round_robin;
+mod support;

@@ -1,0 +1,265 @@
+//! A network without sockets for trees of policies: addresses answer, refuse or say nothing, and time
+//! passes when a test says so.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_calls::SeededDice;
+use chancery_calls::balancing::{
+    Action, Connectivity, Endpoint, EndpointLocality, Health, Pick, PickArgs, Picked, PolicyConfig,
+    SubchannelId, SubchannelState, Tree, Update,
+};
+use chancery_core::{Locality, Time};
+use http::HeaderMap;
+
+/// The backoff of this network, which is the same for each attempt.
+pub(crate) const BACKOFF: Duration = Duration::from_secs(1);
+
+/// A tree with the network that it lives in.
+pub(crate) struct Play {
+    pub(crate) tree: Tree<SeededDice>,
+    pub(crate) now: Time,
+    /// The addresses that answer at once.
+    up: BTreeSet<SocketAddr>,
+    /// The addresses that say nothing at all.
+    silent: BTreeSet<SocketAddr>,
+    subchannels: BTreeMap<SubchannelId, Subchannel>,
+    /// The attempts to connect, in order.
+    pub(crate) dialled: Vec<SocketAddr>,
+    pub(crate) resolutions: usize,
+    pub(crate) dice: SeededDice,
+}
+
+struct Subchannel {
+    address: SocketAddr,
+    state: SubchannelState,
+    idle_at: Option<Time>,
+}
+
+/// Returns the address of a short name: `3` is 10.0.0.3:80, and `v6.3` is [::3]:80.
+pub(crate) fn address(name: &str) -> SocketAddr {
+    match name.strip_prefix("v6.") {
+        Some(last) => format!("[::{last}]:80").parse(),
+        None => format!("10.0.0.{name}:80").parse(),
+    }
+    .expect("an address")
+}
+
+/// Returns endpoints as in `1 2+v6.2 3*5`: addresses of one endpoint are joined by `+`, and a weight
+/// follows `*`.
+pub(crate) fn endpoints(text: &str) -> Vec<Arc<Endpoint>> {
+    in_locality("", 1, text)
+}
+
+/// The same in a zone with a weight.
+pub(crate) fn in_locality(zone: &str, weight: u32, text: &str) -> Vec<Arc<Endpoint>> {
+    let name = Locality { zone: zone.to_owned(), ..Locality::default() };
+    let locality = Arc::new(EndpointLocality { name, weight });
+    text.split_whitespace()
+        .map(|word| {
+            let (names, weight) = word.split_once('*').unwrap_or((word, "1"));
+            Arc::new(Endpoint {
+                addresses: names.split('+').map(address).collect(),
+                weight: weight.parse().expect("a weight"),
+                locality: Arc::clone(&locality),
+                health: Health::Healthy,
+                hostname: "".into(),
+                hash_key: None,
+            })
+        })
+        .collect()
+}
+
+impl Play {
+    pub(crate) fn new() -> Self {
+        Self {
+            tree: Tree::new(SeededDice(1)),
+            now: Time::default(),
+            up: BTreeSet::new(),
+            silent: BTreeSet::new(),
+            subchannels: BTreeMap::new(),
+            dialled: Vec::new(),
+            resolutions: 0,
+            dice: SeededDice(2),
+        }
+    }
+
+    /// These addresses answer from now on.
+    pub(crate) fn up(&mut self, names: &str) -> &mut Self {
+        for name in names.split_whitespace() {
+            self.silent.remove(&address(name));
+            self.up.insert(address(name));
+        }
+        self
+    }
+
+    /// These refuse from now on, and their connections break.
+    pub(crate) fn down(&mut self, names: &str) -> &mut Self {
+        for name in names.split_whitespace() {
+            self.up.remove(&address(name));
+        }
+        let up = &self.up;
+        let lost = self
+            .subchannels
+            .iter()
+            .filter(|(_, it)| it.state == SubchannelState::Ready && !up.contains(&it.address));
+        for id in lost.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.tell(id, SubchannelState::Idle);
+        }
+        self.run()
+    }
+
+    /// Attempts to reach these do not end.
+    pub(crate) fn silent(&mut self, names: &str) -> &mut Self {
+        self.silent.extend(names.split_whitespace().map(address));
+        self
+    }
+
+    pub(crate) fn update(
+        &mut self,
+        config: &PolicyConfig,
+        endpoints: &[Arc<Endpoint>],
+    ) -> &mut Self {
+        self.tree.update(&Update { config, endpoints, note: None }, self.now);
+        self.run()
+    }
+
+    /// Lets time pass, with all that falls into it.
+    pub(crate) fn pass(&mut self, time: Duration) -> &mut Self {
+        let end = self.now + time;
+        loop {
+            let backoff = self.subchannels.values().filter_map(|it| it.idle_at).min();
+            let next = [self.tree.deadline(), backoff].into_iter().flatten().min();
+            let Some(next) = next.filter(|next| *next <= end) else { break };
+            self.now = self.now.max(next);
+            let due = self
+                .subchannels
+                .iter()
+                .filter(|(_, it)| it.idle_at.is_some_and(|at| at <= self.now));
+            for id in due.map(|(id, _)| *id).collect::<Vec<_>>() {
+                self.subchannels.get_mut(&id).expect("it was there").idle_at = None;
+                self.tell(id, SubchannelState::Idle);
+            }
+            self.tree.on_time(self.now);
+            self.run();
+        }
+        self.now = end;
+        self
+    }
+
+    /// Does what the tree asks for, until there is nothing more to do.
+    pub(crate) fn run(&mut self) -> &mut Self {
+        for _ in 0..100_000 {
+            match self.tree.next_action() {
+                Some(action) => self.act(action),
+                None => return self,
+            }
+        }
+        panic!("the tree never comes to rest");
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Create { id, address, .. } => {
+                let subchannel =
+                    Subchannel { address, state: SubchannelState::Idle, idle_at: None };
+                assert!(self.subchannels.insert(id, subchannel).is_none(), "each id is new");
+            }
+            Action::Connect(id) => {
+                let subchannel = &self.subchannels[&id];
+                assert_eq!(
+                    subchannel.state,
+                    SubchannelState::Idle,
+                    "only an idle one is connected"
+                );
+                self.dialled.push(subchannel.address);
+                let address = subchannel.address;
+                self.tell(id, SubchannelState::Connecting);
+                if self.silent.contains(&address) {
+                    return;
+                }
+                if self.up.contains(&address) {
+                    self.tell(id, SubchannelState::Ready);
+                } else {
+                    self.tell(id, SubchannelState::Failed(format!("{address} refuses").into()));
+                }
+            }
+            Action::Close(id) => {
+                self.subchannels.remove(&id).expect("each is closed once");
+            }
+            Action::Resolve => self.resolutions += 1,
+        }
+    }
+
+    fn tell(&mut self, id: SubchannelId, state: SubchannelState) {
+        let Some(subchannel) = self.subchannels.get_mut(&id) else { return };
+        subchannel.state = state.clone();
+        subchannel.idle_at =
+            matches!(state, SubchannelState::Failed(_)).then(|| self.now + BACKOFF);
+        self.tree.subchannel(id, &state, self.now);
+    }
+
+    /// The number of subchannels that exist.
+    pub(crate) fn open(&self) -> usize {
+        self.subchannels.len()
+    }
+
+    pub(crate) fn state(&self) -> Connectivity {
+        self.tree.connectivity()
+    }
+
+    /// Picks once, and does what the picker wants.
+    pub(crate) fn pick(&mut self) -> Pick {
+        self.pick_with(None)
+    }
+
+    pub(crate) fn pick_with(&mut self, hash: Option<u64>) -> Pick {
+        let picker = self.tree.picker().expect("there was an update");
+        let metadata = HeaderMap::new();
+        let mut call =
+            PickArgs { path: "/s/m", metadata: &metadata, hash, dice: &mut self.dice, wake: None };
+        let pick = picker.pick(&mut call);
+        let wake = call.wake;
+        if let Pick::To(picked) = &pick {
+            let subchannel = self.subchannels.get(&picked.subchannel).expect("it is not closed");
+            assert_eq!(subchannel.state, SubchannelState::Ready);
+            assert!(picked.endpoint.addresses.contains(&subchannel.address));
+        }
+        if let Some(wake) = wake {
+            self.tree.wake(wake, self.now);
+            self.run();
+        }
+        pick
+    }
+
+    /// Returns where a call goes: `to 10.0.0.1:80`, `queue` or `fail: …`.
+    pub(crate) fn call(&mut self) -> String {
+        match self.pick() {
+            Pick::To(picked) => format!("to {}", self.address_of(&picked)),
+            Pick::Queue => "queue".to_owned(),
+            Pick::Fail(failure) => format!("fail: {}", failure.message),
+            Pick::Drop(failure) => format!("drop: {}", failure.message),
+        }
+    }
+
+    /// Returns how many of `count` calls go to each address; every call must go somewhere.
+    pub(crate) fn spread(&mut self, count: usize) -> BTreeMap<SocketAddr, usize> {
+        let mut spread = BTreeMap::new();
+        for _ in 0..count {
+            let Pick::To(picked) = self.pick() else { panic!("a call went nowhere") };
+            *spread.entry(self.address_of(&picked)).or_default() += 1;
+        }
+        spread
+    }
+
+    fn address_of(&self, picked: &Picked) -> SocketAddr {
+        self.subchannels[&picked.subchannel].address
+    }
+
+    /// Forgets the attempts until now, and returns them.
+    pub(crate) fn dialled(&mut self) -> Vec<SocketAddr> {
+        std::mem::take(&mut self.dialled)
+    }
+}
