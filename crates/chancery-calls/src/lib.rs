@@ -4,6 +4,7 @@
 //!   routing     a call            -> a route, a cluster, a deadline, a hash     (RouteConfig::decide)
 //!   balancing   endpoints, states -> connections to make, a picker              (balancing::Tree)
 //!               a call, a picker  -> a connection, or the reason why there is none
+//!   retrying    a failed attempt  -> another one, and when                      (Retries::after)
 //! ```
 //!
 //! `matching` has the conditions that several rooms ask.
@@ -22,6 +23,7 @@ mod status;
 
 pub mod balancing;
 pub mod matching;
+pub mod retrying;
 pub mod routing;
 
 pub use dice::{Dice, SeededDice};
