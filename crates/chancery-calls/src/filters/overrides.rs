@@ -8,7 +8,10 @@ use super::FilterConfig;
 ///
 /// A name that no filter of the listener has is fine: routes do not know who uses them.
 #[derive(Clone, Debug, Default)]
-pub struct Overrides(Option<Arc<[(Arc<str>, FilterConfig)]>>);
+pub struct Overrides(Option<Arc<[Override]>>);
+
+/// The configuration of the filter with a name.
+type Override = (Arc<str>, FilterConfig);
 
 impl Overrides {
     /// Takes configurations by name. Of several with one name the last counts.
