@@ -1,9 +1,16 @@
 //! Resources of the control plane, read into the values that decide calls. What gRPC rejects is
 //! rejected here, with the reason; the client tells the server, and the last good one stays in use.
 
+mod actions;
 pub(crate) mod clusters;
 pub(crate) mod endpoints;
+mod fault;
+mod filters;
+pub(crate) mod listeners;
+mod matchers;
 mod policies;
+pub(crate) mod routes;
+mod values;
 
 use std::borrow::Cow;
 
