@@ -4,6 +4,8 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use super::faults::FaultPolicy;
+
 /// The configuration of a filter.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -12,6 +14,8 @@ pub enum FilterConfig {
     Router,
     /// The filter does nothing here. A route says so.
     Disabled,
+    /// Fault injection.
+    Faults(Arc<FaultPolicy>),
     /// A filter of somebody else.
     Custom(Arc<dyn CustomFilter>),
 }
@@ -36,6 +40,7 @@ impl FilterConfig {
         match self {
             Self::Router => "router",
             Self::Disabled => "disabled",
+            Self::Faults(_) => "fault",
             Self::Custom(custom) => custom.kind(),
         }
     }
@@ -45,7 +50,7 @@ impl FilterConfig {
         match self {
             Self::Router => true,
             Self::Custom(custom) => custom.is_terminal(),
-            Self::Disabled => false,
+            Self::Disabled | Self::Faults(_) => false,
         }
     }
 
