@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::faults::FaultPolicy;
+use super::rbac::Rbac;
 
 /// The configuration of a filter.
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub enum FilterConfig {
     Disabled,
     /// Fault injection.
     Faults(Arc<FaultPolicy>),
+    /// Permission by what a call is about and who makes it.
+    Rbac(Arc<Rbac>),
     /// A filter of somebody else.
     Custom(Arc<dyn CustomFilter>),
 }
@@ -41,6 +44,7 @@ impl FilterConfig {
             Self::Router => "router",
             Self::Disabled => "disabled",
             Self::Faults(_) => "fault",
+            Self::Rbac(_) => "rbac",
             Self::Custom(custom) => custom.kind(),
         }
     }
@@ -50,7 +54,7 @@ impl FilterConfig {
         match self {
             Self::Router => true,
             Self::Custom(custom) => custom.is_terminal(),
-            Self::Disabled | Self::Faults(_) => false,
+            Self::Disabled | Self::Faults(_) | Self::Rbac(_) => false,
         }
     }
 
