@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::faults::FaultPolicy;
 use super::rbac::Rbac;
+use super::session::SessionCookie;
 
 /// The configuration of a filter.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub enum FilterConfig {
     Faults(Arc<FaultPolicy>),
     /// Permission by what a call is about and who makes it.
     Rbac(Arc<Rbac>),
+    /// Session affinity by cookie.
+    Session(Arc<SessionCookie>),
     /// A filter of somebody else.
     Custom(Arc<dyn CustomFilter>),
 }
@@ -45,6 +48,7 @@ impl FilterConfig {
             Self::Disabled => "disabled",
             Self::Faults(_) => "fault",
             Self::Rbac(_) => "rbac",
+            Self::Session(_) => "stateful_session",
             Self::Custom(custom) => custom.kind(),
         }
     }
@@ -54,7 +58,7 @@ impl FilterConfig {
         match self {
             Self::Router => true,
             Self::Custom(custom) => custom.is_terminal(),
-            Self::Disabled | Self::Faults(_) | Self::Rbac(_) => false,
+            Self::Disabled | Self::Faults(_) | Self::Rbac(_) | Self::Session(_) => false,
         }
     }
 
