@@ -1,5 +1,8 @@
 //! Scripts of trees of policies on a network without sockets, each with the rule that it proves.
 
+mod cluster;
 mod pick_first;
+mod priority;
 mod round_robin;
+mod simulation;
 mod support;
