@@ -23,14 +23,17 @@ mod owners;
 mod pick_first;
 mod picker;
 mod policy;
+mod ring_hash;
 mod round_robin;
 mod switch;
 mod tree;
 mod weighted_target;
+mod weights;
 
 pub use connectivity::{Connectivity, SubchannelState};
 pub use context::{Action, Context, EndpointId, SubchannelId};
 pub use endpoint::{Endpoint, EndpointLocality, Health};
 pub use picker::{CallEnd, CallObserver, Observers, Pick, PickArgs, Picked, Picker, Wake};
 pub use policy::{Balancer, PolicyConfig, Update};
+pub use ring_hash::{RingHashConfig, RingHashError};
 pub use tree::Tree;

@@ -10,6 +10,7 @@ use super::context::{Context, SubchannelId};
 use super::endpoint::Endpoint;
 use super::pick_first::PickFirstPolicy;
 use super::picker::{Picker, Wake};
+use super::ring_hash::{RingHash, RingHashConfig};
 use super::round_robin::RoundRobin;
 use super::weighted_target::WrrLocality;
 
@@ -68,6 +69,8 @@ pub enum PolicyConfig {
     },
     /// Connections to all, used in turn (C-113).
     RoundRobin,
+    /// The endpoint that the hash of a call chooses (C-114).
+    RingHash(RingHashConfig),
     /// Calls are divided among localities by their weights, and in each by this policy (C-111).
     WrrLocality(Arc<Self>),
 }
@@ -78,6 +81,7 @@ impl PolicyConfig {
         match self {
             Self::PickFirst { .. } => Box::new(PickFirstPolicy::default()),
             Self::RoundRobin => Box::new(RoundRobin::default()),
+            Self::RingHash(_) => Box::new(RingHash::default()),
             Self::WrrLocality(_) => Box::new(WrrLocality::default()),
         }
     }

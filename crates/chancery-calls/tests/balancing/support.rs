@@ -212,14 +212,13 @@ impl Play {
 
     /// Picks once, and does what the picker wants.
     pub(crate) fn pick(&mut self) -> Pick {
-        self.pick_with(None)
+        self.pick_with(None, &HeaderMap::new())
     }
 
-    pub(crate) fn pick_with(&mut self, hash: Option<u64>) -> Pick {
+    /// Picks for a call with this hash and these headers.
+    pub(crate) fn pick_with(&mut self, hash: Option<u64>, metadata: &HeaderMap) -> Pick {
         let picker = self.tree.picker().expect("there was an update");
-        let metadata = HeaderMap::new();
-        let mut call =
-            PickArgs { path: "/s/m", metadata: &metadata, hash, dice: &mut self.dice, wake: None };
+        let mut call = PickArgs { path: "/s/m", metadata, hash, dice: &mut self.dice, wake: None };
         let pick = picker.pick(&mut call);
         let wake = call.wake;
         if let Pick::To(picked) = &pick {
@@ -236,7 +235,27 @@ impl Play {
 
     /// Returns where a call goes: `to 10.0.0.1:80`, `queue` or `fail: …`.
     pub(crate) fn call(&mut self) -> String {
-        match self.pick() {
+        let pick = self.pick();
+        self.text_of(pick)
+    }
+
+    /// The same for a call with this hash.
+    pub(crate) fn call_by(&mut self, hash: u64) -> String {
+        let pick = self.pick_with(Some(hash), &HeaderMap::new());
+        self.text_of(pick)
+    }
+
+    /// The same for a call with values of one header.
+    pub(crate) fn call_with(&mut self, header: &'static str, values: &[&'static str]) -> String {
+        let name = http::HeaderName::from_static(header);
+        let values = values.iter().map(|value| http::HeaderValue::from_static(value));
+        let metadata = values.map(|value| (name.clone(), value)).collect();
+        let pick = self.pick_with(None, &metadata);
+        self.text_of(pick)
+    }
+
+    fn text_of(&self, pick: Pick) -> String {
+        match pick {
             Pick::To(picked) => format!("to {}", self.address_of(&picked)),
             Pick::Queue => "queue".to_owned(),
             Pick::Fail(failure) => format!("fail: {}", failure.message),
