@@ -1,10 +1,13 @@
 //! Policies that choose among endpoints (C-109 to C-120, C-147, C-149), and the trees that they form.
 //!
 //! ```text
-//!   Tree            what a driver holds: actions, a deadline, a picker
-//!    └─ Switch      changes the kind of a policy without a call that fails
-//!        └─ WrrLocality      divides by the weights of localities
-//!            └─ RoundRobin   has an EndpointSet: a PickFirst for each endpoint
+//!   Tree                         what a driver holds: actions, a deadline, a picker
+//!    └─ Priority                 the clusters of an aggregate, or the one cluster
+//!        └─ Cluster              drops, allows and counts calls
+//!            └─ Priority         the priorities of its endpoints
+//!                └─ Switch       changes the kind of a policy without a call that fails
+//!                    └─ WrrLocality      divides by the weights of localities
+//!                        └─ RoundRobin   has an EndpointSet: a PickFirst for each endpoint
 //! ```
 //!
 //! An update goes down the tree. The state of a subchannel finds its way down by [`Owners`], which note
@@ -15,14 +18,17 @@
 //!
 //! [`Owners`]: owners::Owners
 
+mod cluster;
 mod connectivity;
 mod context;
 mod endpoint;
 mod endpoint_set;
+mod node;
 mod owners;
 mod pick_first;
 mod picker;
 mod policy;
+mod priority;
 mod ring_hash;
 mod round_robin;
 mod switch;
@@ -30,10 +36,17 @@ mod tree;
 mod weighted_target;
 mod weights;
 
+pub use cluster::{
+    AssignedLocality, Assignment, Cluster, ClusterTarget, DropCategory, InFlight, LoadSink, Permit,
+    PriorityNames,
+};
 pub use connectivity::{Connectivity, SubchannelState};
 pub use context::{Action, Context, EndpointId, SubchannelId};
 pub use endpoint::{Endpoint, EndpointLocality, Health};
+pub use node::{Node, PolicyTarget};
 pub use picker::{CallEnd, CallObserver, Observers, Pick, PickArgs, Picked, Picker, Wake};
 pub use policy::{Balancer, PolicyConfig, Update};
+pub use priority::Priority;
 pub use ring_hash::{RingHashConfig, RingHashError};
+pub use switch::Switch;
 pub use tree::Tree;

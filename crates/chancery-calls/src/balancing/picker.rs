@@ -7,6 +7,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use smallvec::SmallVec;
 
+use super::cluster::Permit;
 use super::context::{EndpointId, SubchannelId};
 use super::endpoint::Endpoint;
 use crate::{Dice, Failure};
@@ -30,6 +31,8 @@ pub struct PickArgs<'a> {
     /// What the picker wants of its policy: to connect something. It is for
     /// [`Tree::wake`](super::Tree::wake).
     pub wake: Option<Wake>,
+    /// The permit of a call that goes somewhere: it is held until the call has ended (C-147).
+    pub permit: Option<Permit>,
 }
 
 /// The decision of a picker.

@@ -10,6 +10,7 @@ use chancery_core::{Locality, Time};
 use super::connectivity::{Connectivity, StateCounts, SubchannelState};
 use super::context::{Context, Part, SubchannelId};
 use super::endpoint::Endpoint;
+use super::node::Node;
 use super::owners::{Deadlines, Owners};
 use super::picker::{Failing, Pick, PickArgs, Picker, Queueing, Wake};
 use super::policy::{Balancer, PolicyConfig, Update};
@@ -110,11 +111,11 @@ impl Balancer for WrrLocality {
             if let Some(child) = self.children.get_mut(locality) {
                 child.weight = weight;
             } else {
-                let switch = Switch::new(config);
+                let switch = Switch::of_kind(config);
                 self.counts.add(switch.connectivity());
                 self.children.insert(locality.clone(), Child { weight, switch });
             }
-            self.change(locality, cx, |child, cx| child.update(&update, cx));
+            self.change(locality, cx, |child, cx| child.update_with(&update, cx));
         }
     }
 

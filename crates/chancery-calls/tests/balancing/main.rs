@@ -1,6 +1,9 @@
 //! Scripts of trees of policies on a network without sockets, each with the rule that it proves.
 
+mod cluster;
 mod pick_first;
+mod priority;
 mod ring_hash;
 mod round_robin;
+mod simulation;
 mod support;

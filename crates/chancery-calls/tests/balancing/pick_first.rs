@@ -51,6 +51,21 @@ fn an_address_that_says_nothing_has_250_ms_for_itself() {
     assert_eq!(play.call(), "to 10.0.0.3:80");
 }
 
+/// C-117: only the failure of the newest attempt brings the next one on at once.
+#[test]
+fn an_older_attempt_that_fails_late_changes_nothing() {
+    let mut play = Play::new();
+    play.silent("1 2 3").update(&PICK_FIRST, &endpoints("1 2 3"));
+    play.call();
+    play.pass(Duration::from_millis(250)).refuse("1");
+    assert_eq!(play.dialled(), addresses("1 2"));
+    play.refuse("2");
+    assert_eq!(play.dialled(), addresses("3"));
+    assert_eq!(play.state(), Connectivity::Connecting);
+    play.refuse("3");
+    assert_eq!(play.state(), Connectivity::TransientFailure);
+}
+
 /// C-117: TRANSIENT_FAILURE comes when all have failed, stays until one is connected, and each
 /// address is tried again when its backoff ends.
 #[test]

@@ -1,7 +1,6 @@
 //! `round_robin` and the division by localities (C-111, C-113, C-120).
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use chancery_calls::balancing::{Connectivity, PolicyConfig};
 
@@ -92,16 +91,30 @@ fn a_locality_keeps_its_part_until_nothing_of_it_works() {
 fn a_policy_is_replaced_when_the_new_one_is_ready() {
     let mut play = Play::new();
     let all = endpoints("1 2");
-    play.up("1 2").update(&PolicyConfig::RoundRobin, &all);
+    play.up("1 2 3").update(&PolicyConfig::RoundRobin, &all);
     play.silent("1 2");
     play.update(&by_locality(), &all);
     assert_eq!(play.spread(10).len(), 2, "by the old connections");
     assert_eq!(play.open(), 4);
     play.update(&PolicyConfig::RoundRobin, &all);
-    assert_eq!((play.open(), play.state()), (4, Connectivity::Ready), "the newest is tried");
-    play.down("1 2");
+    assert_eq!((play.open(), play.spread(10).len()), (2, 2), "back to what it was");
+    play.update(&by_locality(), &all).down("1 2");
     assert_eq!(play.open(), 2, "the old one has nothing to give any more");
-    assert_eq!(play.state(), Connectivity::Connecting);
-    play.pass(Duration::from_secs(60));
-    assert_eq!(play.call(), "queue");
+    assert_eq!((play.state(), play.call().as_str()), (Connectivity::Connecting, "queue"));
+    play.up("1 2").refuse("1 2").pass(BACKOFF);
+    assert_eq!(play.spread(10).len(), 2);
+}
+
+/// C-112: the old policy forgets the endpoints that go, although the new one is not ready.
+#[test]
+fn a_policy_that_is_being_replaced_hears_of_new_endpoints() {
+    let mut play = Play::new();
+    play.up("1 2 3").update(&PolicyConfig::RoundRobin, &endpoints("1 2"));
+    play.silent("1 2");
+    play.update(&by_locality(), &endpoints("1 2"));
+    play.update(&by_locality(), &endpoints("2"));
+    assert_eq!(play.spread(10), [(address("2"), 10)].into());
+    play.update(&by_locality(), &endpoints("2 3"));
+    assert_eq!(play.spread(10), [(address("3"), 10)].into(), "the new one is ready");
+    assert_eq!(play.open(), 2);
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use chancery_calls::SeededDice;
 use chancery_calls::balancing::{
-    Action, Connectivity, Endpoint, EndpointLocality, Health, Pick, PickArgs, Picked, PolicyConfig,
-    SubchannelId, SubchannelState, Tree, Update,
+    Action, Connectivity, Endpoint, EndpointLocality, Health, Node, Permit, Pick, PickArgs, Picked,
+    PolicyConfig, PolicyTarget, SubchannelId, SubchannelState, Switch, Tree,
 };
 use chancery_core::{Locality, Time};
 use http::HeaderMap;
@@ -18,8 +18,8 @@ use http::HeaderMap;
 pub(crate) const BACKOFF: Duration = Duration::from_secs(1);
 
 /// A tree with the network that it lives in.
-pub(crate) struct Play {
-    pub(crate) tree: Tree<SeededDice>,
+pub(crate) struct Play<N = Switch> {
+    pub(crate) tree: Tree<N, SeededDice>,
     pub(crate) now: Time,
     /// The addresses that answer at once.
     up: BTreeSet<SocketAddr>,
@@ -30,6 +30,9 @@ pub(crate) struct Play {
     pub(crate) dialled: Vec<SocketAddr>,
     pub(crate) resolutions: usize,
     pub(crate) dice: SeededDice,
+    /// The permits of calls that do not end.
+    pub(crate) permits: Vec<Permit>,
+    last_permit: Option<Permit>,
 }
 
 struct Subchannel {
@@ -72,17 +75,39 @@ pub(crate) fn in_locality(zone: &str, weight: u32, text: &str) -> Vec<Arc<Endpoi
         .collect()
 }
 
+/// Returns endpoints with the configuration of their policy.
+pub(crate) fn target(config: &PolicyConfig, endpoints: &[Arc<Endpoint>]) -> PolicyTarget {
+    PolicyTarget { config: config.clone(), endpoints: endpoints.into(), note: None }
+}
+
 impl Play {
     pub(crate) fn new() -> Self {
+        Self::of(1)
+    }
+
+    pub(crate) fn update(
+        &mut self,
+        config: &PolicyConfig,
+        endpoints: &[Arc<Endpoint>],
+    ) -> &mut Self {
+        self.update_to(&target(config, endpoints))
+    }
+}
+
+impl<N: Node> Play<N> {
+    /// Returns a tree of any kind, with the dice of this seed.
+    pub(crate) fn of(seed: u64) -> Self {
         Self {
-            tree: Tree::new(SeededDice(1)),
+            tree: Tree::new(SeededDice(seed)),
             now: Time::default(),
             up: BTreeSet::new(),
             silent: BTreeSet::new(),
             subchannels: BTreeMap::new(),
             dialled: Vec::new(),
             resolutions: 0,
-            dice: SeededDice(2),
+            dice: SeededDice(seed + 1),
+            permits: Vec::new(),
+            last_permit: None,
         }
     }
 
@@ -117,12 +142,21 @@ impl Play {
         self
     }
 
-    pub(crate) fn update(
-        &mut self,
-        config: &PolicyConfig,
-        endpoints: &[Arc<Endpoint>],
-    ) -> &mut Self {
-        self.tree.update(&Update { config, endpoints, note: None }, self.now);
+    /// The attempts that say nothing fail now, and later ones are answered.
+    pub(crate) fn refuse(&mut self, names: &str) -> &mut Self {
+        let addresses: Vec<_> = names.split_whitespace().map(address).collect();
+        self.silent.retain(|address| !addresses.contains(address));
+        let failed = self.subchannels.iter().filter(|(_, it)| {
+            it.state == SubchannelState::Connecting && addresses.contains(&it.address)
+        });
+        for (id, address) in failed.map(|(id, it)| (*id, it.address)).collect::<Vec<_>>() {
+            self.tell(id, SubchannelState::Failed(format!("{address} refuses").into()));
+        }
+        self.run()
+    }
+
+    pub(crate) fn update_to(&mut self, config: &N::Config) -> &mut Self {
+        self.tree.update(config, self.now);
         self.run()
     }
 
@@ -218,9 +252,11 @@ impl Play {
     /// Picks for a call with this hash and these headers.
     pub(crate) fn pick_with(&mut self, hash: Option<u64>, metadata: &HeaderMap) -> Pick {
         let picker = self.tree.picker().expect("there was an update");
-        let mut call = PickArgs { path: "/s/m", metadata, hash, dice: &mut self.dice, wake: None };
+        let dice = &mut self.dice;
+        let mut call = PickArgs { path: "/s/m", metadata, hash, dice, wake: None, permit: None };
         let pick = picker.pick(&mut call);
         let wake = call.wake;
+        self.last_permit = call.permit;
         if let Pick::To(picked) = &pick {
             let subchannel = self.subchannels.get(&picked.subchannel).expect("it is not closed");
             assert_eq!(subchannel.state, SubchannelState::Ready);
@@ -263,6 +299,13 @@ impl Play {
         }
     }
 
+    /// Makes a call that does not end before its permit is dropped.
+    pub(crate) fn long_call(&mut self) -> String {
+        let to = self.call();
+        self.permits.extend(self.last_permit.take());
+        to
+    }
+
     /// Returns how many of `count` calls go to each address; every call must go somewhere.
     pub(crate) fn spread(&mut self, count: usize) -> BTreeMap<SocketAddr, usize> {
         let mut spread = BTreeMap::new();
@@ -271,6 +314,12 @@ impl Play {
             *spread.entry(self.address_of(&picked)).or_default() += 1;
         }
         spread
+    }
+
+    /// The addresses that are connected.
+    pub(crate) fn ready(&self) -> BTreeSet<SocketAddr> {
+        let ready = self.subchannels.values().filter(|it| it.state == SubchannelState::Ready);
+        ready.map(|it| it.address).collect()
     }
 
     fn address_of(&self, picked: &Picked) -> SocketAddr {
