@@ -7,7 +7,7 @@
 //!            └─ Priority         the priorities of its endpoints
 //!                └─ Switch       changes the kind of a policy without a call that fails
 //!                    └─ WrrLocality      divides by the weights of localities
-//!                        └─ RoundRobin   has an EndpointSet: a PickFirst for each endpoint
+//!                        └─ ConnectAll   has an EndpointSet: a PickFirst for each endpoint
 //! ```
 //!
 //! An update goes down the tree. The state of a subchannel finds its way down by [`Owners`], which note
@@ -19,10 +19,12 @@
 //! [`Owners`]: owners::Owners
 
 mod cluster;
+mod connect_all;
 mod connectivity;
 mod context;
 mod endpoint;
 mod endpoint_set;
+mod least_request;
 mod node;
 mod owners;
 mod pick_first;
@@ -43,6 +45,7 @@ pub use cluster::{
 pub use connectivity::{Connectivity, SubchannelState};
 pub use context::{Action, Context, EndpointId, SubchannelId};
 pub use endpoint::{Endpoint, EndpointLocality, Health};
+pub use least_request::ChoiceCount;
 pub use node::{Node, PolicyTarget};
 pub use picker::{CallEnd, CallObserver, Observers, Pick, PickArgs, Picked, Picker, Wake};
 pub use policy::{Balancer, PolicyConfig, Update};

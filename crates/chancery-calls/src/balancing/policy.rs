@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use chancery_core::Time;
 
+use super::connect_all::ConnectAll;
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, SubchannelId};
 use super::endpoint::Endpoint;
+use super::least_request::{ChoiceCount, Fewest};
 use super::pick_first::PickFirstPolicy;
 use super::picker::{Picker, Wake};
 use super::ring_hash::{RingHash, RingHashConfig};
-use super::round_robin::RoundRobin;
+use super::round_robin::InTurn;
 use super::weighted_target::WrrLocality;
 
 /// A policy that chooses among endpoints: a node of a tree.
@@ -69,6 +71,8 @@ pub enum PolicyConfig {
     },
     /// Connections to all, used in turn (C-113).
     RoundRobin,
+    /// The one of a few endpoints that has the fewest calls (C-115).
+    LeastRequest(ChoiceCount),
     /// The endpoint that the hash of a call chooses (C-114).
     RingHash(RingHashConfig),
     /// Calls are divided among localities by their weights, and in each by this policy (C-111).
@@ -80,7 +84,8 @@ impl PolicyConfig {
     pub(super) fn policy(&self) -> Box<dyn Balancer> {
         match self {
             Self::PickFirst { .. } => Box::new(PickFirstPolicy::default()),
-            Self::RoundRobin => Box::new(RoundRobin::default()),
+            Self::RoundRobin => Box::new(ConnectAll::<InTurn>::default()),
+            Self::LeastRequest(_) => Box::new(ConnectAll::<Fewest>::default()),
             Self::RingHash(_) => Box::new(RingHash::default()),
             Self::WrrLocality(_) => Box::new(WrrLocality::default()),
         }

@@ -15,7 +15,7 @@ use self::ring::{Ring, Spot};
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, SubchannelId};
 use super::endpoint_set::{EndpointSet, Member};
-use super::picker::{Failing, Observers, Picked, Picker, Wake};
+use super::picker::{Failing, Observers, Picker, Wake};
 use super::policy::{Balancer, PolicyConfig, Update};
 use super::weights;
 use crate::Failure;
@@ -166,14 +166,12 @@ impl Balancer for RingHash {
 }
 
 fn state_of(member: &Member) -> MemberState {
-    match (member.connectivity(), member.ready()) {
-        (Connectivity::Ready, Some(subchannel)) => MemberState::Ready(Picked {
-            subchannel,
-            endpoint: Arc::clone(&member.endpoint),
-            observers: Observers::new(),
-        }),
-        (Connectivity::Idle, _) => MemberState::Idle(member.id),
-        (Connectivity::TransientFailure, _) => MemberState::Failed(member.error()),
-        (Connectivity::Ready | Connectivity::Connecting, _) => MemberState::Connecting,
+    match member.connectivity() {
+        Connectivity::Idle => MemberState::Idle(member.id),
+        Connectivity::TransientFailure => MemberState::Failed(member.error()),
+        Connectivity::Ready | Connectivity::Connecting => match member.picked(Observers::new()) {
+            Some(picked) => MemberState::Ready(picked),
+            None => MemberState::Connecting,
+        },
     }
 }

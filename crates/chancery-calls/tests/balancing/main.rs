@@ -1,6 +1,7 @@
 //! Scripts of trees of policies on a network without sockets, each with the rule that it proves.
 
 mod cluster;
+mod least_request;
 mod pick_first;
 mod priority;
 mod ring_hash;

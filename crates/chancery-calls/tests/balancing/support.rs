@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use chancery_calls::SeededDice;
 use chancery_calls::balancing::{
-    Action, Connectivity, Endpoint, EndpointLocality, Health, Node, Permit, Pick, PickArgs, Picked,
-    PolicyConfig, PolicyTarget, SubchannelId, SubchannelState, Switch, Tree,
+    Action, CallEnd, Connectivity, Endpoint, EndpointLocality, Health, Node, Permit, Pick,
+    PickArgs, Picked, PolicyConfig, PolicyTarget, SubchannelId, SubchannelState, Switch, Tree,
 };
 use chancery_core::{Locality, Time};
 use http::HeaderMap;
@@ -48,6 +48,11 @@ pub(crate) fn address(name: &str) -> SocketAddr {
         None => format!("10.0.0.{name}:80").parse(),
     }
     .expect("an address")
+}
+
+/// Returns the end of a call, without a report.
+pub(crate) fn end(succeeded: bool) -> CallEnd<'static> {
+    CallEnd { succeeded, report: None }
 }
 
 /// Returns endpoints as in `1 2+v6.2 3*5`: addresses of one endpoint are joined by `+`, and a weight
