@@ -32,7 +32,7 @@ pub(super) trait Choose: Default + Send + fmt::Debug {
     fn update(
         &mut self,
         config: &PolicyConfig,
-        endpoints: &[Member<Self::Kept>],
+        endpoints: &mut [Member<Self::Kept>],
         cx: &mut Context<'_>,
     );
 
@@ -64,7 +64,7 @@ impl<C: Choose> Balancer for ConnectAll<C> {
     fn update(&mut self, update: &Update<'_>, cx: &mut Context<'_>) {
         self.note = update.note.cloned();
         self.endpoints.update(update.endpoints, cx);
-        self.choose.update(update.config, self.endpoints.members(), cx);
+        self.choose.update(update.config, self.endpoints.members_mut(), cx);
         self.settle(cx);
     }
 

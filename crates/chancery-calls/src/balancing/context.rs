@@ -7,6 +7,7 @@ use std::sync::Arc;
 use chancery_core::Time;
 
 use super::endpoint::Endpoint;
+use super::report::LoadWatch;
 use crate::Dice;
 
 /// A subchannel of a tree: a connection to one address, made when it is asked for.
@@ -36,6 +37,14 @@ pub enum Action {
     },
     /// Connect a subchannel that is idle.
     Connect(SubchannelId),
+    /// Ask the server of this subchannel for reports of its load, or do not any more. It is told when
+    /// there is a connection, and ends with that.
+    WatchLoad {
+        /// The subchannel.
+        id: SubchannelId,
+        /// The wish for reports. It replaces what was told before.
+        watch: Option<LoadWatch>,
+    },
     /// The subchannel is not needed any more. Its id may come again.
     Close(SubchannelId),
     /// Ask the names of DNS again, because connections to what they gave have failed.
@@ -94,6 +103,11 @@ impl Context<'_> {
     /// Connects a subchannel that is idle.
     pub fn connect(&mut self, id: SubchannelId) {
         self.actions.push_back(Action::Connect(id));
+    }
+
+    /// Asks the server of a subchannel that is ready for reports of its load, or for none any more.
+    pub fn watch_load(&mut self, id: SubchannelId, watch: Option<LoadWatch>) {
+        self.actions.push_back(Action::WatchLoad { id, watch });
     }
 
     /// Gives a subchannel up.

@@ -146,6 +146,11 @@ impl<T: Default> EndpointSet<T> {
         &self.members
     }
 
+    /// The policy may change what it keeps.
+    pub(super) fn members_mut(&mut self) -> &mut [Member<T>] {
+        &mut self.members
+    }
+
     pub(super) fn counts(&self) -> StateCounts {
         self.counts
     }

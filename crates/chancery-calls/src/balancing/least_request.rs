@@ -69,7 +69,7 @@ impl Picker for Compared {
 impl Choose for Fewest {
     type Kept = Arc<UnderWay>;
 
-    fn update(&mut self, config: &PolicyConfig, _: &[Member<Self::Kept>], _: &mut Context<'_>) {
+    fn update(&mut self, config: &PolicyConfig, _: &mut [Member<Self::Kept>], _: &mut Context<'_>) {
         if let PolicyConfig::LeastRequest(choices) = config {
             self.0 = *choices;
         }

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use chancery_core::Time;
 use http::HeaderMap;
 use smallvec::SmallVec;
 
@@ -78,6 +79,8 @@ pub trait CallObserver: Send + Sync + fmt::Debug {
 pub struct CallEnd<'a> {
     /// True if its status was OK.
     pub succeeded: bool,
+    /// The time at which it has ended.
+    pub now: Time,
     /// What the server said of its load, in the trailers of the call.
     pub report: Option<&'a chancery_core::client::load::OrcaReport>,
 }

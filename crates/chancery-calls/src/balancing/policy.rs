@@ -14,6 +14,7 @@ use super::pick_first::PickFirstPolicy;
 use super::picker::{Picker, Wake};
 use super::ring_hash::{RingHash, RingHashConfig};
 use super::round_robin::InTurn;
+use super::weighted_round_robin::{ByReports, WeightedRoundRobinConfig};
 use super::weighted_target::WrrLocality;
 
 /// A policy that chooses among endpoints: a node of a tree.
@@ -73,6 +74,8 @@ pub enum PolicyConfig {
     RoundRobin,
     /// The one of a few endpoints that has the fewest calls (C-115).
     LeastRequest(ChoiceCount),
+    /// Endpoints in turn, each as often as its reports say that it can (C-116).
+    WeightedRoundRobin(Arc<WeightedRoundRobinConfig>),
     /// The endpoint that the hash of a call chooses (C-114).
     RingHash(RingHashConfig),
     /// Calls are divided among localities by their weights, and in each by this policy (C-111).
@@ -85,6 +88,7 @@ impl PolicyConfig {
         match self {
             Self::PickFirst { .. } => Box::new(PickFirstPolicy::default()),
             Self::RoundRobin => Box::new(ConnectAll::<InTurn>::default()),
+            Self::WeightedRoundRobin(_) => Box::new(ConnectAll::<ByReports>::default()),
             Self::LeastRequest(_) => Box::new(ConnectAll::<Fewest>::default()),
             Self::RingHash(_) => Box::new(RingHash::default()),
             Self::WrrLocality(_) => Box::new(WrrLocality::default()),

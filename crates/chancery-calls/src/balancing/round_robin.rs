@@ -47,7 +47,7 @@ impl Picker for Round {
 impl Choose for InTurn {
     type Kept = ();
 
-    fn update(&mut self, _: &PolicyConfig, _: &[Member], cx: &mut Context<'_>) {
+    fn update(&mut self, _: &PolicyConfig, _: &mut [Member], cx: &mut Context<'_>) {
         self.0.begin(cx);
     }
 

@@ -8,3 +8,4 @@ mod ring_hash;
 mod round_robin;
 mod simulation;
 mod support;
+mod weighted_round_robin;

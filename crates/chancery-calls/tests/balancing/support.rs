@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use chancery_calls::SeededDice;
 use chancery_calls::balancing::{
-    Action, CallEnd, Connectivity, Endpoint, EndpointLocality, Health, Node, Permit, Pick,
-    PickArgs, Picked, PolicyConfig, PolicyTarget, SubchannelId, SubchannelState, Switch, Tree,
+    Action, CallEnd, Connectivity, Endpoint, EndpointLocality, Health, LoadWatch, Node, Permit,
+    Pick, PickArgs, Picked, PolicyConfig, PolicyTarget, SubchannelId, SubchannelState, Switch,
+    Tree,
 };
+use chancery_core::client::load::OrcaReport;
 use chancery_core::{Locality, Time};
 use http::HeaderMap;
 
@@ -39,6 +41,7 @@ struct Subchannel {
     address: SocketAddr,
     state: SubchannelState,
     idle_at: Option<Time>,
+    watch: Option<LoadWatch>,
 }
 
 /// Returns the address of a short name: `3` is 10.0.0.3:80, and `v6.3` is [::3]:80.
@@ -52,7 +55,7 @@ pub(crate) fn address(name: &str) -> SocketAddr {
 
 /// Returns the end of a call, without a report.
 pub(crate) fn end(succeeded: bool) -> CallEnd<'static> {
-    CallEnd { succeeded, report: None }
+    CallEnd { succeeded, now: Time::default(), report: None }
 }
 
 /// Returns endpoints as in `1 2+v6.2 3*5`: addresses of one endpoint are joined by `+`, and a weight
@@ -202,8 +205,12 @@ impl<N: Node> Play<N> {
     fn act(&mut self, action: Action) {
         match action {
             Action::Create { id, address, .. } => {
-                let subchannel =
-                    Subchannel { address, state: SubchannelState::Idle, idle_at: None };
+                let subchannel = Subchannel {
+                    address,
+                    state: SubchannelState::Idle,
+                    idle_at: None,
+                    watch: None,
+                };
                 assert!(self.subchannels.insert(id, subchannel).is_none(), "each id is new");
             }
             Action::Connect(id) => {
@@ -228,6 +235,11 @@ impl<N: Node> Play<N> {
             Action::Close(id) => {
                 self.subchannels.remove(&id).expect("each is closed once");
             }
+            Action::WatchLoad { id, watch } => {
+                let subchannel = self.subchannels.get_mut(&id).expect("it is not closed");
+                assert_eq!(subchannel.state, SubchannelState::Ready, "it ends with a connection");
+                subchannel.watch = watch;
+            }
             Action::Resolve => self.resolutions += 1,
         }
     }
@@ -235,9 +247,21 @@ impl<N: Node> Play<N> {
     fn tell(&mut self, id: SubchannelId, state: SubchannelState) {
         let Some(subchannel) = self.subchannels.get_mut(&id) else { return };
         subchannel.state = state.clone();
+        if state != SubchannelState::Ready {
+            subchannel.watch = None;
+        }
         subchannel.idle_at =
             matches!(state, SubchannelState::Failed(_)).then(|| self.now + BACKOFF);
         self.tree.subchannel(id, &state, self.now);
+    }
+
+    /// The server at this address says how loaded it is, if it is asked to. Returns how often it is to
+    /// say that.
+    pub(crate) fn report(&self, name: &str, report: &OrcaReport) -> Option<Duration> {
+        let mut all = self.subchannels.values();
+        let watch = all.find(|it| it.address == address(name))?.watch.clone()?;
+        watch.watcher.reported(report, self.now);
+        Some(watch.period)
     }
 
     /// The number of subchannels that exist.
