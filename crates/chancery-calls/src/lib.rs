@@ -4,7 +4,11 @@
 //!   routing     a call            -> a route, a cluster, a deadline, a hash     (RouteConfig::decide)
 //!   balancing   endpoints, states -> connections to make, a picker              (balancing::Tree)
 //!               a call, a picker  -> a connection, or the reason why there is none
+//!   filters     a route           -> the filters of its calls                   (FilterChain::with)
+//!   retrying    a failed attempt  -> another one, and when                      (Retries::after)
 //! ```
+//!
+//! `matching` has the conditions that several rooms ask.
 //!
 //! Nothing here does I/O. There is no clock, no async, no protobuf and no randomness of its own: time
 //! and dice are inputs ([`Dice`]). The same inputs in the same order give the same outputs, so every
@@ -19,6 +23,9 @@ mod dice;
 mod status;
 
 pub mod balancing;
+pub mod filters;
+pub mod matching;
+pub mod retrying;
 pub mod routing;
 
 pub use dice::{Dice, SeededDice};

@@ -121,6 +121,12 @@ impl Client {
         Watch::new(self.watch_raw(&type_url, name))
     }
 
+    /// Decodes resources of this type as `T` from now on, also those that are watched as bytes or
+    /// followed. What `T` refuses is rejected. [`decoded`](crate::resource::decoded) returns the value.
+    pub fn decode_as<T: ResourceType>(&self) {
+        self.0.decoders.add::<T>(&TypeUrl::new(T::TYPE_URL));
+    }
+
     /// Watches a resource as bytes. Everything else is as for [`watch`](Self::watch).
     pub fn watch_raw(&self, type_url: &TypeUrl, name: &str) -> RawWatch {
         RawWatch::new(Arc::clone(&self.0), type_url.clone(), name)

@@ -35,6 +35,7 @@ mod type_url;
 pub mod client;
 pub mod percent;
 pub mod printable;
+pub mod re2;
 pub mod server;
 pub(crate) use message::PART_SUFFIX;
 pub use message::{

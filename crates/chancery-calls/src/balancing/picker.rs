@@ -86,7 +86,7 @@ pub struct CallEnd<'a> {
 }
 
 /// What a picker wants to be connected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Wake {
     /// This endpoint.
     Endpoint(EndpointId),

@@ -74,7 +74,7 @@ impl Decoders {
     /// Decodes bodies of the type as `T` from now on, unless another type came first.
     pub(crate) fn add<T: ResourceType>(&self, type_url: &TypeUrl) {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        all.entry(type_url.clone()).or_insert(decoded::<T>);
+        all.entry(type_url.clone()).or_insert(read::<T>);
     }
 }
 
@@ -92,16 +92,19 @@ impl Decoder for Decoders {
     }
 }
 
-fn decoded<T: ResourceType>(name: &str, body: &Bytes) -> Result<DecodedBody, String> {
+fn read<T: ResourceType>(name: &str, body: &Bytes) -> Result<DecodedBody, String> {
     let value = DropLater::new(Arc::new(T::decode(name, body)?));
     Ok(DecodedBody(Arc::new(value)))
 }
 
-/// Returns the value of a resource. It was decoded when it arrived, unless it was not watched as a
-/// `T` then.
-pub(crate) fn value<T: ResourceType>(cached: &CachedResource) -> Result<Arc<T>, String> {
-    let decoded = cached.decoded.as_ref().and_then(|decoded| decoded.0.downcast_ref::<DropLater>());
-    if let Some(value) = decoded.and_then(DropLater::get) {
+/// Returns the value of a resource. It was decoded when it arrived, unless its client did not decode
+/// resources as `T` then.
+///
+/// # Errors
+/// The reason why it is no `T`. There is none for a resource that was decoded as one.
+pub fn decoded<T: ResourceType>(cached: &CachedResource) -> Result<Arc<T>, String> {
+    let value = cached.decoded.as_ref().and_then(|decoded| decoded.0.downcast_ref::<DropLater>());
+    if let Some(value) = value.and_then(DropLater::get) {
         return Ok(value);
     }
     T::decode(cached.resource.name().as_str(), cached.resource.body()).map(Arc::new)
