@@ -31,6 +31,7 @@ mod pick_first;
 mod picker;
 mod policy;
 mod priority;
+mod random_subsetting;
 mod report;
 mod ring_hash;
 mod round_robin;

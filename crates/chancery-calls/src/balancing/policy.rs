@@ -1,6 +1,7 @@
 //! What every policy can do, and the configurations of those that are built in.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use chancery_core::Time;
@@ -12,6 +13,7 @@ use super::endpoint::Endpoint;
 use super::least_request::{ChoiceCount, Fewest};
 use super::pick_first::PickFirstPolicy;
 use super::picker::{Picker, Wake};
+use super::random_subsetting::RandomSubsetting;
 use super::ring_hash::{RingHash, RingHashConfig};
 use super::round_robin::InTurn;
 use super::weighted_round_robin::{ByReports, WeightedRoundRobinConfig};
@@ -78,6 +80,13 @@ pub enum PolicyConfig {
     WeightedRoundRobin(Arc<WeightedRoundRobinConfig>),
     /// The endpoint that the hash of a call chooses (C-114).
     RingHash(RingHashConfig),
+    /// Some of the endpoints, which differ by client, and a policy for them (C-117).
+    RandomSubsetting {
+        /// The number of endpoints.
+        size: NonZeroU32,
+        /// The policy for them.
+        child: Arc<Self>,
+    },
     /// Calls are divided among localities by their weights, and in each by this policy (C-111).
     WrrLocality(Arc<Self>),
 }
@@ -91,6 +100,7 @@ impl PolicyConfig {
             Self::WeightedRoundRobin(_) => Box::new(ConnectAll::<ByReports>::default()),
             Self::LeastRequest(_) => Box::new(ConnectAll::<Fewest>::default()),
             Self::RingHash(_) => Box::new(RingHash::default()),
+            Self::RandomSubsetting { child, .. } => Box::new(RandomSubsetting::new(child)),
             Self::WrrLocality(_) => Box::new(WrrLocality::default()),
         }
     }

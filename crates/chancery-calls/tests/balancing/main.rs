@@ -4,6 +4,7 @@ mod cluster;
 mod least_request;
 mod pick_first;
 mod priority;
+mod random_subsetting;
 mod ring_hash;
 mod round_robin;
 mod simulation;
