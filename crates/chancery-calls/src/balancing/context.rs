@@ -7,6 +7,7 @@ use std::sync::Arc;
 use chancery_core::Time;
 
 use super::endpoint::Endpoint;
+use super::outlier_detection::Ejection;
 use super::report::LoadWatch;
 use crate::Dice;
 
@@ -47,6 +48,8 @@ pub enum Action {
     },
     /// The subchannel is not needed any more. Its id may come again.
     Close(SubchannelId),
+    /// Count what outlier detection has done, for metrics.
+    Count(Ejection),
     /// Ask the names of DNS again, because connections to what they gave have failed.
     Resolve,
 }
@@ -80,6 +83,8 @@ pub(super) enum Part {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Trace {
     Made(Part),
+    /// A subchannel that was made connects to this address.
+    Leads(SubchannelId, SocketAddr),
     Gone(Part),
 }
 
@@ -97,6 +102,7 @@ impl Context<'_> {
         let id = self.ids.subchannel();
         self.actions.push_back(Action::Create { id, address, endpoint: Arc::clone(endpoint) });
         self.trail.push(Trace::Made(Part::Subchannel(id)));
+        self.trail.push(Trace::Leads(id, address));
         id
     }
 
@@ -115,6 +121,11 @@ impl Context<'_> {
         self.ids.free.push(SubchannelId { generation: id.generation.wrapping_add(1), ..id });
         self.actions.push_back(Action::Close(id));
         self.trail.push(Trace::Gone(Part::Subchannel(id)));
+    }
+
+    /// Counts an ejection for metrics.
+    pub(super) fn count(&mut self, ejection: Ejection) {
+        self.actions.push_back(Action::Count(ejection));
     }
 
     /// Asks for the names of DNS to be resolved again.

@@ -26,6 +26,7 @@ mod endpoint;
 mod endpoint_set;
 mod least_request;
 mod node;
+mod outlier_detection;
 mod owners;
 mod pick_first;
 mod picker;
@@ -50,6 +51,10 @@ pub use context::{Action, Context, EndpointId, SubchannelId};
 pub use endpoint::{Endpoint, EndpointLocality, Health};
 pub use least_request::ChoiceCount;
 pub use node::{Node, PolicyTarget};
+pub use outlier_detection::{
+    Detection, DetectionMethod, DetectionTarget, Ejection, FailurePercentage, OutlierDetection,
+    Percent, SuccessRate, Unenforced,
+};
 pub use picker::{CallEnd, CallObserver, Observers, Pick, PickArgs, Picked, Picker, Wake};
 pub use policy::{Balancer, PolicyConfig, Update};
 pub use priority::Priority;

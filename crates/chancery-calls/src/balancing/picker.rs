@@ -61,7 +61,7 @@ pub struct Picked {
 }
 
 /// Those who want to hear how a call goes, innermost first.
-pub type Observers = SmallVec<[Arc<dyn CallObserver>; 2]>;
+pub type Observers = SmallVec<[Arc<dyn CallObserver>; 3]>;
 
 /// Hears how the calls of an endpoint go.
 ///

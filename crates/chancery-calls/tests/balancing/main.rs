@@ -2,6 +2,7 @@
 
 mod cluster;
 mod least_request;
+mod outlier_detection;
 mod pick_first;
 mod priority;
 mod random_subsetting;

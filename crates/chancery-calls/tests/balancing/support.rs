@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use chancery_calls::SeededDice;
 use chancery_calls::balancing::{
-    Action, CallEnd, Connectivity, Endpoint, EndpointLocality, Health, LoadWatch, Node, Permit,
-    Pick, PickArgs, Picked, PolicyConfig, PolicyTarget, SubchannelId, SubchannelState, Switch,
-    Tree,
+    Action, CallEnd, Connectivity, Ejection, Endpoint, EndpointLocality, Health, LoadWatch, Node,
+    Permit, Pick, PickArgs, Picked, PolicyConfig, PolicyTarget, SubchannelId, SubchannelState,
+    Switch, Tree,
 };
 use chancery_core::client::load::OrcaReport;
 use chancery_core::{Locality, Time};
@@ -31,6 +31,7 @@ pub(crate) struct Play<N = Switch> {
     /// The attempts to connect, in order.
     pub(crate) dialled: Vec<SocketAddr>,
     pub(crate) resolutions: usize,
+    pub(crate) ejections: Vec<Ejection>,
     pub(crate) dice: SeededDice,
     /// The permits of calls that do not end.
     pub(crate) permits: Vec<Permit>,
@@ -113,6 +114,7 @@ impl<N: Node> Play<N> {
             subchannels: BTreeMap::new(),
             dialled: Vec::new(),
             resolutions: 0,
+            ejections: Vec::new(),
             dice: SeededDice(seed + 1),
             permits: Vec::new(),
             last_permit: None,
@@ -240,6 +242,7 @@ impl<N: Node> Play<N> {
                 assert_eq!(subchannel.state, SubchannelState::Ready, "it ends with a connection");
                 subchannel.watch = watch;
             }
+            Action::Count(ejection) => self.ejections.push(ejection),
             Action::Resolve => self.resolutions += 1,
         }
     }
@@ -351,7 +354,7 @@ impl<N: Node> Play<N> {
         ready.map(|it| it.address).collect()
     }
 
-    fn address_of(&self, picked: &Picked) -> SocketAddr {
+    pub(crate) fn address_of(&self, picked: &Picked) -> SocketAddr {
         self.subchannels[&picked.subchannel].address
     }
 
