@@ -1,5 +1,5 @@
 //! Policies that are connected to all of their endpoints, and differ in how a call is given to one that
-//! is ready (C-113, C-115, C-116).
+//! is ready (C-113, C-115, C-116). A program that adds a policy of this kind writes a [`Choose`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::Failure;
 
 /// Connections to all endpoints, with a way to choose among them.
 #[derive(Debug, Default)]
-pub(super) struct ConnectAll<C: Choose> {
+pub struct ConnectAll<C: Choose> {
     endpoints: EndpointSet<C::Kept>,
     choose: C,
     note: Option<Arc<str>>,
     picker: Option<Arc<dyn Picker>>,
 }
 
-/// A way to choose among endpoints that are ready.
-pub(super) trait Choose: Default + Send + fmt::Debug {
+/// A way to choose among endpoints that are ready. [`ConnectAll`] makes a policy of it.
+pub trait Choose: Default + Send + fmt::Debug {
     /// It keeps this for each endpoint, as long as the endpoint is there.
     type Kept: Default + Send + fmt::Debug;
 
@@ -47,6 +47,7 @@ pub(super) trait Choose: Default + Send + fmt::Debug {
         false
     }
 
+    /// Returns when to call [`on_time`](Self::on_time).
     fn deadline(&self) -> Option<Time> {
         None
     }

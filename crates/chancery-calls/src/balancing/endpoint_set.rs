@@ -23,13 +23,13 @@ pub(super) struct EndpointSet<T = ()> {
     counts: StateCounts,
 }
 
-/// An endpoint with its connection.
+/// An endpoint of a policy, with its connection.
 #[derive(Debug)]
-pub(super) struct Member<T = ()> {
+pub struct Member<T = ()> {
     pub(super) id: EndpointId,
     pub(super) endpoint: Arc<Endpoint>,
-    /// The policy's own; it stays as long as the endpoint.
-    pub(super) kept: T,
+    /// The policy keeps this as long as the endpoint is there.
+    pub kept: T,
     key: EndpointKey,
     connection: PickFirst,
 }
@@ -187,17 +187,23 @@ impl<T: Default> EndpointSet<T> {
 }
 
 impl<T> Member<T> {
-    pub(super) fn connectivity(&self) -> Connectivity {
+    /// Returns the endpoint.
+    pub fn endpoint(&self) -> &Arc<Endpoint> {
+        &self.endpoint
+    }
+
+    /// Returns the state of its connection.
+    pub fn connectivity(&self) -> Connectivity {
         self.connection.connectivity()
     }
 
     /// Returns the subchannel of the endpoint, if it is ready.
-    pub(super) fn ready(&self) -> Option<SubchannelId> {
+    pub fn ready(&self) -> Option<SubchannelId> {
         self.connection.selected().map(|(id, _)| id)
     }
 
     /// Returns the endpoint for a call with these observers, if it is ready.
-    pub(super) fn picked(&self, observers: Observers) -> Option<Picked> {
+    pub fn picked(&self, observers: Observers) -> Option<Picked> {
         let (subchannel, endpoint) = (self.ready()?, Arc::clone(&self.endpoint));
         Some(Picked { subchannel, endpoint, observers })
     }

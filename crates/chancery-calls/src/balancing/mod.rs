@@ -22,6 +22,7 @@ mod cluster;
 mod connect_all;
 mod connectivity;
 mod context;
+mod custom;
 mod endpoint;
 mod endpoint_set;
 mod least_request;
@@ -46,9 +47,12 @@ pub use cluster::{
     AssignedLocality, Assignment, Cluster, ClusterTarget, DropCategory, InFlight, LoadSink, Permit,
     PriorityNames,
 };
+pub use connect_all::{Choose, ConnectAll};
 pub use connectivity::{Connectivity, SubchannelState};
 pub use context::{Action, Context, EndpointId, SubchannelId};
+pub use custom::{CustomPolicies, CustomPolicy, PolicyFactory};
 pub use endpoint::{Endpoint, EndpointLocality, Health};
+pub use endpoint_set::Member;
 pub use least_request::ChoiceCount;
 pub use node::{Node, PolicyTarget};
 pub use outlier_detection::{

@@ -9,6 +9,7 @@ use chancery_core::Time;
 use super::connect_all::ConnectAll;
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, SubchannelId};
+use super::custom::CustomPolicy;
 use super::endpoint::Endpoint;
 use super::least_request::{ChoiceCount, Fewest};
 use super::pick_first::PickFirstPolicy;
@@ -87,6 +88,8 @@ pub enum PolicyConfig {
         /// The policy for them.
         child: Arc<Self>,
     },
+    /// A policy that the program has added (C-112).
+    Custom(CustomPolicy),
     /// Calls are divided among localities by their weights, and in each by this policy (C-111).
     WrrLocality(Arc<Self>),
 }
@@ -101,12 +104,16 @@ impl PolicyConfig {
             Self::LeastRequest(_) => Box::new(ConnectAll::<Fewest>::default()),
             Self::RingHash(_) => Box::new(RingHash::default()),
             Self::RandomSubsetting { child, .. } => Box::new(RandomSubsetting::new(child)),
+            Self::Custom(policy) => policy.policy(),
             Self::WrrLocality(_) => Box::new(WrrLocality::default()),
         }
     }
 
     /// Returns true if a policy that was made for one takes the other as an update.
     pub(super) fn is_of_kind(&self, other: &Self) -> bool {
-        std::mem::discriminant(self) == std::mem::discriminant(other)
+        match (self, other) {
+            (Self::Custom(one), Self::Custom(other)) => one.name() == other.name(),
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
     }
 }

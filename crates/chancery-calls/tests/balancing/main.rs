@@ -1,6 +1,7 @@
 //! Scripts of trees of policies on a network without sockets, each with the rule that it proves.
 
 mod cluster;
+mod custom;
 mod least_request;
 mod outlier_detection;
 mod pick_first;

@@ -272,6 +272,23 @@ fn an_update_lets_in_only_what_was_gone() {
     assert_eq!(used(&mut play), "1 2 3 4");
 }
 
+/// C-149, gRFC A61: a connection that stays counts for the endpoint that has its address now.
+#[test]
+fn calls_count_for_the_endpoint_that_has_the_address() {
+    let pick_first = PolicyConfig::PickFirst { shuffle: false };
+    let mut play = Detecting::of(1);
+    for text in ["1 2", "1+v6.1 2"] {
+        let all = endpoints(text);
+        play.up("1").update_to(&detecting(&by_failures(), &all, target(&pick_first, &all)));
+        play.call();
+    }
+    assert_eq!(play.dialled(), [address("1")]);
+    calls(&mut play, 20, "1");
+    play.pass(10 * SECOND);
+    assert_eq!(play.ejections.len(), 1);
+    assert_eq!(play.call(), "to 10.0.0.1:80", "but there is nothing else for pick_first");
+}
+
 /// C-149: an ejection is a failure for the policy below: a ring walks on, and comes back.
 #[test]
 fn a_ring_walks_past_an_endpoint_that_is_out() {
