@@ -7,6 +7,8 @@ use std::sync::Arc;
 use chancery_core::Time;
 
 use super::endpoint::Endpoint;
+use super::outlier_detection::Ejection;
+use super::report::LoadWatch;
 use crate::Dice;
 
 /// A subchannel of a tree: a connection to one address, made when it is asked for.
@@ -36,8 +38,18 @@ pub enum Action {
     },
     /// Connect a subchannel that is idle.
     Connect(SubchannelId),
+    /// Ask the server of this subchannel for reports of its load, or do not any more. It is told when
+    /// there is a connection, and ends with that.
+    WatchLoad {
+        /// The subchannel.
+        id: SubchannelId,
+        /// The wish for reports. It replaces what was told before.
+        watch: Option<LoadWatch>,
+    },
     /// The subchannel is not needed any more. Its id may come again.
     Close(SubchannelId),
+    /// Count what outlier detection has done, for metrics.
+    Count(Ejection),
     /// Ask the names of DNS again, because connections to what they gave have failed.
     Resolve,
 }
@@ -71,6 +83,8 @@ pub(super) enum Part {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Trace {
     Made(Part),
+    /// A subchannel that was made connects to this address.
+    Leads(SubchannelId, SocketAddr),
     Gone(Part),
 }
 
@@ -88,6 +102,7 @@ impl Context<'_> {
         let id = self.ids.subchannel();
         self.actions.push_back(Action::Create { id, address, endpoint: Arc::clone(endpoint) });
         self.trail.push(Trace::Made(Part::Subchannel(id)));
+        self.trail.push(Trace::Leads(id, address));
         id
     }
 
@@ -96,11 +111,21 @@ impl Context<'_> {
         self.actions.push_back(Action::Connect(id));
     }
 
+    /// Asks the server of a subchannel that is ready for reports of its load, or for none any more.
+    pub fn watch_load(&mut self, id: SubchannelId, watch: Option<LoadWatch>) {
+        self.actions.push_back(Action::WatchLoad { id, watch });
+    }
+
     /// Gives a subchannel up.
     pub fn close(&mut self, id: SubchannelId) {
         self.ids.free.push(SubchannelId { generation: id.generation.wrapping_add(1), ..id });
         self.actions.push_back(Action::Close(id));
         self.trail.push(Trace::Gone(Part::Subchannel(id)));
+    }
+
+    /// Counts an ejection for metrics.
+    pub(super) fn count(&mut self, ejection: Ejection) {
+        self.actions.push_back(Action::Count(ejection));
     }
 
     /// Asks for the names of DNS to be resolved again.

@@ -11,27 +11,30 @@ use super::context::{Context, EndpointId, Part, SubchannelId};
 use super::endpoint::{Endpoint, EndpointKey};
 use super::owners::{Deadlines, Owners};
 use super::pick_first::PickFirst;
+use super::picker::{Observers, Picked};
 
-/// The endpoints of a policy.
+/// The endpoints of a policy, which may keep something of its own for each.
 #[derive(Debug, Default)]
-pub(super) struct EndpointSet {
-    members: Vec<Member>,
+pub(super) struct EndpointSet<T = ()> {
+    members: Vec<Member<T>>,
     places: HashMap<EndpointKey, usize>,
     owners: Owners<EndpointKey>,
     deadlines: Deadlines<EndpointKey>,
     counts: StateCounts,
 }
 
-/// An endpoint with its connection.
+/// An endpoint of a policy, with its connection.
 #[derive(Debug)]
-pub(super) struct Member {
+pub struct Member<T = ()> {
     pub(super) id: EndpointId,
     pub(super) endpoint: Arc<Endpoint>,
+    /// The policy keeps this as long as the endpoint is there.
+    pub kept: T,
     key: EndpointKey,
     connection: PickFirst,
 }
 
-impl EndpointSet {
+impl<T: Default> EndpointSet<T> {
     /// Takes new endpoints. Those that stay keep their connections, those that go are given up
     /// (C-120).
     pub(super) fn update(&mut self, endpoints: &[Arc<Endpoint>], cx: &mut Context<'_>) {
@@ -60,18 +63,18 @@ impl EndpointSet {
 
     fn updated(
         &mut self,
-        known: Option<Member>,
+        known: Option<Member<T>>,
         key: EndpointKey,
         endpoint: &Arc<Endpoint>,
         cx: &mut Context<'_>,
-    ) -> Member {
+    ) -> Member<T> {
         let is_same = known.as_ref().is_some_and(|known| *known.endpoint == **endpoint);
         let mut member = match known {
             Some(known) => Member { endpoint: Arc::clone(endpoint), ..known },
             None => {
                 let id = self.owners.within(&key, cx, |cx| cx.new_endpoint());
                 let connection = PickFirst::default();
-                Member { id, endpoint: Arc::clone(endpoint), key, connection }
+                Member { id, endpoint: Arc::clone(endpoint), kept: T::default(), key, connection }
             }
         };
         if !is_same {
@@ -139,8 +142,13 @@ impl EndpointSet {
         self.deadlines.next()
     }
 
-    pub(super) fn members(&self) -> &[Member] {
+    pub(super) fn members(&self) -> &[Member<T>] {
         &self.members
+    }
+
+    /// The policy may change what it keeps.
+    pub(super) fn members_mut(&mut self) -> &mut [Member<T>] {
+        &mut self.members
     }
 
     pub(super) fn counts(&self) -> StateCounts {
@@ -149,7 +157,7 @@ impl EndpointSet {
 
     /// Returns the error of one that has failed, so that a call that fails can say why.
     pub(super) fn error(&self) -> Arc<str> {
-        let failed = |member: &&Member| member.connectivity() == Connectivity::TransientFailure;
+        let failed = |member: &&Member<T>| member.connectivity() == Connectivity::TransientFailure;
         let error = self.members.iter().rev().find(failed).map(Member::error);
         error.unwrap_or_else(|| "there are no endpoints".into())
     }
@@ -178,14 +186,26 @@ impl EndpointSet {
     }
 }
 
-impl Member {
-    pub(super) fn connectivity(&self) -> Connectivity {
+impl<T> Member<T> {
+    /// Returns the endpoint.
+    pub fn endpoint(&self) -> &Arc<Endpoint> {
+        &self.endpoint
+    }
+
+    /// Returns the state of its connection.
+    pub fn connectivity(&self) -> Connectivity {
         self.connection.connectivity()
     }
 
     /// Returns the subchannel of the endpoint, if it is ready.
-    pub(super) fn ready(&self) -> Option<SubchannelId> {
+    pub fn ready(&self) -> Option<SubchannelId> {
         self.connection.selected().map(|(id, _)| id)
+    }
+
+    /// Returns the endpoint for a call with these observers, if it is ready.
+    pub fn picked(&self, observers: Observers) -> Option<Picked> {
+        let (subchannel, endpoint) = (self.ready()?, Arc::clone(&self.endpoint));
+        Some(Picked { subchannel, endpoint, observers })
     }
 
     pub(super) fn error(&self) -> Arc<str> {

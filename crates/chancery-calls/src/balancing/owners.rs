@@ -32,6 +32,7 @@ impl<K: Clone> Owners<K> {
             match *trace {
                 Trace::Made(part) => drop(self.0.insert(part, key.clone())),
                 Trace::Gone(part) => drop(self.0.remove(&part)),
+                Trace::Leads(..) => {}
             }
         }
         result

@@ -11,7 +11,7 @@
 //! failed, or has taken 250 ms. When all have failed, each is tried again as soon as its backoff
 //! allows; the state stays TRANSIENT_FAILURE until one is connected.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +36,8 @@ pub(super) struct PickFirst {
     attempts: Vec<Attempt>,
     /// The place of each subchannel in `attempts`.
     places: BTreeMap<SubchannelId, usize>,
+    /// The subchannels that were taken out for their errors. They are connected like others.
+    ejected: BTreeSet<SubchannelId>,
     phase: Phase,
     /// True since everything has failed, until something is connected.
     has_failed: bool,
@@ -62,7 +64,7 @@ enum Phase {
     /// All have failed; the number of failures since the last request to resolve names again.
     Retrying { failures: usize },
     /// This one is connected.
-    Ready { place: usize, is_ejected: bool },
+    Ready { place: usize },
 }
 
 impl PickFirst {
@@ -81,6 +83,7 @@ impl PickFirst {
             self.attempts.push(Attempt { address, endpoint, subchannel, state, has_failed: false });
         }
         for (id, _) in before.into_values() {
+            self.ejected.remove(&id);
             cx.close(id);
         }
         self.resume(cx);
@@ -96,9 +99,7 @@ impl PickFirst {
                 self.has_failed = true;
                 self.last_error = Some("there are no addresses".into());
             }
-            (Phase::Ready { is_ejected, .. }, Some(place)) => {
-                self.phase = Phase::Ready { place, is_ejected };
-            }
+            (Phase::Ready { .. }, Some(place)) => self.phase = Phase::Ready { place },
             (_, Some(place)) => self.select(place, cx),
             (Phase::Ready { .. } | Phase::Idle, None) => {
                 let was_empty = std::mem::take(&mut self.has_failed);
@@ -191,7 +192,7 @@ impl PickFirst {
         let Some(place) = self.places.get(&id).copied() else { return };
         self.attempts[place].state = state.clone();
         match (self.phase, state) {
-            (Phase::Ready { place: selected, .. }, _) if selected == place => {
+            (Phase::Ready { place: selected }, _) if selected == place => {
                 if *state != SubchannelState::Ready {
                     self.lose(cx);
                 }
@@ -236,7 +237,7 @@ impl PickFirst {
 
     /// Uses this one and gives up all others.
     fn select(&mut self, place: usize, cx: &mut Context<'_>) {
-        self.phase = Phase::Ready { place, is_ejected: false };
+        self.phase = Phase::Ready { place };
         self.has_failed = false;
         self.last_error = None;
         self.places.clear();
@@ -245,6 +246,7 @@ impl PickFirst {
                 self.places.extend(attempt.subchannel.map(|id| (id, at)));
             } else if let Some(id) = attempt.subchannel.take() {
                 attempt.state = SubchannelState::Idle;
+                self.ejected.remove(&id);
                 cx.close(id);
             }
         }
@@ -258,11 +260,18 @@ impl PickFirst {
 
     /// The endpoint was taken out for its errors, or let in again.
     pub(super) fn ejected(&mut self, id: SubchannelId, is_ejected: bool) {
-        if let Phase::Ready { place, .. } = self.phase
-            && self.places.get(&id) == Some(&place)
-        {
-            self.phase = Phase::Ready { place, is_ejected };
+        if !is_ejected {
+            self.ejected.remove(&id);
+        } else if self.places.contains_key(&id) {
+            self.ejected.insert(id);
         }
+    }
+
+    /// Returns true if the connection that is used was taken out.
+    fn is_ejected(&self) -> bool {
+        let Phase::Ready { place } = self.phase else { return false };
+        let used = self.attempts.get(place).and_then(|attempt| attempt.subchannel);
+        used.is_some_and(|id| self.ejected.contains(&id))
     }
 
     /// The time of the deadline has come.
@@ -282,8 +291,8 @@ impl PickFirst {
 
     pub(super) fn connectivity(&self) -> Connectivity {
         match self.phase {
-            Phase::Ready { is_ejected: false, .. } => Connectivity::Ready,
-            Phase::Ready { is_ejected: true, .. } => Connectivity::TransientFailure,
+            Phase::Ready { .. } if self.is_ejected() => Connectivity::TransientFailure,
+            Phase::Ready { .. } => Connectivity::Ready,
             _ if self.has_failed => Connectivity::TransientFailure,
             Phase::Idle => Connectivity::Idle,
             Phase::FirstPass { .. } | Phase::Retrying { .. } => Connectivity::Connecting,
@@ -292,14 +301,14 @@ impl PickFirst {
 
     /// Returns the subchannel that is connected, with its endpoint.
     pub(super) fn selected(&self) -> Option<(SubchannelId, &Arc<Endpoint>)> {
-        let Phase::Ready { place, is_ejected: false } = self.phase else { return None };
-        let attempt = self.attempts.get(place)?;
+        let Phase::Ready { place } = self.phase else { return None };
+        let attempt = self.attempts.get(place).filter(|_| !self.is_ejected())?;
         Some((attempt.subchannel?, &attempt.endpoint))
     }
 
     /// Returns the reason of the last failure.
     pub(super) fn error(&self) -> Arc<str> {
-        if let Phase::Ready { is_ejected: true, .. } = self.phase {
+        if self.is_ejected() {
             return "the endpoint is ejected by outlier detection".into();
         }
         self.last_error.clone().unwrap_or_else(|| "no connection".into())
@@ -309,6 +318,7 @@ impl PickFirst {
     pub(super) fn close(&mut self, cx: &mut Context<'_>) {
         self.phase = Phase::Idle;
         self.places.clear();
+        self.ejected.clear();
         for attempt in std::mem::take(&mut self.attempts) {
             if let Some(id) = attempt.subchannel {
                 cx.close(id);

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use chancery_core::Time;
 use http::HeaderMap;
 use smallvec::SmallVec;
 
@@ -60,7 +61,7 @@ pub struct Picked {
 }
 
 /// Those who want to hear how a call goes, innermost first.
-pub type Observers = SmallVec<[Arc<dyn CallObserver>; 2]>;
+pub type Observers = SmallVec<[Arc<dyn CallObserver>; 3]>;
 
 /// Hears how the calls of an endpoint go.
 ///
@@ -78,6 +79,8 @@ pub trait CallObserver: Send + Sync + fmt::Debug {
 pub struct CallEnd<'a> {
     /// True if its status was OK.
     pub succeeded: bool,
+    /// The time at which it has ended.
+    pub now: Time,
     /// What the server said of its load, in the trailers of the call.
     pub report: Option<&'a chancery_core::client::load::OrcaReport>,
 }

@@ -1,16 +1,23 @@
 //! What every policy can do, and the configurations of those that are built in.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use chancery_core::Time;
 
+use super::connect_all::ConnectAll;
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, SubchannelId};
+use super::custom::CustomPolicy;
 use super::endpoint::Endpoint;
+use super::least_request::{ChoiceCount, Fewest};
 use super::pick_first::PickFirstPolicy;
 use super::picker::{Picker, Wake};
-use super::round_robin::RoundRobin;
+use super::random_subsetting::RandomSubsetting;
+use super::ring_hash::{RingHash, RingHashConfig};
+use super::round_robin::InTurn;
+use super::weighted_round_robin::{ByReports, WeightedRoundRobinConfig};
 use super::weighted_target::WrrLocality;
 
 /// A policy that chooses among endpoints: a node of a tree.
@@ -68,6 +75,21 @@ pub enum PolicyConfig {
     },
     /// Connections to all, used in turn (C-113).
     RoundRobin,
+    /// The one of a few endpoints that has the fewest calls (C-115).
+    LeastRequest(ChoiceCount),
+    /// Endpoints in turn, each as often as its reports say that it can (C-116).
+    WeightedRoundRobin(Arc<WeightedRoundRobinConfig>),
+    /// The endpoint that the hash of a call chooses (C-114).
+    RingHash(RingHashConfig),
+    /// Some of the endpoints, which differ by client, and a policy for them (C-117).
+    RandomSubsetting {
+        /// The number of endpoints.
+        size: NonZeroU32,
+        /// The policy for them.
+        child: Arc<Self>,
+    },
+    /// A policy that the program has added (C-112).
+    Custom(CustomPolicy),
     /// Calls are divided among localities by their weights, and in each by this policy (C-111).
     WrrLocality(Arc<Self>),
 }
@@ -77,13 +99,21 @@ impl PolicyConfig {
     pub(super) fn policy(&self) -> Box<dyn Balancer> {
         match self {
             Self::PickFirst { .. } => Box::new(PickFirstPolicy::default()),
-            Self::RoundRobin => Box::new(RoundRobin::default()),
+            Self::RoundRobin => Box::new(ConnectAll::<InTurn>::default()),
+            Self::WeightedRoundRobin(_) => Box::new(ConnectAll::<ByReports>::default()),
+            Self::LeastRequest(_) => Box::new(ConnectAll::<Fewest>::default()),
+            Self::RingHash(_) => Box::new(RingHash::default()),
+            Self::RandomSubsetting { child, .. } => Box::new(RandomSubsetting::new(child)),
+            Self::Custom(policy) => policy.policy(),
             Self::WrrLocality(_) => Box::new(WrrLocality::default()),
         }
     }
 
     /// Returns true if a policy that was made for one takes the other as an update.
     pub(super) fn is_of_kind(&self, other: &Self) -> bool {
-        std::mem::discriminant(self) == std::mem::discriminant(other)
+        match (self, other) {
+            (Self::Custom(one), Self::Custom(other)) => one.name() == other.name(),
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
     }
 }

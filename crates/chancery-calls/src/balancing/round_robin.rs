@@ -1,114 +1,58 @@
-//! `round_robin`: connections to all endpoints, used in turn (C-113).
+//! `round_robin`: endpoints are used in turn (C-113).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use chancery_core::Time;
+use super::connect_all::Choose;
+use super::context::Context;
+use super::endpoint_set::Member;
+use super::picker::{Observers, Pick, PickArgs, Picked, Picker};
+use super::policy::PolicyConfig;
 
-use super::connectivity::{Connectivity, SubchannelState};
-use super::context::{Context, SubchannelId};
-use super::endpoint_set::EndpointSet;
-use super::pick_first::with_note;
-use super::picker::{Failing, Observers, Pick, PickArgs, Picked, Picker, Queueing, Wake};
-use super::policy::{Balancer, Update};
-use crate::Failure;
-
-/// Connections to all endpoints.
+/// Whose turn it is.
 #[derive(Debug, Default)]
-pub(super) struct RoundRobin {
-    endpoints: EndpointSet,
-    note: Option<Arc<str>>,
-    /// The turn of the next call. All pickers share it, so that a picker that lives for a moment does
-    /// not begin with the same endpoint again.
-    next: Arc<AtomicUsize>,
-    picker: Option<Arc<dyn Picker>>,
-}
+pub(super) struct InTurn(Turns);
 
-/// The endpoints that are ready, and whose turn it is.
+/// The turn of the next call. All pickers of a policy share it, so that a picker that lives for a moment
+/// does not begin with the same endpoint again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Turns(Arc<AtomicUsize>);
+
+/// The endpoints that are ready, used in turn.
 #[derive(Debug)]
-struct InTurn {
+struct Round {
     ready: Box<[Picked]>,
-    next: Arc<AtomicUsize>,
+    turns: Turns,
 }
 
-impl Picker for InTurn {
+impl Turns {
+    pub(super) fn next(&self) -> usize {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Begins anywhere: clients do not all begin with the same endpoint.
+    pub(super) fn begin(&self, cx: &mut Context<'_>) {
+        let turn = usize::try_from(cx.dice().below(1 << 31)).unwrap_or_default();
+        self.0.store(turn, Ordering::Relaxed);
+    }
+}
+
+impl Picker for Round {
     fn pick(&self, _: &mut PickArgs<'_>) -> Pick {
-        let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.ready.len().max(1);
+        let turn = self.turns.next() % self.ready.len().max(1);
         self.ready.get(turn).map_or(Pick::Queue, |picked| Pick::To(picked.clone()))
     }
 }
 
-impl RoundRobin {
-    /// Whoever is idle is connected at once.
-    fn settle(&mut self, cx: &mut Context<'_>) {
-        self.picker = None;
-        self.endpoints.connect_all(cx);
-    }
-}
+impl Choose for InTurn {
+    type Kept = ();
 
-impl Balancer for RoundRobin {
-    fn update(&mut self, update: &Update<'_>, cx: &mut Context<'_>) {
-        self.note = update.note.cloned();
-        self.endpoints.update(update.endpoints, cx);
-        // Clients do not all begin with the same endpoint.
-        let turn = usize::try_from(cx.dice().below(1 << 31)).unwrap_or_default();
-        self.next.store(turn, Ordering::Relaxed);
-        self.settle(cx);
+    fn update(&mut self, _: &PolicyConfig, _: &mut [Member], cx: &mut Context<'_>) {
+        self.0.begin(cx);
     }
 
-    fn subchannel(&mut self, id: SubchannelId, state: &SubchannelState, cx: &mut Context<'_>) {
-        self.picker = None;
-        if let Some(place) = self.endpoints.subchannel(id, state, cx) {
-            self.endpoints.connect(place, cx);
-        }
-    }
-
-    fn ejected(&mut self, id: SubchannelId, is_ejected: bool, cx: &mut Context<'_>) {
-        self.picker = None;
-        self.endpoints.ejected(id, is_ejected, cx);
-    }
-
-    fn wake(&mut self, _: Wake, cx: &mut Context<'_>) {
-        self.settle(cx);
-    }
-
-    fn on_time(&mut self, cx: &mut Context<'_>) {
-        self.picker = None;
-        self.endpoints.on_time(cx);
-    }
-
-    fn deadline(&self) -> Option<Time> {
-        self.endpoints.deadline()
-    }
-
-    fn connectivity(&self) -> Connectivity {
-        self.endpoints.counts().aggregated()
-    }
-
-    fn picker(&mut self) -> Arc<dyn Picker> {
-        if let Some(picker) = &self.picker {
-            return Arc::clone(picker);
-        }
-        let picker: Arc<dyn Picker> = match self.connectivity() {
-            Connectivity::Ready => {
-                let ready = self.endpoints.members().iter().filter_map(|member| {
-                    let endpoint = Arc::clone(&member.endpoint);
-                    let subchannel = member.ready()?;
-                    Some(Picked { subchannel, endpoint, observers: Observers::new() })
-                });
-                Arc::new(InTurn { ready: ready.collect(), next: Arc::clone(&self.next) })
-            }
-            Connectivity::Connecting | Connectivity::Idle => Arc::new(Queueing(None)),
-            Connectivity::TransientFailure => {
-                let error = with_note(self.endpoints.error(), self.note.as_ref());
-                Arc::new(Failing(Failure::unavailable(error)))
-            }
-        };
-        self.picker = Some(Arc::clone(&picker));
-        picker
-    }
-
-    fn close(&mut self, cx: &mut Context<'_>) {
-        self.endpoints.close(cx);
+    fn picker(&mut self, endpoints: &[Member]) -> Arc<dyn Picker> {
+        let ready = endpoints.iter().filter_map(|member| member.picked(Observers::new()));
+        Arc::new(Round { ready: ready.collect(), turns: self.0.clone() })
     }
 }

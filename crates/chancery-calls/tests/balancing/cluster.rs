@@ -11,7 +11,7 @@ use chancery_calls::balancing::{
 };
 use chancery_core::Locality;
 
-use crate::support::{Play, address, in_locality};
+use crate::support::{Play, address, end, in_locality};
 
 fn policy() -> PolicyConfig {
     PolicyConfig::WrrLocality(Arc::new(PolicyConfig::RoundRobin))
@@ -113,7 +113,7 @@ fn a_part_of_the_calls_is_dropped_and_counted() {
     for _ in 0..10_000 {
         if let Pick::To(picked) = play.pick() {
             picked.started();
-            picked.ended(&CallEnd { succeeded: true, report: None });
+            picked.ended(&end(true));
         }
     }
     let counts = &sink.0;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chancery_calls::balancing::{Connectivity, PolicyConfig};
 
-use crate::support::{BACKOFF, Play, address, endpoints};
+use crate::support::{BACKOFF, Play, address, endpoints, in_locality};
 
 const PICK_FIRST: PolicyConfig = PolicyConfig::PickFirst { shuffle: false };
 
@@ -145,4 +145,20 @@ fn a_shuffle_is_by_weight() {
         first += usize::from(play.call() == "to 10.0.0.2:80");
     }
     assert!((2_863..3_137).contains(&first), "{first}");
+}
+
+/// C-117: with normalised weights. A locality with three endpoints is first no more often than one of
+/// the same weight that has one. The bound is five standard deviations.
+#[test]
+fn a_shuffle_gives_a_locality_its_weight_whatever_it_has() {
+    let all = [in_locality("a", 1, "1 2 3"), in_locality("b", 1, "4")].concat();
+    let mut first = 0;
+    let mut play = Play::new();
+    play.up("1 2 3 4");
+    for _ in 0..2_000 {
+        play.update(&PolicyConfig::PickFirst { shuffle: true }, &[]);
+        play.update(&PolicyConfig::PickFirst { shuffle: true }, &all);
+        first += usize::from(play.call() == "to 10.0.0.4:80");
+    }
+    assert!((888..1_112).contains(&first), "{first}");
 }

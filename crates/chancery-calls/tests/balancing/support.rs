@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use chancery_calls::SeededDice;
 use chancery_calls::balancing::{
-    Action, Connectivity, Endpoint, EndpointLocality, Health, Node, Permit, Pick, PickArgs, Picked,
-    PolicyConfig, PolicyTarget, SubchannelId, SubchannelState, Switch, Tree,
+    Action, CallEnd, Connectivity, Ejection, Endpoint, EndpointLocality, Health, LoadWatch, Node,
+    Permit, Pick, PickArgs, Picked, PolicyConfig, PolicyTarget, SubchannelId, SubchannelState,
+    Switch, Tree,
 };
+use chancery_core::client::load::OrcaReport;
 use chancery_core::{Locality, Time};
 use http::HeaderMap;
 
@@ -29,6 +31,7 @@ pub(crate) struct Play<N = Switch> {
     /// The attempts to connect, in order.
     pub(crate) dialled: Vec<SocketAddr>,
     pub(crate) resolutions: usize,
+    pub(crate) ejections: Vec<Ejection>,
     pub(crate) dice: SeededDice,
     /// The permits of calls that do not end.
     pub(crate) permits: Vec<Permit>,
@@ -39,6 +42,7 @@ struct Subchannel {
     address: SocketAddr,
     state: SubchannelState,
     idle_at: Option<Time>,
+    watch: Option<LoadWatch>,
 }
 
 /// Returns the address of a short name: `3` is 10.0.0.3:80, and `v6.3` is [::3]:80.
@@ -48,6 +52,11 @@ pub(crate) fn address(name: &str) -> SocketAddr {
         None => format!("10.0.0.{name}:80").parse(),
     }
     .expect("an address")
+}
+
+/// Returns the end of a call, without a report.
+pub(crate) fn end(succeeded: bool) -> CallEnd<'static> {
+    CallEnd { succeeded, now: Time::default(), report: None }
 }
 
 /// Returns endpoints as in `1 2+v6.2 3*5`: addresses of one endpoint are joined by `+`, and a weight
@@ -105,6 +114,7 @@ impl<N: Node> Play<N> {
             subchannels: BTreeMap::new(),
             dialled: Vec::new(),
             resolutions: 0,
+            ejections: Vec::new(),
             dice: SeededDice(seed + 1),
             permits: Vec::new(),
             last_permit: None,
@@ -197,8 +207,12 @@ impl<N: Node> Play<N> {
     fn act(&mut self, action: Action) {
         match action {
             Action::Create { id, address, .. } => {
-                let subchannel =
-                    Subchannel { address, state: SubchannelState::Idle, idle_at: None };
+                let subchannel = Subchannel {
+                    address,
+                    state: SubchannelState::Idle,
+                    idle_at: None,
+                    watch: None,
+                };
                 assert!(self.subchannels.insert(id, subchannel).is_none(), "each id is new");
             }
             Action::Connect(id) => {
@@ -223,6 +237,12 @@ impl<N: Node> Play<N> {
             Action::Close(id) => {
                 self.subchannels.remove(&id).expect("each is closed once");
             }
+            Action::WatchLoad { id, watch } => {
+                let subchannel = self.subchannels.get_mut(&id).expect("it is not closed");
+                assert_eq!(subchannel.state, SubchannelState::Ready, "it ends with a connection");
+                subchannel.watch = watch;
+            }
+            Action::Count(ejection) => self.ejections.push(ejection),
             Action::Resolve => self.resolutions += 1,
         }
     }
@@ -230,9 +250,21 @@ impl<N: Node> Play<N> {
     fn tell(&mut self, id: SubchannelId, state: SubchannelState) {
         let Some(subchannel) = self.subchannels.get_mut(&id) else { return };
         subchannel.state = state.clone();
+        if state != SubchannelState::Ready {
+            subchannel.watch = None;
+        }
         subchannel.idle_at =
             matches!(state, SubchannelState::Failed(_)).then(|| self.now + BACKOFF);
         self.tree.subchannel(id, &state, self.now);
+    }
+
+    /// The server at this address says how loaded it is, if it is asked to. Returns how often it is to
+    /// say that.
+    pub(crate) fn report(&self, name: &str, report: &OrcaReport) -> Option<Duration> {
+        let mut all = self.subchannels.values();
+        let watch = all.find(|it| it.address == address(name))?.watch.clone()?;
+        watch.watcher.reported(report, self.now);
+        Some(watch.period)
     }
 
     /// The number of subchannels that exist.
@@ -246,15 +278,14 @@ impl<N: Node> Play<N> {
 
     /// Picks once, and does what the picker wants.
     pub(crate) fn pick(&mut self) -> Pick {
-        self.pick_with(None)
+        self.pick_with(None, &HeaderMap::new())
     }
 
-    pub(crate) fn pick_with(&mut self, hash: Option<u64>) -> Pick {
+    /// Picks for a call with this hash and these headers.
+    pub(crate) fn pick_with(&mut self, hash: Option<u64>, metadata: &HeaderMap) -> Pick {
         let picker = self.tree.picker().expect("there was an update");
-        let metadata = HeaderMap::new();
         let dice = &mut self.dice;
-        let mut call =
-            PickArgs { path: "/s/m", metadata: &metadata, hash, dice, wake: None, permit: None };
+        let mut call = PickArgs { path: "/s/m", metadata, hash, dice, wake: None, permit: None };
         let pick = picker.pick(&mut call);
         let wake = call.wake;
         self.last_permit = call.permit;
@@ -272,7 +303,27 @@ impl<N: Node> Play<N> {
 
     /// Returns where a call goes: `to 10.0.0.1:80`, `queue` or `fail: …`.
     pub(crate) fn call(&mut self) -> String {
-        match self.pick() {
+        let pick = self.pick();
+        self.text_of(pick)
+    }
+
+    /// The same for a call with this hash.
+    pub(crate) fn call_by(&mut self, hash: u64) -> String {
+        let pick = self.pick_with(Some(hash), &HeaderMap::new());
+        self.text_of(pick)
+    }
+
+    /// The same for a call with values of one header.
+    pub(crate) fn call_with(&mut self, header: &'static str, values: &[&'static str]) -> String {
+        let name = http::HeaderName::from_static(header);
+        let values = values.iter().map(|value| http::HeaderValue::from_static(value));
+        let metadata = values.map(|value| (name.clone(), value)).collect();
+        let pick = self.pick_with(None, &metadata);
+        self.text_of(pick)
+    }
+
+    fn text_of(&self, pick: Pick) -> String {
+        match pick {
             Pick::To(picked) => format!("to {}", self.address_of(&picked)),
             Pick::Queue => "queue".to_owned(),
             Pick::Fail(failure) => format!("fail: {}", failure.message),
@@ -303,7 +354,7 @@ impl<N: Node> Play<N> {
         ready.map(|it| it.address).collect()
     }
 
-    fn address_of(&self, picked: &Picked) -> SocketAddr {
+    pub(crate) fn address_of(&self, picked: &Picked) -> SocketAddr {
         self.subchannels[&picked.subchannel].address
     }
 

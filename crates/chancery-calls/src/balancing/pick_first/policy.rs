@@ -12,6 +12,7 @@ use crate::balancing::picker::{
     Failing, Observers, Pick, PickArgs, Picked, Picker, Queueing, Wake,
 };
 use crate::balancing::policy::{Balancer, PolicyConfig, Update};
+use crate::balancing::weights;
 use crate::{Dice, Failure};
 
 /// One connection for all calls.
@@ -102,15 +103,13 @@ pub(in crate::balancing) fn with_note(error: Arc<str>, note: Option<&Arc<str>>) 
 }
 
 /// Returns the endpoints in an order in which one with twice the weight is first twice as often.
-/// Each endpoint has the key `roll^(1/weight)`, and the greatest comes first (gRFC A113); a weight
-/// is that of the endpoint in its locality times that of the locality, as a part of all.
+/// Each endpoint has the key `roll^(1/weight)`, and the greatest comes first (gRFC A113).
 fn shuffled(endpoints: &[Arc<Endpoint>], dice: &mut dyn Dice) -> Vec<Arc<Endpoint>> {
+    let weights = weights::normalised(endpoints.iter());
     let mut keyed: Vec<_> = endpoints
         .iter()
-        .map(|endpoint| {
-            let weight = f64::from(endpoint.weight) * f64::from(endpoint.locality.weight);
-            (unit(dice).ln() / weight.max(1.0), Arc::clone(endpoint))
-        })
+        .zip(weights)
+        .map(|(endpoint, weight)| (unit(dice).ln() / f64::from(weight), Arc::clone(endpoint)))
         .collect();
     keyed.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     keyed.into_iter().map(|(_, endpoint)| endpoint).collect()
