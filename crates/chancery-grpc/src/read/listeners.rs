@@ -87,3 +87,140 @@ fn route_name(rds: &hcm::Rds) -> Result<String, Fault> {
         name => Ok(name.to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::support::{any, fault_of, filter, read, router};
+    use super::*;
+
+    const MANAGER: &str =
+        "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
+    const PATH: &str = "api_listener.api_listener";
+
+    fn listener(manager: Value) -> Value {
+        json!({"name": "l", "apiListener": {"apiListener": any(MANAGER, manager)}})
+    }
+
+    fn rds(source: Value) -> Value {
+        json!({"routeConfigName": "r", "configSource": source})
+    }
+
+    /// Returns the reason for which a connection manager with a router and these fields is rejected.
+    fn fault(fields: Value) -> String {
+        let mut manager = json!({"httpFilters": [router()]});
+        manager.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        fault_of::<Listener>(&listener(manager))
+    }
+
+    #[test]
+    fn the_listener_of_a_client_holds_a_connection_manager() {
+        // C-092
+        let why =
+            format!("{PATH}: the listener of a client must hold an `HttpConnectionManager` of v3");
+        for listener in [
+            json!({"name": "l"}),
+            json!({"name": "l", "apiListener": {}}),
+            json!({"name": "l", "apiListener": {"apiListener": any("config.cluster.v3.Cluster", json!({}))}}),
+        ] {
+            assert_eq!(fault_of::<Listener>(&listener), why);
+        }
+    }
+
+    #[test]
+    fn routes_are_inline_or_come_from_the_stream() {
+        // C-092
+        for source in ["ads", "self"] {
+            let resource =
+                listener(json!({"rds": rds(json!({source: {}})), "httpFilters": [router()]}));
+            let read = read::<Listener>(&resource).unwrap();
+            assert!(matches!(read.routes, RouteSource::Rds(name) if name == "r"));
+        }
+        let hosts = json!({"virtualHosts": [{"name": "v", "domains": ["*"]}]});
+        let inline = listener(json!({"routeConfig": hosts, "httpFilters": [router()]}));
+        let read = read::<Listener>(&inline).unwrap();
+        assert!(matches!(read.routes, RouteSource::Inline(routes) if routes.hosts().len() == 1));
+        let file = json!({"pathConfigSource": {"path": "/a"}});
+        let scoped = json!({"name": "s", "scopeKeyBuilder": {"fragments": [{"headerValueExtractor": {"name": "h"}}]}});
+        for (fields, path, expected) in [
+            (json!({"rds": rds(file)}), "rds.config_source", "it must be `ads` or `self`"),
+            (json!({"rds": rds(json!({}))}), "rds.config_source", "it must be `ads` or `self`"),
+            (
+                json!({"rds": {"configSource": {"ads": {}}}}),
+                "rds.route_config_name",
+                "it must be set",
+            ),
+            (
+                json!({"scopedRoutes": scoped}),
+                "route_specifier",
+                "it must be `rds` or `route_config`",
+            ),
+            (json!({}), "route_specifier", "it must be `rds` or `route_config`"),
+            (
+                json!({"routeConfig": {"virtualHosts": [{"domains": [""]}]}}),
+                "route_config.virtual_hosts[0].domains[0]",
+                "a domain is empty",
+            ),
+        ] {
+            assert_eq!(fault(fields), format!("{PATH}.{path}: {expected}"));
+        }
+    }
+
+    #[test]
+    fn addresses_of_clients_are_not_guessed() {
+        // C-092
+        let rds = rds(json!({"ads": {}}));
+        let hops = fault(json!({"rds": rds, "xffNumTrustedHops": 1}));
+        assert_eq!(hops, format!("{PATH}.xff_num_trusted_hops: it must be 0"));
+        let extension = json!({"name": "a", "typedConfig":
+            any("extensions.http.original_ip_detection.xff.v3.XffConfig", json!({}))});
+        let detection = fault(json!({"rds": rds, "originalIpDetectionExtensions": [extension]}));
+        assert_eq!(detection, format!("{PATH}.original_ip_detection_extensions: it must be empty"));
+    }
+
+    #[test]
+    fn a_stream_has_the_limit_of_its_listener() {
+        // C-102
+        let limit = |duration: Value| {
+            let options = json!({"maxStreamDuration": duration});
+            let resource = listener(json!({"rds": rds(json!({"ads": {}})),
+                "commonHttpProtocolOptions": options, "httpFilters": [router()]}));
+            read::<Listener>(&resource).map(|it| it.max_stream_duration)
+        };
+        assert_eq!(limit(Value::Null), Ok(None));
+        assert_eq!(limit(json!("0s")), Ok(Some(Duration::ZERO)));
+        assert_eq!(limit(json!("1.5s")), Ok(Some(Duration::from_millis(1_500))));
+        let negative = limit(json!("-1s")).unwrap_err();
+        let field = "common_http_protocol_options.max_stream_duration";
+        assert!(negative.starts_with(&format!("{PATH}.{field}: a duration must be")), "{negative}");
+    }
+
+    #[test]
+    fn filters_end_with_the_router() {
+        // C-093
+        let rds = rds(json!({"ads": {}}));
+        let filters = |filters: Value| fault(json!({"rds": rds, "httpFilters": filters}));
+        let cors = filter("a", "cors.v3.Cors", json!({}));
+        let mut optional = cors.clone();
+        optional["isOptional"] = json!(true);
+        assert_eq!(filters(json!([optional, router()])), "");
+        for (list, expected) in [
+            (json!([]), ": there are no HTTP filters"),
+            (json!([optional]), ": there are no HTTP filters"),
+            (
+                json!([cors, router()]),
+                ": the HTTP filter `a` is of the unknown type \
+                 `type.googleapis.com/envoy.extensions.filters.http.cors.v3.Cors`",
+            ),
+            (
+                json!([router(), router()]),
+                ": two HTTP filters have the name `router`; \
+                the HTTP filter `router` has to be the last one",
+            ),
+            (json!([{"name": ""}]), "[0].name: it must be set"),
+        ] {
+            assert_eq!(filters(list), format!("{PATH}.http_filters{expected}"));
+        }
+    }
+}

@@ -10,6 +10,8 @@ pub(crate) mod listeners;
 mod matchers;
 mod policies;
 pub(crate) mod routes;
+#[cfg(test)]
+mod support;
 mod values;
 
 use std::borrow::Cow;

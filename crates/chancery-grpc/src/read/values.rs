@@ -40,3 +40,31 @@ pub(super) fn fraction(message: &FractionalPercent) -> Result<Fraction, Fault> {
     };
     Ok(Fraction::new(message.numerator, denominator))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_within_the_range_of_protobuf() {
+        let read = |seconds, nanos| duration(&protobuf::Duration { seconds, nanos }).ok();
+        assert_eq!(read(1, 500_000_000), Some(Duration::from_millis(1_500)));
+        assert_eq!(read(315_576_000_000, 0), Some(Duration::from_secs(MAX_SECONDS)));
+        for (seconds, nanos) in [(-1, 0), (0, -1), (0, 1_000_000_000), (315_576_000_001, 0)] {
+            assert_eq!(read(seconds, nanos), None, "{seconds} {nanos}");
+        }
+    }
+
+    #[test]
+    fn a_chance_has_one_of_three_denominators() {
+        // C-097
+        let read = |denominator| {
+            let read = fraction(&FractionalPercent { numerator: 5, denominator });
+            read.map_or_else(|fault| fault.to_string(), |fraction| fraction.to_string())
+        };
+        assert_eq!(read(0), "5 of 100");
+        assert_eq!(read(1), "5 of 10000");
+        assert_eq!(read(2), "5 of 1000000");
+        assert_eq!(read(3), "`denominator` must be `HUNDRED`, `TEN_THOUSAND` or `MILLION`");
+    }
+}
