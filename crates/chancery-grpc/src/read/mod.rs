@@ -8,10 +8,12 @@ mod fault;
 mod filters;
 pub(crate) mod listeners;
 mod matchers;
+mod outliers;
 mod policies;
 pub(crate) mod routes;
 #[cfg(test)]
 mod support;
+mod transport;
 mod values;
 
 use std::borrow::Cow;

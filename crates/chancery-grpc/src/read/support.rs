@@ -1,32 +1,62 @@
 //! Resources of tests, as JSON.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use chancery_calls::filters::FilterConfig;
 use chancery_client::ResourceType;
-use chancery_proto::document::{Format, parse};
+use chancery_core::Resource;
+use chancery_proto::document::{Checks, Format, parse_checked};
 use chancery_proto::schema::Schema;
+use prost::Message;
 use serde_json::{Value, json};
 
 use super::listeners::Listener;
 use super::routes::Routes;
 
-pub(super) static SCHEMA: LazyLock<Schema> = LazyLock::new(Schema::bundled);
+static SCHEMA: LazyLock<Schema> = LazyLock::new(Schema::bundled);
 
 /// Reads a resource, to which its type is added, and a name if it has none.
 pub(super) fn read<T: ResourceType>(resource: &Value) -> Result<T, String> {
     let mut resource = resource.clone();
-    resource["@type"] = json!(format!("type.googleapis.com/{}", T::TYPE_URL));
     let name = if T::TYPE_URL.ends_with("Assignment") { "clusterName" } else { "name" };
     if resource[name].is_null() {
         resource[name] = json!("resource");
     }
+    let (parsed, rejecters) = parsed(T::TYPE_URL, &resource);
+    let read = T::decode(parsed.name().as_str(), parsed.body());
+    assert!(read.is_err() || rejecters != Rejecters::All, "every gRPC rejects it: {resource}");
+    read
+}
+
+/// Reads a message that is a resource of this type.
+pub(super) fn message<M: Message + Default>(type_name: &str, resource: &Value) -> M {
+    M::decode(parsed(type_name, resource).0.body().clone()).expect("a message")
+}
+
+/// The implementations of gRPC that reject a resource, by what `chancery check` says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rejecters {
+    None,
+    Some,
+    All,
+}
+
+/// Reads a resource of this type, and says who rejects it.
+pub(super) fn parsed(type_name: &str, resource: &Value) -> (Arc<Resource>, Rejecters) {
+    let mut resource = resource.clone();
+    resource["@type"] = json!(format!("type.googleapis.com/{type_name}"));
     let text = resource.to_string();
-    let parsed = parse(&SCHEMA, Format::Json, text.as_bytes());
+    let checks = Checks { clients: "grpc".parse().expect("clients"), ..Checks::default() };
+    let parsed = parse_checked(&SCHEMA, Format::Json, text.as_bytes(), checks);
     let faults: Vec<_> = parsed.faults.iter().map(|fault| &fault.message).collect();
     assert!(faults.is_empty(), "{text}: {faults:?}");
-    let resource = &parsed.resources[0].resource;
-    T::decode(&resource.name().to_string(), resource.body())
+    let [resource] = &*parsed.resources else { panic!("{text}: no resource") };
+    let rejected = resource.warnings.iter().filter(|it| it.code == "grpc/rejected");
+    let rejecters = rejected.map(|it| match it.text.ends_with("rejected by gRPC") {
+        true => Rejecters::All,
+        false => Rejecters::Some,
+    });
+    (Arc::clone(&resource.resource), rejecters.max().unwrap_or(Rejecters::None))
 }
 
 /// Returns why a resource is rejected, or nothing.
