@@ -59,7 +59,9 @@ fn target(
     plugins: &Plugins<'_>,
 ) -> Result<Result<RouteTarget, IgnoredRoute>, Fault> {
     let target = match &action.cluster_specifier {
-        Some(ClusterSpecifier::Cluster(name)) => RouteTarget::Cluster(name.as_str().into()),
+        Some(ClusterSpecifier::Cluster(name)) => {
+            RouteTarget::Cluster(cluster_name(name).at("cluster")?)
+        }
         Some(ClusterSpecifier::WeightedClusters(clusters)) => {
             RouteTarget::Weighted(weighted(clusters).at("weighted_clusters")?)
         }
@@ -80,16 +82,25 @@ fn target(
 fn weighted(message: &rds::WeightedCluster) -> Result<WeightedClusters, Fault> {
     let mut clusters = Vec::new();
     for (at, cluster) in message.clusters.iter().enumerate() {
-        let weight = cluster.weight.as_ref().map_or(0, |weight| weight.value);
-        if weight == 0 {
-            continue; // gRPC does not look at the rest of it.
-        }
-        let overrides = filters::overrides(&cluster.typed_per_filter_config);
-        let overrides = overrides.at(format_args!("clusters[{at}]"))?;
-        let name = cluster.name.as_str().into();
-        clusters.push(WeightedCluster { name, weight, overrides });
+        let cluster = weighted_cluster(cluster).at(format_args!("clusters[{at}]"))?;
+        clusters.push(cluster);
     }
     Ok(WeightedClusters::new(clusters)?)
+}
+
+/// Reads a cluster, which is checked although it may have no weight yet.
+fn weighted_cluster(
+    message: &rds::weighted_cluster::ClusterWeight,
+) -> Result<WeightedCluster, Fault> {
+    Ok(WeightedCluster {
+        name: cluster_name(&message.name).at("name")?,
+        weight: message.weight.as_ref().map_or(0, |weight| weight.value),
+        overrides: filters::overrides(&message.typed_per_filter_config)?,
+    })
+}
+
+fn cluster_name(name: &str) -> Result<Arc<str>, Fault> {
+    if name.is_empty() { Err("it must be set".into()) } else { Ok(name.into()) }
 }
 
 fn limits(message: Option<&rds::route_action::MaxStreamDuration>) -> Result<StreamLimits, Fault> {
@@ -219,6 +230,14 @@ mod tests {
         }
         let large = fault(weighted(&[json!(u32::MAX), json!(1)]));
         assert!(large.starts_with("weighted_clusters: the weights of the clusters"), "{large}");
+    }
+
+    #[test]
+    fn clusters_have_names() {
+        // C-098
+        assert_eq!(fault(json!({"cluster": ""})), "cluster: it must be set");
+        let weighted = json!({"weightedClusters": {"clusters": [{"weight": 1}]}});
+        assert_eq!(fault(weighted), "weighted_clusters.clusters[0].name: it must be set");
     }
 
     #[test]

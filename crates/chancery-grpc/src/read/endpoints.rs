@@ -78,7 +78,7 @@ impl Reader {
         if weight == 0 {
             return Ok(()); // gRPC skips a locality without a weight.
         }
-        let name = message.locality.clone().unwrap_or_default();
+        let name = message.locality.clone().ok_or("`locality` is missing")?;
         let name = Locality { region: name.region, zone: name.zone, sub_zone: name.sub_zone };
         let priority = message.priority;
         let sum = self.weights.entry(priority).or_default();

@@ -2,6 +2,8 @@
 //! rejected here, with the reason; the client tells the server, and the last good one stays in use.
 
 mod actions;
+#[cfg(test)]
+mod agreement;
 pub(crate) mod clusters;
 pub(crate) mod endpoints;
 mod fault;

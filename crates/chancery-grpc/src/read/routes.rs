@@ -301,11 +301,12 @@ mod tests {
         // C-093
         let cors = any("extensions.filters.http.cors.v3.CorsPolicy", json!({}));
         let wrapper = |fields: Value| any("config.route.v3.FilterConfig", fields);
+        let optional = wrapper(json!({"config": cors, "isOptional": true}));
         let unknown = "`type.googleapis.com/envoy.extensions.filters.http.cors.v3.CorsPolicy` is no \
                        known filter, and not optional";
         let weighted = |config: &Value| {
             let cluster = |name, weight, config| json!({"name": name, "weight": weight, "typedPerFilterConfig": {"f": config}});
-            let clusters = [cluster("a", 0, &cors), cluster("b", 1, config)];
+            let clusters = [cluster("a", 1, &optional), cluster("b", 0, config)];
             json!({"match": {"prefix": ""}, "route": {"weightedClusters": {"clusters": clusters}}})
         };
         let of_route = |config: &Value| {
@@ -317,12 +318,11 @@ mod tests {
         assert_eq!(fault(of_route(&cors)), format!("{field}: {unknown}"));
         let required = wrapper(json!({"config": cors}));
         assert_eq!(fault(of_route(&required)), format!("{field}: {unknown}"));
-        // A cluster without a weight is not looked at.
+        // A cluster is looked at although it has no weight yet.
         let of_cluster = format!("route.weighted_clusters.clusters[1].{field}: {unknown}");
         assert_eq!(fault(weighted(&cors)), of_cluster);
         let host = json!({"virtualHosts": [{"typedPerFilterConfig": {"f": cors}}]});
         assert_eq!(fault_of::<Routes>(&host), format!("virtual_hosts[0].{field}: {unknown}"));
-        let optional = wrapper(json!({"config": cors, "isOptional": true}));
         assert!(route_of(of_route(&optional)).overrides.is_empty());
         route_of(weighted(&optional));
         let off = route_of(of_route(&wrapper(json!({"disabled": true}))));
