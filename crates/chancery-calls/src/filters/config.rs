@@ -70,10 +70,11 @@ impl FilterConfig {
         }
     }
 
-    /// Returns true if this may take the place of another configuration.
+    /// Returns true if this may take the place of another configuration. A filter that is off has no kind
+    /// by which a mistake could be found.
     pub(super) fn replaces(&self, other: &Self) -> bool {
-        match self {
-            Self::Disabled => !other.is_terminal(),
+        match (self, other) {
+            (Self::Disabled, other) | (other, Self::Disabled) => !other.is_terminal(),
             _ => self.kind() == other.kind(),
         }
     }
