@@ -7,7 +7,7 @@ use envoy_types::pb::envoy::r#type::v3::FractionalPercent;
 use envoy_types::pb::envoy::r#type::v3::fractional_percent::DenominatorType;
 use envoy_types::pb::google::protobuf;
 
-use super::fault::Fault;
+use super::fault::{At, Fault};
 
 /// The most seconds of a duration: ten thousand years.
 const MAX_SECONDS: u64 = 315_576_000_000;
@@ -30,15 +30,27 @@ pub(super) fn some_duration(
 
 /// Reads a chance.
 pub(super) fn fraction(message: &FractionalPercent) -> Result<Fraction, Fault> {
-    let denominator = match DenominatorType::try_from(message.denominator) {
-        Ok(DenominatorType::Hundred) => Denominator::Hundred,
-        Ok(DenominatorType::TenThousand) => Denominator::TenThousand,
-        Ok(DenominatorType::Million) => Denominator::Million,
-        Err(_) => {
-            return Err("`denominator` must be `HUNDRED`, `TEN_THOUSAND` or `MILLION`".into());
-        }
+    let denominator = match denominator(message)? {
+        DenominatorType::Hundred => Denominator::Hundred,
+        DenominatorType::TenThousand => Denominator::TenThousand,
+        DenominatorType::Million => Denominator::Million,
     };
     Ok(Fraction::new(message.numerator, denominator))
+}
+
+/// Reads a chance in millionths, at most all of them.
+pub(super) fn per_million(message: &FractionalPercent) -> Result<u32, Fault> {
+    let times = match denominator(message)? {
+        DenominatorType::Hundred => 10_000,
+        DenominatorType::TenThousand => 100,
+        DenominatorType::Million => 1,
+    };
+    Ok(message.numerator.saturating_mul(times).min(1_000_000))
+}
+
+fn denominator(message: &FractionalPercent) -> Result<DenominatorType, Fault> {
+    const EXPECTED: &str = "it must be `HUNDRED`, `TEN_THOUSAND` or `MILLION`";
+    DenominatorType::try_from(message.denominator).map_err(|_| EXPECTED).at("denominator")
 }
 
 #[cfg(test)]
@@ -65,6 +77,6 @@ mod tests {
         assert_eq!(read(0), "5 of 100");
         assert_eq!(read(1), "5 of 10000");
         assert_eq!(read(2), "5 of 1000000");
-        assert_eq!(read(3), "`denominator` must be `HUNDRED`, `TEN_THOUSAND` or `MILLION`");
+        assert_eq!(read(3), "denominator: it must be `HUNDRED`, `TEN_THOUSAND` or `MILLION`");
     }
 }
