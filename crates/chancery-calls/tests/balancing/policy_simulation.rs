@@ -29,7 +29,7 @@ use crate::support::{Play, address, in_locality, target};
 const ENDPOINTS: u64 = 9;
 
 /// The size of a subset.
-const SUBSET: u32 = 3;
+const SUBSET: u8 = 3;
 
 struct World {
     play: Play<OutlierDetection<Switch>>,
@@ -55,7 +55,7 @@ fn name(endpoint: u64) -> String {
 fn policy(number: u64) -> PolicyConfig {
     let within = |child| PolicyConfig::WrrLocality(Arc::new(child));
     let part = |child| {
-        let size = NonZeroU32::new(SUBSET).expect("a size");
+        let size = NonZeroU32::new(SUBSET.into()).expect("a size");
         PolicyConfig::RandomSubsetting { size, child: Arc::new(child) }
     };
     let weighted = |blackout| {
@@ -281,10 +281,9 @@ impl World {
         let up: BTreeSet<_> = self.up.iter().map(|it| address(&name(*it))).collect();
         let expected = &addresses & &up;
         let used = self.used();
-        let most = usize::try_from(SUBSET).expect("a small number");
         let is_right = match &self.policy {
             PolicyConfig::PickFirst { .. } => used.len() == expected.len().min(1),
-            PolicyConfig::RandomSubsetting { .. } => used.len() <= most,
+            PolicyConfig::RandomSubsetting { .. } => used.len() <= SUBSET.into(),
             PolicyConfig::RingHash(_) => return self.check_homes(&expected),
             _ => used == expected,
         };
