@@ -14,6 +14,7 @@ use super::endpoints::Endpoints;
 use super::listeners::Listener;
 use super::routes::Routes;
 use super::support::{Rejecters, any, parsed, router};
+use super::surroundings::Surroundings;
 
 const CASES: &str = include_str!("../../../chancery/tests/real/grpc/judged.json");
 
@@ -67,7 +68,7 @@ fn read_as<T: ResourceType>(resource: &Value) -> (Rejecters, Option<String>) {
 fn read_cluster(resource: &Value) -> (Rejecters, Option<String>) {
     let (parsed, rejecters) = parsed(Cluster::TYPE_URL, resource);
     let cluster = prost::Message::decode(parsed.body().clone()).expect("a cluster");
-    let read = clusters::read(parsed.name().as_str(), &cluster);
+    let read = clusters::read(parsed.name().as_str(), &cluster, &Surroundings::default());
     (rejecters, read.err().map(|fault| fault.to_string()))
 }
 
