@@ -255,8 +255,9 @@ mod tests {
         // C-108
         let bad = json!({"endpoint": {"address": {"pipe": {"path": "/a"}}}});
         for weight in [Value::Null, json!(0)] {
-            let skipped = with(&locality("a", 0, &[bad.clone()]), "loadBalancingWeight", weight);
-            assert!(of(&[skipped.clone()]).assignment.localities.is_empty());
+            let skipped =
+                with(&locality("a", 0, std::slice::from_ref(&bad)), "loadBalancingWeight", weight);
+            assert!(of(std::slice::from_ref(&skipped)).assignment.localities.is_empty());
             let other = locality("b", 1, &[]);
             let fault = fault(&[skipped, other]);
             assert_eq!(fault, "endpoints: there is a priority 1 and no priority 0");

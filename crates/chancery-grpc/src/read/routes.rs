@@ -107,7 +107,7 @@ fn matcher(message: &rds::RouteMatch) -> Result<RouteMatcher, Fault> {
     let headers = headers.collect::<Result<_, _>>()?;
     // The default value alone counts; one that is missing is 0 of 100.
     let fraction = message.runtime_fraction.as_ref();
-    let fraction = fraction.map(|it| it.default_value.as_ref().cloned().unwrap_or_default());
+    let fraction = fraction.map(|it| it.default_value.unwrap_or_default());
     let fraction = fraction.as_ref().map(values::fraction).transpose();
     let fraction = fraction.at("runtime_fraction.default_value")?;
     Ok(RouteMatcher { path, headers, fraction })

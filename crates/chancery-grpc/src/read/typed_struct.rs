@@ -34,7 +34,7 @@ impl TypedStruct {
 
     /// The fields as JSON, in an order that is always the same.
     pub(super) fn json(&self) -> String {
-        self.value.as_ref().map_or(Json::Object(Default::default()), object).to_string()
+        self.value.as_ref().map_or_else(|| "{}".to_owned(), |fields| object(fields).to_string())
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
         // C-112
         let text = Kind::StringValue("x\"".to_owned());
         let list = Kind::ListValue(envoy_types::pb::google::protobuf::ListValue {
-            values: vec![Value { kind: Some(text.clone()) }, Value { kind: None }],
+            values: vec![Value { kind: Some(text) }, Value { kind: None }],
         });
         let fields = [
             ("e", Kind::NumberValue(f64::NAN)),

@@ -80,7 +80,8 @@ fn replacement(config: &Any) -> Result<Option<FilterConfig>, Fault> {
         Some(wrapper) => (wrapper.config.as_ref(), wrapper.is_optional),
         None => (Some(config), false),
     };
-    match known(config.unwrap_or(&Any::default()), of_route)? {
+    let none = Any::default();
+    match known(config.unwrap_or(&none), of_route)? {
         Ok(config) => Ok(Some(config)),
         Err(_) if is_optional => Ok(None),
         Err(type_url) => {
