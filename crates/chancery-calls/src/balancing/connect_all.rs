@@ -43,7 +43,7 @@ pub trait Choose: Default + Send + fmt::Debug {
     fn picker(&mut self, endpoints: &[Member<Self::Kept>]) -> Arc<dyn Picker>;
 
     /// The time of its deadline may have come. Returns true if there has to be another picker.
-    fn on_time(&mut self, _: &[Member<Self::Kept>], _: Time) -> bool {
+    fn on_time(&mut self, _: &[Member<Self::Kept>], _: &mut Context<'_>) -> bool {
         false
     }
 
@@ -93,7 +93,7 @@ impl<C: Choose> Balancer for ConnectAll<C> {
             self.picker = None;
             self.endpoints.on_time(cx);
         }
-        if self.choose.on_time(self.endpoints.members(), cx.now) {
+        if self.choose.on_time(self.endpoints.members(), cx) {
             self.picker = None;
         }
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use chancery_core::Time;
 
+use super::counted::Counted;
 use super::endpoint::Endpoint;
-use super::outlier_detection::Ejection;
 use super::report::LoadWatch;
 use crate::Dice;
 
@@ -48,8 +48,8 @@ pub enum Action {
     },
     /// The subchannel is not needed any more. Its id may come again.
     Close(SubchannelId),
-    /// Count what outlier detection has done, for metrics.
-    Count(Ejection),
+    /// Count something for metrics.
+    Count(Counted),
     /// Ask the names of DNS again, because connections to what they gave have failed.
     Resolve,
 }
@@ -123,9 +123,9 @@ impl Context<'_> {
         self.trail.push(Trace::Gone(Part::Subchannel(id)));
     }
 
-    /// Counts an ejection for metrics.
-    pub(super) fn count(&mut self, ejection: Ejection) {
-        self.actions.push_back(Action::Count(ejection));
+    /// Counts something for metrics.
+    pub fn count(&mut self, counted: Counted) {
+        self.actions.push_back(Action::Count(counted));
     }
 
     /// Asks for the names of DNS to be resolved again.

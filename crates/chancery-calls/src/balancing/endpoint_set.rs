@@ -68,7 +68,7 @@ impl<T: Default> EndpointSet<T> {
         endpoint: &Arc<Endpoint>,
         cx: &mut Context<'_>,
     ) -> Member<T> {
-        let is_same = known.as_ref().is_some_and(|known| *known.endpoint == **endpoint);
+        let is_same = known.as_ref().is_some_and(|known| known.endpoint == *endpoint);
         let mut member = match known {
             Some(known) => Member { endpoint: Arc::clone(endpoint), ..known },
             None => {

@@ -22,6 +22,7 @@ mod cluster;
 mod connect_all;
 mod connectivity;
 mod context;
+mod counted;
 mod custom;
 mod endpoint;
 mod endpoint_set;
@@ -50,14 +51,15 @@ pub use cluster::{
 pub use connect_all::{Choose, ConnectAll};
 pub use connectivity::{Connectivity, SubchannelState};
 pub use context::{Action, Context, EndpointId, SubchannelId};
+pub use counted::{Counted, Ejection, Unenforced, Weights};
 pub use custom::{CustomPolicies, CustomPolicy, PolicyFactory};
 pub use endpoint::{Endpoint, EndpointLocality, Health};
 pub use endpoint_set::Member;
 pub use least_request::ChoiceCount;
 pub use node::{Node, PolicyTarget};
 pub use outlier_detection::{
-    Detection, DetectionMethod, DetectionTarget, Ejection, FailurePercentage, OutlierDetection,
-    Percent, SuccessRate, Unenforced,
+    Detection, DetectionMethod, DetectionTarget, FailurePercentage, OutlierDetection, Percent,
+    SuccessRate,
 };
 pub use picker::{CallEnd, CallObserver, Observers, Pick, PickArgs, Picked, Picker, Wake};
 pub use policy::{Balancer, PolicyConfig, Update};

@@ -18,6 +18,7 @@ use chancery_core::Time;
 use self::counts::{Calls, Counters, Counting, Counts};
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, Part, SubchannelId, Trace};
+use super::counted::{Counted, Ejection, Unenforced};
 use super::endpoint::{Endpoint, EndpointKey};
 use super::node::Node;
 use super::picker::{Picker, Wake};
@@ -43,26 +44,6 @@ pub struct DetectionTarget<C> {
     pub endpoints: Arc<[Arc<Endpoint>]>,
     /// The configuration of the node.
     pub node: C,
-}
-
-/// An outlier that was taken out, or was not (gRFC A91).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ejection {
-    /// The cluster of the endpoint.
-    pub cluster: Arc<str>,
-    /// The way in which it was told.
-    pub method: DetectionMethod,
-    /// The reason why it was not taken out.
-    pub unenforced: Option<Unenforced>,
-}
-
-/// A reason why an outlier is not taken out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Unenforced {
-    /// The dice said so: `enforcement_percentage`.
-    EnforcementPercentage,
-    /// As many are out as may be: `max_ejection_overflow`.
-    MaxEjectionOverflow,
 }
 
 /// Takes endpoints of a node out.
@@ -226,7 +207,7 @@ impl<N: Node> OutlierDetection<N> {
                     self.take_out(place, cx);
                 }
                 let cluster = Arc::clone(&self.target.cluster);
-                cx.count(Ejection { cluster, method, unenforced });
+                cx.count(Counted::Ejection(Ejection { cluster, method, unenforced }));
             }
         }
         for place in 0..self.endpoints.len() {

@@ -7,9 +7,11 @@ use std::time::Duration;
 use chancery_core::Time;
 
 use self::schedule::Schedule;
-use self::weight::{Reports, Weight};
+use self::weight::{Known, Reports, Weight};
 use super::connect_all::Choose;
 use super::context::Context;
+use super::counted::{Counted, Weights};
+use super::endpoint::EndpointLocality;
 use super::endpoint_set::Member;
 use super::picker::{CallObserver, Observers, Pick, PickArgs, Picked, Picker};
 use super::policy::PolicyConfig;
@@ -65,10 +67,16 @@ impl ByReports {
         self.config.weight_update_period.max(SHORTEST_UPDATE_PERIOD)
     }
 
-    /// Returns the weights of those that are ready, 0 where none is known.
-    fn weights(&self, endpoints: &[Member<Kept>]) -> Vec<f64> {
-        let ready = endpoints.iter().filter(|member| member.ready().is_some());
-        ready.map(|member| member.kept.weight.at(self.now, &self.config)).collect()
+    /// Returns the weights of those that are ready.
+    fn weights(&self, endpoints: &[Member<Kept>]) -> Weights {
+        let mut all = Weights { locality: locality_of(endpoints), ..Weights::default() };
+        for member in endpoints.iter().filter(|member| member.ready().is_some()) {
+            let known = member.kept.weight.at(self.now, &self.config);
+            all.not_yet_usable += usize::from(known == Known::NotYet);
+            all.stale += usize::from(known == Known::Stale);
+            all.weights.push(if let Known::Weight(weight) = known { weight } else { 0.0 });
+        }
+        all
     }
 
     /// Asks the server of a connection for reports, or lets it end them.
@@ -128,7 +136,7 @@ impl Choose for ByReports {
     }
 
     fn picker(&mut self, endpoints: &[Member<Kept>]) -> Arc<dyn Picker> {
-        self.weights = self.weights(endpoints);
+        self.weights = self.weights(endpoints).weights;
         let ready = endpoints.iter().filter_map(|it| it.picked(self.observers(&it.kept)));
         Arc::new(Scheduled {
             ready: ready.collect(),
@@ -137,16 +145,29 @@ impl Choose for ByReports {
         })
     }
 
-    fn on_time(&mut self, endpoints: &[Member<Kept>], now: Time) -> bool {
-        if self.next_update.is_none_or(|at| at > now) {
+    fn on_time(&mut self, endpoints: &[Member<Kept>], cx: &mut Context<'_>) -> bool {
+        if self.next_update.is_none_or(|at| at > cx.now) {
             return false;
         }
-        self.now = now;
-        self.next_update = Some(now + self.period());
-        self.weights(endpoints) != self.weights
+        self.now = cx.now;
+        self.next_update = Some(cx.now + self.period());
+        let weights = self.weights(endpoints);
+        let is_other = weights.weights != self.weights;
+        if !weights.weights.is_empty() {
+            cx.count(Counted::Weights(weights));
+        }
+        is_other
     }
 
     fn deadline(&self) -> Option<Time> {
         self.next_update
     }
+}
+
+/// Returns the locality of all endpoints, if it is one.
+fn locality_of(endpoints: &[Member<Kept>]) -> Option<Arc<EndpointLocality>> {
+    let mut localities = endpoints.iter().map(|member| &member.endpoint.locality);
+    let first = localities.next()?;
+    let is_same = |it: &Arc<EndpointLocality>| Arc::ptr_eq(it, first) || it.name == first.name;
+    localities.all(is_same).then(|| Arc::clone(first))
 }

@@ -5,6 +5,7 @@ mod custom;
 mod least_request;
 mod outlier_detection;
 mod pick_first;
+mod policy_simulation;
 mod priority;
 mod random_subsetting;
 mod ring_hash;

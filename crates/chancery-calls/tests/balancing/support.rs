@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use chancery_calls::SeededDice;
 use chancery_calls::balancing::{
-    Action, CallEnd, Connectivity, Ejection, Endpoint, EndpointLocality, Health, LoadWatch, Node,
-    Permit, Pick, PickArgs, Picked, PolicyConfig, PolicyTarget, SubchannelId, SubchannelState,
-    Switch, Tree,
+    Action, CallEnd, Connectivity, Counted, Ejection, Endpoint, EndpointLocality, Health,
+    LoadWatch, Node, Permit, Pick, PickArgs, Picked, PolicyConfig, PolicyTarget, SubchannelId,
+    SubchannelState, Switch, Tree, Weights,
 };
 use chancery_core::client::load::OrcaReport;
 use chancery_core::{Locality, Time};
@@ -32,6 +32,7 @@ pub(crate) struct Play<N = Switch> {
     pub(crate) dialled: Vec<SocketAddr>,
     pub(crate) resolutions: usize,
     pub(crate) ejections: Vec<Ejection>,
+    pub(crate) weights: Vec<Weights>,
     pub(crate) dice: SeededDice,
     /// The permits of calls that do not end.
     pub(crate) permits: Vec<Permit>,
@@ -115,6 +116,7 @@ impl<N: Node> Play<N> {
             dialled: Vec::new(),
             resolutions: 0,
             ejections: Vec::new(),
+            weights: Vec::new(),
             dice: SeededDice(seed + 1),
             permits: Vec::new(),
             last_permit: None,
@@ -242,7 +244,9 @@ impl<N: Node> Play<N> {
                 assert_eq!(subchannel.state, SubchannelState::Ready, "it ends with a connection");
                 subchannel.watch = watch;
             }
-            Action::Count(ejection) => self.ejections.push(ejection),
+            Action::Count(Counted::Ejection(ejection)) => self.ejections.push(ejection),
+            Action::Count(Counted::Weights(weights)) => self.weights.push(weights),
+            Action::Count(other) => panic!("nobody looks at {other:?}"),
             Action::Resolve => self.resolutions += 1,
         }
     }

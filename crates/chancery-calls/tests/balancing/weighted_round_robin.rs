@@ -188,6 +188,30 @@ fn reports_may_come_by_themselves() {
     assert_near(calls(&mut play, 400, &of_calls), [200, 200, 0, 0]);
 }
 
+/// C-116: each look at the weights is counted, for the metrics of gRFC A78.
+#[test]
+fn what_is_known_of_weights_is_counted() {
+    let mut play = Play::new();
+    play.up("1 2 3").update(&by_default(), &endpoints("1 2 3 4"));
+    let two = [("1", load(10.0, 0.1)), ("2", load(30.0, 0.1))];
+    play.pass(5 * SECOND);
+    calls(&mut play, 9, &two);
+    play.pass(11 * SECOND);
+    calls(&mut play, 9, &two[..1]);
+    play.pass(170 * SECOND);
+    let looks = std::mem::take(&mut play.weights);
+    assert_eq!(looks.len(), 186, "each second");
+    let look = |second: usize| {
+        let of = &looks[second - 1];
+        (of.weights.clone(), of.not_yet_usable, of.stale, of.is_fallback())
+    };
+    assert_eq!(look(1), (vec![0.0; 3], 3, 0, true));
+    assert_eq!(look(14), (vec![0.0; 3], 3, 0, true));
+    assert_eq!(look(15), (vec![100.0, 300.0, 0.0], 1, 0, false));
+    assert_eq!(look(185), (vec![100.0, 0.0, 0.0], 1, 1, true), "one of them is too old");
+    assert!(looks[0].locality.is_some());
+}
+
 /// C-116: metric names by gRFC A114.
 #[test]
 fn the_utilization_may_be_what_a_program_says() {

@@ -30,6 +30,16 @@ pub(super) struct Reports {
     pub(super) config: Arc<WeightedRoundRobinConfig>,
 }
 
+/// The state of the knowledge of a weight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Known {
+    Weight(f64),
+    /// There are no reports yet, or not for long enough.
+    NotYet,
+    /// The last report is too old.
+    Stale,
+}
+
 /// A time that may not have come yet.
 #[derive(Debug)]
 struct Moment(AtomicU64);
@@ -89,19 +99,19 @@ impl Weight {
         self.non_empty_since.set_first(now);
     }
 
-    /// Returns the weight; 0 if none is known, or the reports are too few or too old.
-    pub(super) fn at(&self, now: Time, config: &WeightedRoundRobinConfig) -> f64 {
+    /// Returns the weight, as far as it can be used now.
+    pub(super) fn at(&self, now: Time, config: &WeightedRoundRobinConfig) -> Known {
         let is_younger = |age: u64, period| age < nanos(Time(period));
-        let Some(age) = self.last_updated.age(now) else { return 0.0 };
+        let Some(age) = self.last_updated.age(now) else { return Known::NotYet };
         if !is_younger(age, config.weight_expiration_period) {
             self.non_empty_since.clear();
-            return 0.0;
+            return Known::Stale;
         }
         let since = self.non_empty_since.age(now);
         if since.is_none_or(|age| is_younger(age, config.blackout_period)) {
-            return 0.0;
+            return Known::NotYet;
         }
-        f64::from_bits(self.value.load(Ordering::Relaxed))
+        Known::Weight(f64::from_bits(self.value.load(Ordering::Relaxed)))
     }
 
     /// Forgets all reports.
