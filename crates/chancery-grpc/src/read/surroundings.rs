@@ -15,7 +15,8 @@ use super::quoted;
 use super::routes::Routes;
 use super::transport::Provider;
 
-/// What a reader knows beside the resource. By default nobody knows which providers there are, and any will do.
+/// The knowledge of a reader beside the resource. By default it does not know which providers there are, and
+/// takes any.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Surroundings {
     providers: Option<BTreeSet<String>>,
