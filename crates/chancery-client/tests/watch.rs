@@ -225,7 +225,7 @@ async fn everything_can_be_rejected_and_the_server_hears_of_it_before_the_end() 
 async fn a_decoder_may_know_more_than_a_resource_says() {
     let server = TestServer::start(snapshot(&[("a", "1"), ("b", "1")])).await.unwrap();
     let client = client(vec![self::server(server.address())], quick());
-    let known = vec!["a".to_owned()];
+    let known = ["a".to_owned()];
     client.decode_with(move |name, _| match known.iter().any(|known| known == name) {
         true => Ok(Cluster(format!("the known {name}"))),
         false => Err("the bootstrap does not know it".to_owned()),
