@@ -65,15 +65,14 @@ fn target(
         Some(ClusterSpecifier::WeightedClusters(clusters)) => {
             RouteTarget::Weighted(weighted(clusters).at("weighted_clusters")?)
         }
-        Some(ClusterSpecifier::ClusterSpecifierPlugin(name)) => match plugins.get(name.as_str()) {
-            Some(true) => RouteTarget::Plugin(name.as_str().into()),
-            Some(false) => return Ok(Err(IgnoredRoute::UnknownPlugin)),
-            None => {
-                let name = quoted(name);
-                let why = format!("`cluster_specifier_plugins` has none of the name `{name}`");
-                return Err(why).at("cluster_specifier_plugin");
+        Some(ClusterSpecifier::ClusterSpecifierPlugin(name)) => {
+            if plugins.contains(name.as_str()) {
+                return Ok(Err(IgnoredRoute::UnknownPlugin));
             }
-        },
+            let name = quoted(name);
+            let why = format!("`cluster_specifier_plugins` has none of the name `{name}`");
+            return Err(why).at("cluster_specifier_plugin");
+        }
         _ => return Ok(Err(IgnoredRoute::ClusterSpecifier)),
     };
     Ok(Ok(target))

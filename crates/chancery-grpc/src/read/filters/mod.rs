@@ -25,6 +25,9 @@ use super::fault::{At, Fault};
 use super::typed_struct::TypedStruct;
 use super::{opened, quoted};
 
+/// The number of faults of a list that are told.
+const MOST_TOLD: usize = 8;
+
 /// The configuration of a filter that is known in its place, or the type of one that is not.
 type Known = Result<FilterConfig, String>;
 
@@ -33,8 +36,12 @@ pub(super) fn chain(list: &[hcm::HttpFilter]) -> Result<FilterChain, Fault> {
     let entries = list.iter().enumerate().map(|(at, it)| entry(it).at(format_args!("[{at}]")));
     let chain = FilterChain::new(entries.collect::<Result<_, _>>()?);
     chain.map_err(|faults| {
-        let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
-        faults.join("; ").into()
+        let told: Vec<_> = faults.iter().take(MOST_TOLD).map(ToString::to_string).collect();
+        let more = match faults.len() - told.len() {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        format!("{}{more}", told.join("; ")).into()
     })
 }
 
