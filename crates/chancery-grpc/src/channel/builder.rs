@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chancery_calls::Dice;
+use chancery_calls::balancing::CustomPolicies;
 use chancery_client::bootstrap::{InvalidTarget, NamingError, Target};
 use chancery_client::{Bootstrap, BootstrapError, Clients, Options};
 
@@ -11,6 +12,7 @@ use super::driver::Driver;
 use super::shared::Shared;
 use crate::dice::ThreadDice;
 use crate::process;
+use crate::read::surroundings::Surroundings;
 
 /// Makes a channel.
 #[derive(Clone, Debug)]
@@ -80,7 +82,8 @@ impl ChannelBuilder {
         let listener = clients.bootstrap().target(&target)?.place.name;
         let authority = self.authority.unwrap_or_else(|| target.data_plane_authority());
         let shared = Arc::new(Shared::new(authority.into(), ThreadDice.roll()));
-        let driver = Driver::new(Arc::clone(&shared), client, listener);
+        let surroundings = Surroundings::new(clients.bootstrap(), CustomPolicies::default());
+        let driver = Driver::new(Arc::clone(&shared), client, listener, surroundings);
         let driver = tokio::spawn(driver.run()).abort_handle();
         Ok(Channel::of(shared, driver))
     }

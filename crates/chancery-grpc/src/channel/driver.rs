@@ -20,6 +20,7 @@ use super::targets::{Targets, clusters_of};
 use crate::connect::Inbox;
 use crate::read::listeners::{Listener, RouteSource};
 use crate::read::routes::Routes;
+use crate::read::surroundings::{Surroundings, decode_for};
 
 /// The driver of a channel.
 pub(super) struct Driver {
@@ -37,11 +38,13 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub(super) fn new(shared: Arc<Shared>, client: Client, listener: ResourceName) -> Self {
-        client.decode_as::<Listener>();
-        client.decode_as::<Routes>();
-        client.decode_as::<crate::read::clusters::Cluster>();
-        client.decode_as::<crate::read::endpoints::Endpoints>();
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        client: Client,
+        listener: ResourceName,
+        surroundings: Surroundings,
+    ) -> Self {
+        decode_for(&client, surroundings);
         let watch = client.follow(listener);
         Self {
             shared,

@@ -228,5 +228,7 @@ mod tests {
         ] {
             assert_eq!(filters(list), format!("{PATH}.http_filters{expected}"));
         }
+        let many = filters(json!(vec![router(); 1_000]));
+        assert!(many.len() < 1_000 && many.ends_with("; and 1990 more"), "{many}");
     }
 }
