@@ -10,6 +10,7 @@
 //! Not here: who is connected, and when (`chancery_calls::balancing`).
 
 mod backoff;
+mod greeting;
 mod inbox;
 mod pool;
 mod subchannel;

@@ -2,23 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::Poll;
 use std::time::Duration;
 
 use chancery_calls::balancing::SubchannelState;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tonic::body::Body;
 
 use super::backoff::Backoff;
+use super::greeting::Greeting;
 use super::{Inbox, InboxKey};
 use crate::dice::ThreadDice;
 
@@ -181,11 +179,12 @@ async fn dial(address: SocketAddr) -> Result<(Sender, impl Future<Output = ()>),
     io.set_nodelay(true).map_err(|error| error.to_string())?;
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder.timer(TokioTimer::new()).adaptive_window(true);
-    // No call may be sent until the server says how many it takes: see `greeted`.
+    // No call is sent until the server says how many it takes.
     builder.initial_max_send_streams(0);
+    let (io, told) = Greeting::new(io);
     let handshake = builder.handshake::<_, Body>(TokioIo::new(io)).await;
     let (sender, mut running) = handshake.map_err(|error| error.to_string())?;
-    greeted(&mut running).await?;
+    greeted(told, &mut running).await?;
     let running = async move {
         if let Err(error) = running.await {
             tracing::debug!(%address, "connection ended: {error}");
@@ -194,23 +193,18 @@ async fn dial(address: SocketAddr) -> Result<(Sender, impl Future<Output = ()>),
     Ok((sender, running))
 }
 
-type Running = http2::Connection<TokioIo<TcpStream>, Body, TokioExecutor>;
-
-/// Waits until the server has said how many calls it takes. One that accepts connections and says
-/// nothing counts as not connected.
-async fn greeted(running: &mut Running) -> Result<(), String> {
-    poll_fn(|cx| {
-        let ended = Pin::new(&mut *running).poll(cx);
-        if running.current_max_send_streams() > 0 {
-            return Poll::Ready(Ok(()));
-        }
-        match ended {
-            Poll::Ready(Ok(())) => Poll::Ready(Err("the server closed the connection".to_owned())),
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error.to_string())),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
+/// Waits until the server has said something, or the connection has ended.
+async fn greeted(
+    told: oneshot::Receiver<()>,
+    running: &mut (impl Future<Output = hyper::Result<()>> + Unpin),
+) -> Result<(), String> {
+    tokio::select! {
+        told = told => told.map_err(|_| "the server closed the connection".to_owned()),
+        ended = running => Err(match ended {
+            Ok(()) => "the server closed the connection".to_owned(),
+            Err(error) => error.to_string(),
+        }),
+    }
 }
 
 impl Phase {

@@ -39,13 +39,17 @@ impl ResourceType for Listener {
 
     fn decode(_: &str, body: &Bytes) -> Result<Self, String> {
         let listener: lds::Listener = Message::decode(body.clone()).map_err(|it| it.to_string())?;
-        let listener = read(&listener)?;
-        let others = listener.filters.filters().iter().filter(|it| !it.config.is_terminal());
-        match others.map(|it| it.config.kind()).next() {
-            // A call must not go past a filter that the control plane asks for.
-            Some(kind) => Err(format!("http_filters: `{}` is not supported yet", quoted(kind))),
-            None => Ok(listener),
-        }
+        Ok(read(&listener)?)
+    }
+}
+
+/// Reads a listener whose filters a channel has. A call must not go past one that the control plane asks for.
+pub(super) fn connectable(name: &str, body: &Bytes) -> Result<Listener, String> {
+    let listener = Listener::decode(name, body)?;
+    let others = listener.filters.filters().iter().filter(|it| !it.config.is_terminal());
+    match others.map(|it| it.config.kind()).next() {
+        Some(kind) => Err(format!("http_filters: `{}` is not supported yet", quoted(kind))),
+        None => Ok(listener),
     }
 }
 

@@ -10,7 +10,7 @@ use prost::Message;
 use super::clusters::{self, Cluster};
 use super::endpoints::Endpoints;
 use super::fault::Fault;
-use super::listeners::Listener;
+use super::listeners::{self, Listener};
 use super::quoted;
 use super::routes::Routes;
 use super::transport::Provider;
@@ -47,7 +47,7 @@ impl Surroundings {
 /// Lets a client decode the resources of channels. The first channel of a client says by what.
 pub(crate) fn decode_for(client: &Client, surroundings: Surroundings) {
     let surroundings = Arc::new(surroundings);
-    client.decode_as::<Listener>();
+    client.decode_with::<Listener>(listeners::connectable);
     client.decode_as::<Routes>();
     client.decode_as::<Endpoints>();
     client.decode_with::<Cluster>(move |name, body| {

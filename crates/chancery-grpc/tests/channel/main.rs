@@ -5,11 +5,14 @@ mod support;
 use std::time::Duration;
 
 use chancery_core::Snapshot;
+use chancery_core::client::ServerFeatures;
 use chancery_grpc::WaitForReady;
 use chancery_testkit::{TestEventKind, TestServer};
 use tonic::Code;
 
-use support::{Backend, Resources, call, call_to, channel, code, name, spread, until, with};
+use support::{
+    Backend, Resources, call, call_to, channel, channel_by, code, name, spread, until, with,
+};
 
 fn one_route(cluster: &str) -> String {
     format!("[{{match: {{prefix: /}}, route: {{cluster: {cluster}}}}}]")
@@ -62,7 +65,8 @@ async fn routes_choose_the_cluster() {
 async fn a_listener_that_is_missing_fails_calls() {
     let a = Backend::start("a").await;
     let server = TestServer::start(Snapshot::new()).await.expect("a server");
-    let channel = channel(&server);
+    let features = ServerFeatures { fail_on_data_errors: true, ..ServerFeatures::default() };
+    let channel = channel_by(&server, features);
     let waiting = tokio::spawn({
         let channel = channel.clone();
         async move {
@@ -160,6 +164,17 @@ async fn a_cluster_that_is_rejected_changes_nothing() {
         }
     }
     assert_eq!(name(&call(&channel).await), Some("a"));
+}
+
+/// C-113: one that accepts connections and says nothing is not connected.
+#[tokio::test]
+async fn an_endpoint_that_says_nothing_takes_no_calls() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let (a, b) = (Backend::start("a").await, Backend::at(silent.local_addr().expect("one")));
+    let resources = Resources::default().routes(&one_route("x")).cluster("x", "");
+    let resources = resources.endpoints("x", &[&[&a, &b]]);
+    let server = TestServer::start(resources.snapshot()).await.expect("a server");
+    assert_eq!(spread(&channel(&server), 20).await, [("a".to_owned(), 20)].into());
 }
 
 /// The status of the server reaches the caller.

@@ -19,7 +19,7 @@ use chancery_proto::schema::Schema;
 use chancery_testkit::TestServer;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Full};
-use hyper::body::{Frame, Incoming};
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpListener;
@@ -62,6 +62,11 @@ impl Backend {
         Self { address, connections, _tasks: tasks }
     }
 
+    /// An address where something else listens.
+    pub(crate) fn at(address: SocketAddr) -> Self {
+        Self { address, connections: Arc::default(), _tasks: JoinSet::new() }
+    }
+
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
@@ -87,7 +92,6 @@ async fn answer(name: &str, request: Request<Incoming>) -> Result<Response<Answe
     let body = Full::new(Bytes::from(message)).with_trailers(async move { Some(Ok(trailers)) });
     let mut response = Response::new(body.boxed_unsync());
     response.headers_mut().insert("content-type", "application/grpc".parse().expect("a value"));
-    let _ = Frame::<Bytes>::data(Bytes::new());
     Ok(response)
 }
 
@@ -177,8 +181,12 @@ impl Resources {
 
 /// A channel to `service` on this server.
 pub(crate) fn channel(server: &TestServer) -> Channel {
+    channel_by(server, ServerFeatures::default())
+}
+
+/// The same with features of the server.
+pub(crate) fn channel_by(server: &TestServer, features: ServerFeatures) -> Channel {
     let uri = server.address().to_string();
-    let features = ServerFeatures { fail_on_data_errors: true, ..ServerFeatures::default() };
     let channel = ChannelCredentials::Insecure;
     let server = XdsServer { uri, channel, features, ..XdsServer::default() };
     let bootstrap = Bootstrap {
