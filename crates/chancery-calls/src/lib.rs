@@ -4,6 +4,7 @@
 //!   routing     a call            -> a route, a cluster, a deadline, a hash     (RouteConfig::decide)
 //!   balancing   endpoints, states -> connections to make, a picker              (balancing::Tree)
 //!               a call, a picker  -> a connection, or the reason why there is none
+//!   serving     a connection      -> the filter chain of a server               (FilterChains::choose)
 //!   filters     a route           -> the filters of its calls                   (FilterChain::with)
 //!   retrying    a failed attempt  -> another one, and when                      (Retries::after)
 //! ```
@@ -27,6 +28,7 @@ pub mod filters;
 pub mod matching;
 pub mod retrying;
 pub mod routing;
+pub mod serving;
 
 pub use dice::{Dice, SeededDice};
 pub use status::{Code, Failure};

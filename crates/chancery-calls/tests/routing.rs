@@ -344,6 +344,10 @@ fn a_failure_is_told_too_and_the_list_of_routes_is_bounded() {
         "968 more routes do not match\n\
          it fails with Unavailable: no route of virtual host `all` matches a call of `/x`"
     ));
+    let mut strict = with_header("h", "1", route("", to("c")));
+    strict.matcher.headers = strict.matcher.headers.iter().cycle().take(1_000).cloned().collect();
+    let told = strict.matcher.to_string();
+    assert!(told.ends_with(", header `h` is `1`, 984 more conditions on headers"), "{told}");
     let nowhere = RouteConfig::new(vec![]);
     let explanation = nowhere.explain(&call("a", "/x", &map), &mut SeededDice(1));
     assert!(explanation.host().is_none());

@@ -32,6 +32,7 @@ mod type_map;
 mod type_url;
 
 // The public interface.
+pub mod base64;
 pub mod client;
 pub mod percent;
 pub mod printable;

@@ -276,5 +276,11 @@ mod tests {
         assert!(with("router", FilterConfig::Disabled).is_err());
         let off = with("a", FilterConfig::Disabled).unwrap();
         assert_eq!(off.filters()[0].config.kind(), "disabled");
+        // gRFC A55: a filter that is off can be on for a route.
+        let entries = vec![known("a", FilterConfig::Disabled), router()];
+        let route = Overrides::new([("a".into(), toy("t", 1))]);
+        let scopes = OverrideScopes { cluster: None, route: &route, host: &none };
+        let on = FilterChain::new(entries).unwrap().with(&scopes).unwrap();
+        assert_eq!(on.filters()[0].config.kind(), "t");
     }
 }

@@ -4,6 +4,10 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use super::faults::FaultPolicy;
+use super::rbac::Rbac;
+use super::session::SessionCookie;
+
 /// The configuration of a filter.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -12,6 +16,12 @@ pub enum FilterConfig {
     Router,
     /// The filter does nothing here. A route says so.
     Disabled,
+    /// Fault injection.
+    Faults(Arc<FaultPolicy>),
+    /// Permission by what a call is about and who makes it.
+    Rbac(Arc<Rbac>),
+    /// Session affinity by cookie.
+    Session(Arc<SessionCookie>),
     /// A filter of somebody else.
     Custom(Arc<dyn CustomFilter>),
 }
@@ -36,6 +46,9 @@ impl FilterConfig {
         match self {
             Self::Router => "router",
             Self::Disabled => "disabled",
+            Self::Faults(_) => "fault",
+            Self::Rbac(_) => "rbac",
+            Self::Session(_) => "stateful_session",
             Self::Custom(custom) => custom.kind(),
         }
     }
@@ -45,7 +58,7 @@ impl FilterConfig {
         match self {
             Self::Router => true,
             Self::Custom(custom) => custom.is_terminal(),
-            Self::Disabled => false,
+            Self::Disabled | Self::Faults(_) | Self::Rbac(_) | Self::Session(_) => false,
         }
     }
 
@@ -57,10 +70,11 @@ impl FilterConfig {
         }
     }
 
-    /// Returns true if this may take the place of another configuration.
+    /// Returns true if this may take the place of another configuration. A filter that is off has no kind
+    /// by which a mistake could be found.
     pub(super) fn replaces(&self, other: &Self) -> bool {
-        match self {
-            Self::Disabled => !other.is_terminal(),
+        match (self, other) {
+            (Self::Disabled, other) | (other, Self::Disabled) => !other.is_terminal(),
             _ => self.kind() == other.kind(),
         }
     }

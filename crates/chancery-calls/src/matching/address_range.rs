@@ -75,6 +75,7 @@ mod tests {
 
     #[test]
     fn ranges_have_one_form() {
+        // C-143
         for (prefix, bits, canonical) in [
             ("10.1.2.3", 8, "10.0.0.0/8"),
             ("10.1.2.3", 0, "0.0.0.0/0"),
@@ -93,6 +94,7 @@ mod tests {
 
     #[test]
     fn a_range_has_the_addresses_with_its_bits() {
+        // C-143
         for (prefix, bits, address, contains) in [
             ("10.0.0.0", 8, "10.255.0.1", true),
             ("10.0.0.0", 8, "11.0.0.1", false),

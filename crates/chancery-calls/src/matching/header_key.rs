@@ -21,6 +21,8 @@ enum KeyClass {
     Plain(HeaderName),
     Binary(HeaderName),
     ContentType,
+    /// A header of gRPC itself, which no application sets.
+    Transport(HeaderName),
     /// A pseudo-header, or no name at all.
     Other,
 }
@@ -31,6 +33,7 @@ impl HeaderKey {
         let text = name.to_ascii_lowercase();
         let class = match HeaderName::from_bytes(text.as_bytes()) {
             Ok(name) if name == CONTENT_TYPE => KeyClass::ContentType,
+            Ok(name) if is_of_transport(&text) => KeyClass::Transport(name),
             Ok(name) if text.ends_with("-bin") => KeyClass::Binary(name),
             Ok(name) => KeyClass::Plain(name),
             Err(_) => KeyClass::Other,
@@ -44,23 +47,31 @@ impl HeaderKey {
     }
 
     /// The value that a route or a hash policy sees (C-096, C-104): several are joined by commas, binary
-    /// headers count as absent, and the content type is that of every call.
+    /// headers count as absent, and the content type is that of every call. Routes are about what the
+    /// application sets, so headers of gRPC itself count as absent too, also where they are there already.
     pub fn routed_value<'h>(&self, headers: &'h HeaderMap) -> Option<Cow<'h, [u8]>> {
         match &self.class {
             KeyClass::Plain(name) => joined(headers, name),
             KeyClass::ContentType => Some(Cow::Borrowed(b"application/grpc")),
-            KeyClass::Binary(_) | KeyClass::Other => None,
+            KeyClass::Binary(_) | KeyClass::Transport(_) | KeyClass::Other => None,
         }
     }
 
     /// The value as it arrived, several joined by commas.
     pub fn received_value<'h>(&self, headers: &'h HeaderMap) -> Option<Cow<'h, [u8]>> {
         match &self.class {
-            KeyClass::Plain(name) | KeyClass::Binary(name) => joined(headers, name),
+            KeyClass::Plain(name) | KeyClass::Binary(name) | KeyClass::Transport(name) => {
+                joined(headers, name)
+            }
             KeyClass::ContentType => joined(headers, &CONTENT_TYPE),
             KeyClass::Other => None,
         }
     }
+}
+
+/// Returns true if gRPC writes the header, and not the application.
+fn is_of_transport(name: &str) -> bool {
+    name.starts_with("grpc-") || name == "te" || name == "user-agent"
 }
 
 /// The values of a header, joined by commas. One value is not copied.
@@ -89,17 +100,26 @@ mod tests {
         for (name, value) in [("a", "1"), ("a", "2"), ("b", ""), ("c-bin", "x"), ("a", "3")] {
             headers.append(name, HeaderValue::from_static(value));
         }
-        headers.append("content-type", HeaderValue::from_static("application/grpc+proto"));
+        for (name, value) in [
+            ("content-type", "application/grpc+proto"),
+            ("te", "trailers"),
+            ("user-agent", "tonic"),
+            ("grpc-timeout", "1S"),
+        ] {
+            headers.append(name, HeaderValue::from_static(value));
+        }
         let routed = |name| HeaderKey::new(name).routed_value(&headers).map(Cow::into_owned);
         assert_eq!(routed("A").as_deref(), Some(&b"1,2,3"[..]));
         assert_eq!(routed("b").as_deref(), Some(&b""[..]));
         assert_eq!(routed("Content-Type").as_deref(), Some(&b"application/grpc"[..]));
-        for absent in ["c-bin", "d", ":path", "", "no header"] {
+        let of_grpc = ["te", "User-Agent", "grpc-timeout"];
+        for absent in ["c-bin", "d", ":path", "", "no header"].into_iter().chain(of_grpc) {
             assert_eq!(routed(absent), None, "{absent}");
         }
         let received = |name| HeaderKey::new(name).received_value(&headers).map(Cow::into_owned);
         assert_eq!(received("content-type").as_deref(), Some(&b"application/grpc+proto"[..]));
         assert_eq!(received("c-bin").as_deref(), Some(&b"x"[..]));
+        assert_eq!(received("user-agent").as_deref(), Some(&b"tonic"[..]));
         assert_eq!(received(":path"), None);
     }
 }

@@ -154,6 +154,8 @@ impl Retries {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::{RetryBackoff, RetryConditions};
     use super::*;
     use crate::SeededDice;
@@ -291,5 +293,50 @@ mod tests {
         };
         assert_eq!(after(79), NextAttempt::UntilDeadline);
         assert!(matches!(after(121), NextAttempt::After(_)));
+    }
+
+    fn any_end() -> impl Strategy<Value = AttemptEnd> {
+        let codes = prop_oneof![Just(Code::Unavailable), Just(Code::Internal)];
+        let after = |millis| Pushback::After(Duration::from_millis(millis));
+        let pushback = prop_oneof![4 => Just(None), 2 => (0..9_000_u64).prop_map(move |millis| Some(after(millis))), 1 => Just(Some(Pushback::Never))];
+        prop_oneof![
+            1 => Just(AttemptEnd::NeverSent),
+            1 => codes.clone().prop_map(AttemptEnd::Refused),
+            1 => codes.clone().prop_map(AttemptEnd::NotPicked),
+            6 => (codes, pushback).prop_map(|(code, pushback)| AttemptEnd::Failed { code, pushback }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn no_policy_makes_more_attempts_than_it_allows_or_other_waits(
+            num_retries in 1..9_u32,
+            ends in proptest::collection::vec(any_end(), 0..40),
+            seed in proptest::num::u64::ANY,
+        ) {
+            // gRFCs A6, A44.
+            let (mut retries, mut dice) = (call(num_retries), SeededDice(seed));
+            let (mut waits, mut refused) = (0, 0);
+            for end in ends {
+                let next = retries.after(end, None, None, &mut dice);
+                match (end, next) {
+                    (_, NextAttempt::Stop(_)) => break,
+                    (AttemptEnd::NeverSent, next) => prop_assert_eq!(next, NextAttempt::Transparent),
+                    (AttemptEnd::Refused(_), NextAttempt::Transparent) => refused += 1,
+                    (AttemptEnd::Failed { pushback: Some(Pushback::After(wanted)), .. }, next) => {
+                        prop_assert_eq!(next, NextAttempt::After(wanted));
+                        waits += 1;
+                    }
+                    (_, NextAttempt::After(wait)) => {
+                        prop_assert!((80..=1_200).contains(&wait.as_millis()), "{:?}", wait);
+                        waits += 1;
+                    }
+                    (end, next) => prop_assert!(false, "{end:?} {next:?}"),
+                }
+                let previous = retries.previous_attempts().unwrap_or(0);
+                prop_assert_eq!(previous, waits);
+            }
+            prop_assert!(waits <= num_retries.min(4) && refused <= 1);
+        }
     }
 }

@@ -8,6 +8,9 @@ use crate::Dice;
 use crate::filters::Overrides;
 use crate::matching::{Fraction, HeaderMatcher};
 
+/// The conditions on headers of which each is told.
+const MAX_HEADERS: usize = 16;
+
 /// A route of a virtual host. The first one that matches counts.
 #[derive(Clone, Debug)]
 pub struct Route {
@@ -70,8 +73,11 @@ impl Route {
 impl Display for RouteMatcher {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.path)?;
-        for header in &*self.headers {
+        for header in self.headers.iter().take(MAX_HEADERS) {
             write!(f, ", {header}")?;
+        }
+        if let Some(more) = self.headers.len().checked_sub(MAX_HEADERS).filter(|more| *more > 0) {
+            write!(f, ", {more} more conditions on headers")?;
         }
         match self.fraction {
             Some(fraction) => write!(f, ", {fraction} calls"),

@@ -1,9 +1,22 @@
 //! Resources of the control plane, read into the values that decide calls. What gRPC rejects is
 //! rejected here, with the reason; the client tells the server, and the last good one stays in use.
 
+mod actions;
+#[cfg(test)]
+mod agreement;
 pub(crate) mod clusters;
 pub(crate) mod endpoints;
+mod fault;
+mod filters;
+pub(crate) mod listeners;
+mod matchers;
+mod outliers;
 mod policies;
+pub(crate) mod routes;
+#[cfg(test)]
+mod support;
+mod transport;
+mod values;
 
 use std::borrow::Cow;
 
