@@ -19,7 +19,7 @@ pub struct Endpoint {
     pub health: Health,
     /// Its name, for `auto_host_rewrite` and SNI; empty if it has none.
     pub hostname: Arc<str>,
-    /// What is hashed for its place on a ring, instead of its address (gRFC A76).
+    /// The key of its place on a ring, instead of its address (gRFC A76).
     pub hash_key: Option<Arc<str>>,
 }
 
@@ -43,7 +43,7 @@ pub enum Health {
     Draining,
 }
 
-/// What makes two endpoints the same one: its addresses, in any order (gRFC A61).
+/// The identity of an endpoint: its addresses, in any order (gRFC A61).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EndpointKey(Arc<[SocketAddr]>);
 

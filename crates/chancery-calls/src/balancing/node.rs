@@ -1,4 +1,4 @@
-//! What each part of a tree does with what concerns it, whatever it is configured by.
+//! The interface of each part of a tree, whatever it is configured by.
 
 use std::fmt;
 use std::sync::Arc;

@@ -19,7 +19,7 @@ pub trait Picker: Send + Sync + fmt::Debug {
     fn pick(&self, call: &mut PickArgs<'_>) -> Pick;
 }
 
-/// What a picker may know of a call.
+/// A call, as far as a picker may know it.
 pub struct PickArgs<'a> {
     /// The path of the method, as `/orders.Orders/Get`.
     pub path: &'a str,
@@ -29,7 +29,7 @@ pub struct PickArgs<'a> {
     pub hash: Option<u64>,
     /// The dice of the calling thread.
     pub dice: &'a mut dyn Dice,
-    /// What the picker wants of its policy: to connect something. It is for
+    /// The wish of the picker that its policy connects something. It is for
     /// [`Tree::wake`](super::Tree::wake).
     pub wake: Option<Wake>,
     /// The permit of a call that goes somewhere: it is held until the call has ended (C-147).
@@ -74,18 +74,18 @@ pub trait CallObserver: Send + Sync + fmt::Debug {
     fn ended(&self, end: &CallEnd<'_>);
 }
 
-/// How a call has ended.
+/// The end of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct CallEnd<'a> {
     /// True if its status was OK.
     pub succeeded: bool,
     /// The time at which it has ended.
     pub now: Time,
-    /// What the server said of its load, in the trailers of the call.
+    /// The report of the server about its load, in the trailers of the call.
     pub report: Option<&'a chancery_core::client::load::OrcaReport>,
 }
 
-/// What a picker wants to be connected.
+/// An endpoint, or all, that a picker wants to be connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Wake {
     /// This endpoint.

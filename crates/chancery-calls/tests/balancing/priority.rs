@@ -23,7 +23,7 @@ fn play() -> Play<Priority<Switch>> {
     Play::of(1)
 }
 
-/// C-110: nothing of P1 is connected, and nothing goes there, while P0 works.
+/// C-110: nothing of the second priority is connected, and nothing goes there, while the first works.
 #[test]
 fn a_lower_priority_gets_nothing_while_the_best_one_works() {
     let mut play = play();
