@@ -14,33 +14,30 @@
 //! the state is looked up: so each one is either answered with the newest state, or its audience is
 //! among those the commit finds changed. No change is missed between the two.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod commit;
+mod lacking;
+mod listing;
+mod making;
+mod values;
+
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 
-use chancery_core::{Node, ResourceName, Snapshot};
-use chancery_proto::values::Stated;
+use chancery_core::Snapshot;
 
 use crate::audience::Audience;
-use crate::changes::{Author, ChangeSet, Hold};
-use crate::content::LayerContent;
-use crate::entry::{Entry, Form, Key};
-use crate::external::External;
-use crate::filled::{FilledValue, Needs, UnfitResource, Unstated, fill, filled_values};
-use crate::gate::{Gate, Seen};
+use crate::entry::{Entry, Key};
+use crate::gate::Gate;
 use crate::history::History;
 use crate::layer::Layer;
 use crate::lineage::Lineage;
-use crate::memory::Memory;
-use crate::parents::{Parents, make_over};
-use crate::references::{Lacking, ReferenceState, References};
-use crate::revision::{ContentHash, Reassigned, Revision};
-use crate::state::{CatalogState, LayerState, OverlayNames};
-use crate::stated::{StatedTable, StatedValues};
-use crate::told;
-use crate::view::{Place, View};
-use crate::view_cache::{Affected, AskedView, ViewCache};
+use crate::references::ReferenceState;
+use crate::revision::{Reassigned, Revision};
+use crate::state::CatalogState;
+use crate::stated::StatedTable;
+use crate::view::View;
+use crate::view_cache::{AskedView, ViewCache};
 
 /// The layers that sources commit, and the snapshots that audiences see. Clones are the same
 /// catalog.
@@ -117,105 +114,6 @@ impl Catalog {
         Self(Arc::new(Shared { gate, inner, ..Shared::default() }))
     }
 
-    /// Takes over what a source says. Returns what that changed; `None` if it is nothing.
-    ///
-    /// It takes a lock for which other commits wait, and makes the new views of all audiences that it
-    /// concerns and that somebody asked for: call it on a thread that may block.
-    pub fn commit(&self, changes: ChangeSet) -> Option<Arc<Revision>> {
-        let lineage = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = self.lock().history.newest().cloned();
-        let time = changes.time.unwrap_or_else(SystemTime::now);
-        let author = changes.author.clone();
-        let nothing = CatalogState::default();
-        let next = before.as_deref().unwrap_or(&nothing).after(changes);
-        // The first commit makes base known, if only as empty.
-        let first = || before.is_none().then(|| (nothing.clone(), BTreeSet::new()));
-        let (mut state, touched) = next.or_else(first)?;
-        state.lineage = lineage.clone();
-        state.root = self.root(&state);
-        let affected = Affected::of(before.as_deref(), &state, &touched);
-        let proposed = self.judge(&mut state, &affected);
-        Some(self.take_over(state, before.as_deref(), &touched, &proposed, time, author))
-    }
-
-    /// Puts another lineage in force: the layers of some groups stand on others. Returns what that changed;
-    /// `None` if it is nothing, or nothing was committed so far.
-    ///
-    /// Like [`commit`](Self::commit), it may block.
-    pub fn extend(&self, lineage: Lineage, author: impl Into<Author>) -> Option<Arc<Revision>> {
-        let mut in_force = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        in_force.clone_from(&lineage);
-        let before = self.lock().history.newest().cloned()?;
-        let groups = lineage.differing(&before.lineage);
-        let touched: BTreeSet<_> = groups.map(|group| Layer::Group(Arc::clone(group))).collect();
-        if touched.is_empty() {
-            return None;
-        }
-        let mut state = CatalogState::clone(&before);
-        state.lineage = lineage;
-        let affected = Affected::of(Some(&before), &state, &touched);
-        let proposed = self.judge(&mut state, &affected);
-        let time = SystemTime::now();
-        Some(self.take_over(state, Some(&before), &touched, &proposed, time, author.into()))
-    }
-
-    /// The lineage of the newest state.
-    pub fn lineage(&self) -> Lineage {
-        self.lock().history.newest().map(|newest| newest.lineage.clone()).unwrap_or_default()
-    }
-
-    /// Has the gate judge again what it holds, and what it let pass. Returns what that changed; `None`
-    /// if it is nothing.
-    ///
-    /// Like [`commit`](Self::commit), it may block.
-    pub fn judge_again(&self, author: impl Into<Author>) -> Option<Arc<Revision>> {
-        let _one_at_a_time = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = self.lock().history.newest().cloned()?;
-        let mut state = CatalogState::clone(&before);
-        let nothing = BTreeSet::new();
-        let proposed = self.judge(&mut state, &Affected::of(Some(&before), &before, &nothing));
-        if state.held == before.held {
-            return None;
-        }
-        let time = SystemTime::now();
-        Some(self.take_over(state, Some(&before), &nothing, &proposed, time, author.into()))
-    }
-
-    /// The states that audiences see, for whoever keeps them over a restart.
-    pub fn memory(&self) -> Memory {
-        Memory { states: self.lock().history.states().to_vec() }
-    }
-
-    /// Begins with states that another catalog had: its audiences see them, and what is committed later is
-    /// judged beside them. Returns false if something was committed already; then nothing changes.
-    ///
-    /// The source of the layers has to know them ([`Memory::layers`]): only it can say that one is gone.
-    pub fn restore(&self, memory: &Memory) -> bool {
-        let mut in_force = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.lock().history.newest().is_some() || memory.is_empty() {
-            return false;
-        }
-        for state in memory.states.iter().rev() {
-            let mut state = CatalogState::clone(state);
-            state.root = self.root(&state);
-            self.lock().push(&Arc::new(state));
-        }
-        *in_force = memory.lineage();
-        let mut inner = self.lock();
-        let Some(newest) = inner.history.newest().cloned() else { return false };
-        inner.revision = Some(Arc::new(Revision {
-            number: inner.number,
-            content: ContentHash(newest.digest.wrapping_add(newest.lineage.digest())),
-            time: SystemTime::now(),
-            author: Author::new("state"),
-            layers: newest.layers().collect(),
-            edits: Vec::new(),
-            changed: Vec::new(),
-            reassigned: Reassigned::Everybody,
-        }));
-        true
-    }
-
     /// The last revision, if anything was committed. The audiences that it changed are named without the values of
     /// their nodes, of which one set each is kept for as long as somebody has it.
     pub fn revision(&self) -> Option<Arc<Revision>> {
@@ -225,109 +123,6 @@ impl Catalog {
     /// The audience a node of this group belongs to.
     pub fn audience(&self, group: Option<&str>, node: Option<&str>) -> Audience {
         self.lock().history.audience(group, node)
-    }
-
-    /// The audience that a node of this group belongs to, with the values that it states, if its layers need any.
-    /// Makes what it sees, if nobody asked for that so far.
-    ///
-    /// # Errors
-    /// If the node does not state what is needed, or it does not fit.
-    pub fn audience_of(
-        &self,
-        group: Option<&str>,
-        node: Option<&Node>,
-    ) -> Result<Audience, Unstated> {
-        let id = node.map(|node| node.id.as_str());
-        loop {
-            let (mut audience, state) = self.served_by(group, id);
-            let Some(state) = state.filter(|state| state.has_values()) else { return Ok(audience) };
-            let needs = state.needs(&audience);
-            if needs.is_nothing() {
-                return Ok(audience);
-            }
-            audience.values = Some(self.share(needs.stated_by(node)?)?);
-            let view = self.view(&audience).0;
-            let Some(unfit) = view.as_deref().and_then(View::unfit) else { return Ok(audience) };
-            // A commit meanwhile may ask for something else.
-            let now = self.served_by(group, id).1;
-            if now.is_some_and(|now| Arc::ptr_eq(&now, &state)) {
-                return Err(Unstated::Unfit(Box::new(UnfitResource::clone(unfit))));
-            }
-        }
-    }
-
-    /// The audience that a node of this group belongs to without its values, and the state that serves it, or else
-    /// the newest.
-    fn served_by(
-        &self,
-        group: Option<&str>,
-        node: Option<&str>,
-    ) -> (Audience, Option<Arc<CatalogState>>) {
-        let inner = self.lock();
-        let audience = inner.history.audience(group, node);
-        let state = inner.history.serving(&audience).or_else(|| inner.history.newest()).cloned();
-        (audience, state)
-    }
-
-    /// The one set with these values.
-    fn share(&self, stated: Stated) -> Result<Arc<StatedValues>, Unstated> {
-        let mut inner = self.lock();
-        if let Some(values) = inner.stated.get_or_add(stated.clone()) {
-            return Ok(values);
-        }
-        let most = inner.stated.most;
-        if inner.stated.may_sweep() {
-            // The views of nodes that are gone may be all that has some of them.
-            inner.views.forget_values();
-            if let Some(values) = inner.stated.get_or_add(stated) {
-                return Ok(values);
-            }
-            inner.stated.is_swept();
-        }
-        Err(Unstated::TooMany(most))
-    }
-
-    /// The most sets of values that nodes may state at a time, unless [`limit_values`](Self::limit_values) says
-    /// otherwise.
-    pub const MOST_VALUES: usize = 20_000;
-
-    /// Sets the most sets of values that nodes may state at a time.
-    pub fn limit_values(&self, most: usize) {
-        self.lock().stated.most = most;
-    }
-
-    /// The variables that the nodes of an audience have to state.
-    pub fn needs(&self, audience: &Audience) -> Arc<Needs> {
-        let newest = self.lock().history.newest().cloned();
-        newest.map(|newest| newest.needs(audience)).unwrap_or_default()
-    }
-
-    /// Looks if values that a node states fit what the layers of an audience need.
-    ///
-    /// # Errors
-    /// If they do not.
-    pub fn fits(&self, audience: &Audience, stated: &Stated) -> Result<(), Unstated> {
-        let Some(newest) = self.lock().history.newest().cloned() else { return Ok(()) };
-        match fill(&newest.slots(audience), stated, None).unfit() {
-            Some(unfit) => Err(Unstated::Unfit(Box::new(UnfitResource::clone(unfit)))),
-            None => Ok(()),
-        }
-    }
-
-    /// The fields that the layers of an audience fill with what nodes state.
-    pub fn filled_values(&self, audience: &Audience) -> Vec<FilledValue> {
-        let newest = self.lock().history.newest().cloned();
-        newest.map(|newest| filled_values(&newest.slots(audience))).unwrap_or_default()
-    }
-
-    /// The bytes that are kept for the values of an audience: of the resources that are filled with them.
-    pub fn bytes_of_values(&self, audience: &Audience) -> usize {
-        let Some(stated) = &audience.values else { return 0 };
-        let view = self.lock().views.get(audience);
-        let own = view.as_ref().and_then(|view| view.own().as_ref());
-        let entries = own.iter().flat_map(|content| content.iter());
-        let body = |(_, entry): (&Key, &Entry)| entry.resource().map_or(0, |it| it.body().len());
-        stated.held_bytes() + entries.map(body).sum::<usize>()
     }
 
     /// Returns true if there is something to see for the audience: some state was not held back
@@ -377,237 +172,6 @@ impl Catalog {
         seen
     }
 
-    /// The groups with an overlay, those included whose overlay is gone while the gate holds that.
-    pub fn groups(&self) -> OverlayNames {
-        self.lock().history.groups()
-    }
-
-    /// The nodes with an overlay, by their ids.
-    pub fn nodes(&self) -> OverlayNames {
-        let inner = self.lock();
-        inner.history.newest().map(|state| OverlayNames(state.nodes.clone())).unwrap_or_default()
-    }
-
-    /// The content of a layer, if there is such a layer and it is not held back.
-    pub fn layer(&self, layer: &Layer) -> Option<Arc<LayerContent>> {
-        match self.lock().history.newest()?.layer(layer) {
-            LayerState::Good(content) => Some(Arc::clone(content)),
-            LayerState::Absent | LayerState::Held => None,
-        }
-    }
-
-    /// The content of a layer, if there is such a layer. While it is held back, that is what it was
-    /// before.
-    pub fn content(&self, layer: &Layer) -> Option<Arc<LayerContent>> {
-        self.lock().history.newest()?.content(layer).cloned()
-    }
-
-    /// The number of resources that stand at their origin, in those of the layers that are not held
-    /// back.
-    pub fn resource_count<'a>(&self, layers: impl IntoIterator<Item = &'a Layer>) -> usize {
-        let newest = self.lock().history.newest().cloned();
-        let count = |layer| match newest.as_deref().map(|newest| newest.layer(layer)) {
-            Some(LayerState::Good(content)) => content.written(),
-            Some(LayerState::Absent | LayerState::Held) | None => 0,
-        };
-        layers.into_iter().map(count).sum()
-    }
-
-    /// All layers, held back or not.
-    pub fn layers(&self) -> Vec<Layer> {
-        self.lock().history.newest().map(|it| it.layers().collect()).unwrap_or_default()
-    }
-
-    /// The layers that are held back.
-    pub fn held_back(&self) -> Vec<Layer> {
-        let inner = self.lock();
-        let Some(newest) = inner.history.newest() else { return Vec::new() };
-        let held = newest.holds.iter().filter_map(|hold| match hold {
-            Hold::Layer(layer) => Some(layer.clone()),
-            Hold::UnlistedGroups | Hold::UnlistedNodes => None,
-        });
-        held.collect()
-    }
-
-    /// The audiences that the gate holds, sorted. The nodes of a group are held with it.
-    pub fn held_audiences(&self) -> Vec<Audience> {
-        let inner = self.lock();
-        inner.history.newest().map(|it| it.held.iter().cloned().collect()).unwrap_or_default()
-    }
-
-    /// The states that somebody depends on, and the audiences that somebody asked for, without values.
-    pub(crate) fn history_and_audiences(&self) -> (History, Vec<Audience>) {
-        let inner = self.lock();
-        let asked = inner.views.audiences().filter(|audience| audience.values.is_none()).cloned();
-        (inner.history.clone(), asked.collect())
-    }
-
-    /// All resources that stand at their origin, by layer: of a layer that is held back, what is
-    /// still served.
-    pub fn entries(&self) -> impl Iterator<Item = ListedEntry> + use<> {
-        let contents = self.last_good();
-        contents.into_iter().flat_map(|(layer, content)| {
-            let written = content.iter().filter(|(_, entry)| entry.form == Form::Written);
-            let listed = written.map(|(key, entry)| ListedEntry {
-                layer: layer.clone(),
-                key: key.clone(),
-                entry: entry.clone(),
-            });
-            listed.collect::<Vec<_>>()
-        })
-    }
-
-    /// The references that lead nowhere for an audience that was asked for, or a group; or for base, if
-    /// there are no groups to complete it (S-103). And the resources that nothing refers to.
-    ///
-    /// The same `Arc` comes back until one of them changes.
-    pub fn references(&self, external: &External) -> Arc<References> {
-        let groups = self.groups();
-        for name in groups.iter() {
-            self.view(&Audience::of(Some(Arc::clone(name)), None));
-        }
-        let base = Audience::default();
-        let (mut views, root, newest) = {
-            let inner = self.lock();
-            let root = inner.history.serving(&base).and_then(|state| state.root.clone());
-            (inner.views.made(), root, inner.history.newest().cloned())
-        };
-        // Nobody is said to have asked for base, so that groups which come later complete it.
-        if groups.is_empty() && !views.iter().any(|(audience, _)| *audience == base) {
-            views.extend(root.map(|root| (base, root)));
-        }
-        // Very many sets of values may lack the same.
-        let mut with_values = 0;
-        let found = views.into_iter().filter(|(audience, view)| {
-            let is_own = audience.values.is_none()
-                || view.parent().is_none_or(|parent| !parent.flaws.is_same(&view.flaws));
-            // Nodes whose resources cannot be filled are shown nothing.
-            let is_shown = view.own().as_ref().is_none_or(|own| own.unfit().is_none());
-            with_values += usize::from(audience.values.is_some() && is_own);
-            is_own && is_shown && with_values <= MOST_WITH_VALUES && !view.flaws.are_none()
-        });
-        let found = found.map(|(audience, view)| {
-            let is_known = |name: &ResourceName| external.knows(&audience, name.as_str());
-            let told = match &audience.values {
-                Some(stated) => told::without_values(&view, stated.values(), is_known),
-                None => view.flaws.clone(),
-            };
-            // A set of values is known for as long as somebody has it.
-            let audience = audience.without_values();
-            Lacking {
-                audience,
-                flaws: view.flaws.clone(),
-                told,
-                snapshot: Arc::clone(&view.snapshot),
-            }
-        });
-        let found: Vec<_> = found.collect();
-        let state = &self.0.references;
-        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.follow(&found, newest.as_deref(), external)
-    }
-
-    fn last_good(&self) -> Vec<(Layer, Arc<LayerContent>)> {
-        let inner = self.lock();
-        let layers = inner.history.newest().into_iter().flat_map(|newest| newest.layers());
-        layers
-            .filter_map(|layer| {
-                let content = Arc::clone(inner.history.last_good(&layer)?);
-                Some((layer, content))
-            })
-            .collect()
-    }
-
-    /// Asks the gate for each audience that may see something else, and notes in the state which of them
-    /// it holds. Returns the views that it was shown.
-    fn judge(&self, state: &mut CatalogState, affected: &Affected<'_>) -> Proposed {
-        let mut proposed = Proposed::new();
-        let held_before = std::mem::take(&mut state.held);
-        let Some(gate) = &self.0.gate else { return proposed };
-        let judged = self.lock().judged(state, affected);
-        for audience in judged {
-            if !state.serves(&audience) {
-                // It cannot be judged while a layer of it is held back, so it is held as it was.
-                if held_before.contains(&audience) {
-                    state.held.insert(audience);
-                }
-                continue;
-            }
-            let before = self.in_force(&audience);
-            let after = self.propose(state, &audience, before.as_ref(), &proposed);
-            let is_same = before
-                .as_ref()
-                .is_some_and(|before| before.shows_same(&after) && before.fills_same(&after));
-            let before = before.as_ref().map(Seen::new);
-            if !is_same && !gate.lets_pass(&audience, before.as_ref(), &Seen::new(&after)) {
-                state.held.insert(audience.clone());
-            }
-            proposed.insert(audience, after);
-        }
-        gate.judged(&mut state.held.iter());
-        proposed
-    }
-
-    /// The view that the nodes of an audience have now, be it that of another audience.
-    ///
-    /// A node is not asked for by that: its view goes when nobody holds it any more.
-    fn in_force(&self, audience: &Audience) -> Option<Arc<View>> {
-        let now = self.audience(audience.group.as_deref(), audience.node.as_deref());
-        let made = self.lock().views.get(&now).filter(|_| now.node.is_some());
-        made.or_else(|| self.view(&now).0)
-    }
-
-    /// The view that a state has for an audience, whose nodes see `before`.
-    fn propose(
-        &self,
-        state: &CatalogState,
-        audience: &Audience,
-        before: Option<&Arc<View>>,
-        proposed: &Proposed,
-    ) -> Arc<View> {
-        match state.lineage.below(audience).and_then(|parent| proposed.get(&parent)) {
-            Some(parent) => {
-                let own = state.content(&audience.strongest()).cloned();
-                make_over(audience, own, Arc::clone(parent), before)
-            }
-            None => self.make(state, audience, before.cloned()),
-        }
-    }
-
-    /// Makes a state the newest one, and brings the views along that somebody asked for.
-    fn take_over(
-        &self,
-        state: CatalogState,
-        before: Option<&CatalogState>,
-        touched: &BTreeSet<Layer>,
-        proposed: &Proposed,
-        time: SystemTime,
-        author: Author,
-    ) -> Arc<Revision> {
-        let layers = state.changed_since(before, touched);
-        let edits = state.edits_since(before, &layers);
-        let content = ContentHash(state.digest.wrapping_add(state.lineage.digest()));
-        let state = Arc::new(state);
-        let (number, mut reassigned, asked) = self.lock().push(&state);
-        if before.is_some_and(|before| state.refills(before, touched)) {
-            reassigned = Reassigned::Everybody;
-        }
-        let affected = Affected::of(before, &state, touched);
-        let changed = self.refresh(asked, &affected, proposed, number);
-        let revision = Arc::new(Revision {
-            number,
-            content,
-            time,
-            author,
-            layers,
-            edits,
-            changed,
-            reassigned,
-        });
-        self.lock().revision = Some(revision.kept());
-        revision
-    }
-
     /// The view of an audience, and the number of the revision that it was looked up in.
     fn view(&self, audience: &Audience) -> (Option<Arc<View>>, u64) {
         let is_above = |parent: &Audience| parent.group.is_some() || audience.values.is_some();
@@ -629,110 +193,6 @@ impl Catalog {
         }
     }
 
-    /// The view of base alone. It grows from the last one there was.
-    fn root(&self, state: &CatalogState) -> Option<Arc<View>> {
-        let LayerState::Good(base) = state.layer(&Layer::Base) else { return None };
-        let own = Some(Arc::clone(base));
-        let before = self.lock().history.root();
-        match before {
-            Some(before) if before.is_of(&own) => Some(before),
-            before => Some(View::of(Place::Inner, own, None, before.as_ref())),
-        }
-    }
-
-    /// The view of an audience in a state that serves it, from the one it had `before`.
-    fn make(
-        &self,
-        state: &CatalogState,
-        audience: &Audience,
-        before: Option<Arc<View>>,
-    ) -> Arc<View> {
-        let Some(parent) = state.lineage.below(audience) else {
-            // A state without a root serves nobody.
-            let base = || state.content(&Layer::Base).cloned();
-            return state
-                .root
-                .clone()
-                .unwrap_or_else(|| View::of(Place::Inner, base(), None, None));
-        };
-        let parent = self.make_parent(state, &parent, before.as_ref());
-        let own = match &audience.values {
-            Some(stated) => parent.filled(stated, before.as_ref()),
-            None => state.content(&audience.strongest()).cloned(),
-        };
-        make_over(audience, own, parent, before.as_ref())
-    }
-
-    /// The view of the parent of an audience that had the view `before`.
-    fn make_parent(
-        &self,
-        state: &CatalogState,
-        parent: &Audience,
-        before: Option<&Arc<View>>,
-    ) -> Arc<View> {
-        let cached = self.lock().views.get(parent);
-        let below = || before.and_then(|before| before.parent().cloned());
-        self.make(state, parent, cached.or_else(below))
-    }
-
-    /// Brings the views of these audiences to the newest state, the parents first. Returns those
-    /// that see something else.
-    fn refresh(
-        &self,
-        asked: Vec<AskedView>,
-        affected: &Affected<'_>,
-        proposed: &Proposed,
-        number: u64,
-    ) -> Vec<Audience> {
-        let history = self.lock().history.clone();
-        let mut parents = Parents::default();
-        let mut made = Vec::new();
-        let mut asked: Vec<_> =
-            asked.into_iter().filter(|asked| affected.contains(&asked.audience)).collect();
-        asked.sort_by_cached_key(|asked| affected.depth(&asked.audience));
-        for asked in asked {
-            let Some(state) = history.serving(&asked.audience) else { continue };
-            let is_newest = history.newest().is_some_and(|newest| Arc::ptr_eq(newest, state));
-            let view = match proposed.get(&asked.audience).filter(|_| is_newest) {
-                Some(view) => Arc::clone(view),
-                None => self.remake(state, &asked, affected, &mut parents),
-            };
-            parents.keep(state, &asked.audience, &view);
-            made.push((asked, view));
-        }
-        made.sort_by(|(one, _), (other, _)| one.audience.cmp(&other.audience));
-        let mut changed = Vec::new();
-        self.lock().views.keep_all(made, number, |AskedView { audience, before }, view| {
-            if before.is_none_or(|before| !Arc::ptr_eq(&before.snapshot, &view.snapshot)) {
-                changed.push(audience);
-            }
-        });
-        changed
-    }
-
-    /// The view of an audience after a commit, in the state that serves it.
-    fn remake(
-        &self,
-        state: &Arc<CatalogState>,
-        asked: &AskedView,
-        affected: &Affected<'_>,
-        parents: &mut Parents,
-    ) -> Arc<View> {
-        let AskedView { audience, before } = asked;
-        let Some(parent) = state.lineage.below(audience) else {
-            return self.make(state, audience, before.clone());
-        };
-        let parent = parents
-            .get_or_make(state, &parent, || self.make_parent(state, &parent, before.as_ref()));
-        let strongest = audience.strongest();
-        let own = match (before, &audience.values) {
-            (before, Some(stated)) => parent.filled(stated, before.as_ref()),
-            (Some(before), None) if !affected.has(&strongest) => before.own().clone(),
-            _ => state.content(&strongest).cloned(),
-        };
-        make_over(audience, own, parent, before.as_ref())
-    }
-
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // Nothing that can panic runs under this lock.
         self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
@@ -750,25 +210,6 @@ impl Inner {
         (self.number, reassigned, asked)
     }
 
-    /// The audiences that the gate is asked for, parents first: of base, every group, and the nodes with
-    /// an overlay that somebody asked for or from which it holds something, those that are affected.
-    fn judged(&self, state: &CatalogState, affected: &Affected<'_>) -> Vec<Audience> {
-        let of_group = |name: &Arc<str>| Audience::of(Some(Arc::clone(name)), None);
-        let held = self.history.newest().into_iter().flat_map(|newest| newest.held.iter());
-        // Nodes with values see what others see, but for those: they are held with them.
-        let known = self.views.audiences().filter(|it| it.values.is_none()).chain(held);
-        let known = known.filter(|it| affected.contains(it) && self.history.has(it));
-        let base = Some(Audience::default()).filter(|base| affected.contains(base));
-        let groups = affected.groups(state).map(of_group).filter(|audience| {
-            let is_there = |name| state.groups.contains_key(name);
-            audience.group.as_ref().is_some_and(is_there) || self.history.has(audience)
-        });
-        let judged: BTreeSet<_> = known.cloned().chain(groups).chain(base).collect();
-        let mut judged: Vec<_> = judged.into_iter().collect();
-        judged.sort_by_cached_key(|audience| affected.depth(audience));
-        judged
-    }
-
     /// Notes that somebody asks for an audience, and looks up what it sees.
     fn ask(&mut self, audience: &Audience) -> Question {
         let before = self.views.ask(audience);
@@ -776,9 +217,6 @@ impl Inner {
         Question { state, number: self.number, before }
     }
 }
-
-/// The number of audiences with values of nodes whose references are told.
-const MOST_WITH_VALUES: usize = 100;
 
 impl fmt::Debug for Catalog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

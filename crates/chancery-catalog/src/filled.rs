@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chancery_core::Node;
 use chancery_core::printable::{MAX_NAME_BYTES, Printable, cut};
+use chancery_core::{Node, Snapshot};
 use chancery_proto::patch::NotPatched;
 use chancery_proto::values::{DeclaredValue, NotStated, Stated, Unfit, Variable};
 
@@ -165,6 +165,29 @@ pub(crate) fn filled_values(layers: &[Slot]) -> Vec<FilledValue> {
         })
     });
     all.collect()
+}
+
+/// The fields that some layers filled and others fill no more, though the resources keep what stands there in place of
+/// a value. The snapshots are those of nodes without values.
+pub(crate) fn no_longer_filled(
+    [before, now]: [&[Slot]; 2],
+    [old, new]: [&Snapshot; 2],
+) -> Vec<FilledValue> {
+    let mut found = Vec::new();
+    for key in valued_keys(before) {
+        let resource = |of: &Snapshot| of.set(&key.type_url).get(key.name.as_str()).cloned();
+        let (Some(old), Some(new)) = (resource(old), resource(new)) else { continue };
+        let values = |layers| in_force(layers, key).into_iter();
+        let now: Vec<_> = values(now).filter_map(|entry| entry.values.as_deref()).collect();
+        for entry in values(before) {
+            let kept = entry.values.iter().flat_map(|values| values.kept(&now, [&old, &new]));
+            found.extend(kept.map(|value| {
+                let origin = place_at(&entry.origin, value.place);
+                FilledValue { key: key.clone(), value, origin }
+            }));
+        }
+    }
+    found
 }
 
 /// The template of the field of a resource that is filled with this text for nodes that state these values.

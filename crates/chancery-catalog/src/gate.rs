@@ -10,12 +10,16 @@ use std::sync::Arc;
 
 use chancery_core::{ResourceName, Snapshot, TypeUrl};
 use chancery_proto::complete::{Clash, Cycle, Dangling};
+use chancery_proto::resource::places_of_link;
+use chancery_proto::schema::Schema;
 use chancery_proto::values::Stated;
 
 use crate::audience::Audience;
 use crate::content::LayerContent;
-use crate::entry::{Key, Origin};
-use crate::filled::{FilledValue, Needs, UnfitResource, Unstated, fill, filled_values};
+use crate::entry::{EntryContent, Key, Origin};
+use crate::filled::{
+    FilledValue, Needs, UnfitResource, Unstated, fill, filled_values, no_longer_filled,
+};
 use crate::flaws::Unapplied;
 use crate::told;
 use crate::view::{Place, View};
@@ -65,6 +69,30 @@ impl Seen {
         self.layers().find_map(|own| own.get(&key)).map(|entry| &entry.origin)
     }
 
+    /// The origin of a resource with a reference, and the path of the field there: in the strongest layer that
+    /// has the reference; `None` if none has it so, as where nodes fill in the name.
+    pub fn field_of(&self, schema: &Schema, reference: &Dangling) -> Option<(&Origin, String)> {
+        let Dangling { type_url, name, target } = reference;
+        let key = Key { type_url: type_url.clone(), name: name.clone() };
+        let entries = self.layers().filter_map(|own| own.get(&key));
+        for entry in entries {
+            let fields = match &entry.content {
+                EntryContent::Whole(resource) => {
+                    places_of_link(schema, type_url, resource.body(), target, 1)
+                }
+                EntryContent::Patch(patch) => patch.places_of_link(target, 1),
+                EntryContent::Removal(_) => Vec::new(),
+            };
+            if let Some(field) = fields.into_iter().next() {
+                return Some((&entry.origin, field));
+            }
+            if !matches!(entry.content, EntryContent::Patch(_)) {
+                break;
+            }
+        }
+        None
+    }
+
     /// Returns true if a layer has something of this file. The first question about a layer walks over it.
     pub fn has_file(&self, path: &Path) -> bool {
         self.layers().any(|own| own.has_file(path))
@@ -91,6 +119,13 @@ impl Seen {
     /// The fields that its layers fill with what nodes state.
     pub fn filled_values(&self) -> Vec<FilledValue> {
         filled_values(&self.view.layers())
+    }
+
+    /// The fields that this state fills and a later one fills no more, though it keeps what stands there in place of
+    /// a value.
+    pub fn no_longer_filled(&self, after: &Self) -> Vec<FilledValue> {
+        let snapshots = [self.snapshot(), after.snapshot()].map(|it| &**it);
+        no_longer_filled([&self.view.layers(), &after.view.layers()], snapshots)
     }
 
     /// The variables that its nodes have to state.

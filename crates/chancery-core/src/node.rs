@@ -80,6 +80,15 @@ impl Node {
         }
     }
 
+    /// The client feature of a program that looks at what a node would be given, and holds nothing: no load
+    /// waits for it, and it is no node that comes and goes.
+    pub const LOOKS: &'static str = "chancery.looks";
+
+    /// Returns true if the client says that it only looks.
+    pub fn only_looks(&self) -> bool {
+        self.client_features.iter().any(|feature| feature == Self::LOOKS)
+    }
+
     /// The bytes that are kept of the node, about.
     pub fn held_bytes(&self) -> usize {
         self.fixed_bytes() + self.parameter_bytes()

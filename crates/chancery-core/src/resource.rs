@@ -47,7 +47,8 @@ pub struct Facts {
     /// The domains of a virtual host, as they are in its body (S-092,
     /// [VHDS](https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds)).
     pub hosts: Vec<Box<str>>,
-    /// The addresses that a listener has for itself: Envoy refuses the second listener with one of them.
+    /// The addresses that a listener has for itself: Envoy refuses the second listener with one of them. Of a scope
+    /// of routes the key, likewise.
     pub addresses: Vec<Box<str>>,
     /// The digest of the `vhds` field of a route configuration, if it has one (S-094).
     pub vhds: Option<u128>,

@@ -75,6 +75,30 @@ impl TimedStream {
     }
 }
 
+#[test]
+fn a_stream_tells_when_its_client_last_acknowledged_a_type() {
+    // S-134
+    let mut stream = TimedStream::open();
+    let mut snapshot = Snapshot::new();
+    snapshot.insert(&type_url("cds"), resource("a", "1"));
+    stream.show(&snapshot);
+    let at = |stream: &TimedStream| {
+        let mut all = stream.machine.status();
+        all.find(|status| status.type_url.short() == "cds").unwrap().acknowledged_at
+    };
+    stream.request("cds", &[], "", None);
+    assert_eq!((stream.poll(), at(&stream)), (1, None));
+    stream.now = seconds(1);
+    stream.request("cds", &[], "1", None);
+    assert_eq!(at(&stream), Some(seconds(1)));
+    snapshot.insert(&type_url("cds"), resource("a", "2"));
+    stream.show(&snapshot);
+    assert_eq!(stream.poll(), 1);
+    stream.now = seconds(2);
+    stream.request("cds", &[], "2", Some("no weight"));
+    assert_eq!(at(&stream), Some(seconds(1)), "it accepted nothing since");
+}
+
 fn resource(name: &str, body: &'static str) -> Resource {
     Resource::new(name.parse().unwrap(), Bytes::from_static(body.as_bytes()))
 }

@@ -245,10 +245,17 @@ async fn regular_work(shared: &ServerState) {
     }
 }
 
-/// Shows what is held for clients and whether the last load has landed, at an interval. Never ends.
+/// Shows what is held for clients and whether the last load has landed, at an interval. Rejections are shown as soon,
+/// because alerts are about them: so nodes are counted here too when there was one. Never ends.
 async fn show_budget(shared: &ServerState) {
     const EVERY: Duration = Duration::from_secs(1);
+    let mut verdicts = 0;
     loop {
+        let now = shared.book().verdicts();
+        if std::mem::replace(&mut verdicts, now) != now {
+            shared.metrics.count_nodes(shared.book());
+            shared.metrics.count_rejected(shared.book());
+        }
         shared.metrics.show_budget(&shared.budget);
         shared.metrics.show_landing(shared.book());
         if let Some(reports) = &shared.load_reports {

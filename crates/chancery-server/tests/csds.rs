@@ -4,6 +4,7 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use chancery_core::{Resource, Snapshot, TypeUrl};
@@ -13,8 +14,8 @@ use chancery_proto::wire::{
 };
 use chancery_server::{Config, Csds, CsdsReaders, OneAudience, Schema, Server, Store};
 use common::client::{GrpcStream, Http2Client, http1};
-use common::message::{SotwRequest, SotwResponse, Status};
-use common::{ADS_SOTW, CDS, Running, within};
+use common::message::{DeltaRequest, DeltaResponse, Node, SotwRequest, SotwResponse, Status};
+use common::{ADS_DELTA, ADS_SOTW, CDS, Running, within};
 use http::Method;
 use prost::Message;
 use serde_json::{Value, json};
@@ -154,15 +155,20 @@ async fn a_client_goes_through_the_four_states() {
     let first = client.version().to_owned();
     let told = until(&server, &[("a", Stale)]).await;
     assert_eq!((&*told[0].version_info, told[0].type_url.as_str()), (&*first, CDS));
+    assert_eq!(told[0].last_updated, None, "it has said nothing of it");
     assert_eq!(told[0].xds_config.as_ref(), Some(common::cluster("a", "1").body()));
     // There is no room for the next response until this one is answered.
     server.publish(&[("a", "1"), ("b", "1")]);
     let told = until(&server, &[("a", Stale), ("b", NotSent)]).await;
     assert_eq!(&*told[1].version_info, "");
     client.answer(None);
+    let before = SystemTime::now() - Duration::from_millis(1);
     client.take().await;
     let told = until(&server, &[("a", Synced), ("b", Synced)]).await;
     assert_eq!((&*told[0].version_info, &told[0].error_state), (client.version(), &None));
+    let acknowledged = told[0].last_updated;
+    assert!(acknowledged.is_some_and(|at| before <= at && at <= SystemTime::now()));
+    assert_eq!(told[1].last_updated, acknowledged, "of the version in one response");
     let accepted = client.version().to_owned();
     server.publish(&[("a", "1"), ("b", "2")]);
     client.receive().await;
@@ -178,11 +184,40 @@ async fn a_client_goes_through_the_four_states() {
         ("b has no weight", client.version())
     );
     assert_eq!(error.failed_configuration.as_ref(), Some(refused.body()));
-    assert!(error.last_update_attempt.is_some());
+    assert!(told[0].last_updated >= Some(before) && told[1].last_updated >= Some(before));
+    assert_eq!(told[1].last_updated, error.last_update_attempt);
     server.publish(&[("a", "1"), ("b", "3")]);
     client.take().await;
     let told = until(&server, &[("a", Synced), ("b", Synced)]).await;
     assert_eq!(told[1].error_state, None);
+}
+
+/// S-134
+#[tokio::test]
+async fn of_a_resource_on_a_delta_stream_the_time_of_its_rejection_is_known_alone() {
+    let server = telling(CsdsReaders::Local).await;
+    server.publish(&[("a", "1")]);
+    let client = Http2Client::connect(server.address).await;
+    let mut stream = client.open(ADS_DELTA).await.unwrap();
+    let node = Some(Node { id: "n".to_owned(), ..Node::default() });
+    let first = DeltaRequest { node, type_url: CDS.to_owned(), ..DeltaRequest::default() };
+    stream.send(&first);
+    let answer = |nonce: String, error| DeltaRequest {
+        type_url: CDS.to_owned(),
+        nonce,
+        error,
+        ..DeltaRequest::default()
+    };
+    let first: DeltaResponse = within(stream.next()).await.unwrap();
+    stream.send(&answer(first.nonce, None));
+    let told = until(&server, &[("a", ConfigStatus::Synced)]).await;
+    assert_eq!(told[0].last_updated, None);
+    server.publish(&[("a", "2")]);
+    let second: DeltaResponse = within(stream.next()).await.unwrap();
+    let error = Status { code: 13, message: "a has no weight".to_owned() };
+    stream.send(&answer(second.nonce, Some(error)));
+    let told = until(&server, &[("a", ConfigStatus::Error)]).await;
+    assert!(told[0].last_updated.is_some());
 }
 
 /// S-134

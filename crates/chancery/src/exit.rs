@@ -38,6 +38,11 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// Returns true if it was caused by an error of this type.
+    pub(crate) fn is_by<E: std::error::Error + Send + Sync + 'static>(&self) -> bool {
+        self.error.as_ref().is_some_and(|error| error.chain().any(|cause| cause.is::<E>()))
+    }
+
     /// A negative answer.
     pub(crate) fn negative(error: impl Into<anyhow::Error>) -> Self {
         Self::new(FailureKind::Negative, error.into())

@@ -10,9 +10,10 @@ use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::Arc;
 
-use daemon::{Server, chancery, cluster, directory, eventually, exchange, finished};
+use daemon::{Running, Server, chancery, cluster, directory, eventually, exchange, finished};
 use tempfile::TempDir;
 use tls::CertificateAuthority;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -26,7 +27,7 @@ const OTHER: &str = "fedcba9876543210fedcba9876543210";
 struct Site {
     server: Server,
     files: TempDir,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 fn write_tokens(at: &Path, text: &str) {
@@ -55,7 +56,7 @@ impl Site {
             &tokens,
         ];
         let server = Server::start(&dir, &flags);
-        Self { server, files, _dir: dir }
+        Self { server, files, dir }
     }
 
     fn path(&self, name: &str) -> String {
@@ -149,6 +150,8 @@ fn commands_ask_over_tls() {
     assert!(String::from_utf8(refused.stderr).unwrap().contains("over TLS alone"));
     let plain = format!("http://localhost:{}", site.server.admin);
     assert_eq!(output(&["status", "--admin", &plain]).status.code(), Some(0));
+    // An earlier version had this name for it.
+    assert_eq!(output(&["status", "--server", &plain]).status.code(), Some(0));
     assert_eq!(output(&["status", "--admin", &plain, "--admin-ca", &ca]).status.code(), Some(64));
 }
 
@@ -185,4 +188,110 @@ fn certificates_that_were_replaced_are_used() {
     site.server.log_has("the certificates of the admin interface were replaced");
     let ca = site.path("other/ca.pem");
     eventually(|| site.command(&["--admin-ca", &ca]).0 == Some(0));
+}
+
+#[test]
+fn every_command_that_asks_for_nodes_reaches_the_interface_in_the_same_way() {
+    let site = Site::start();
+    let at = format!("127.0.0.1:{}", site.server.port);
+    let connected = ["watch", "cds", "--server", &at, "--node", "edge-1", "--cluster", "edge"];
+    let _node = Running::start(
+        chancery(&[&connected[..], &["--admin", "off"]].concat())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null()),
+    );
+    eventually(|| site.server.admin("/api/v1/nodes").1.contains("edge-1"));
+    let url = format!("https://localhost:{}", site.server.admin);
+    let (ca, cert, key) = (site.path("ca.pem"), site.path("client.pem"), site.path("client.key"));
+    let token = site.path("token");
+    fs::write(&token, format!("{TOKEN}\n")).unwrap();
+    let dir = site.dir.path().to_str().unwrap();
+    let ways: [&[&str]; 2] =
+        [&["--admin-token-file", &token], &["--admin-cert", &cert, "--admin-key", &key]];
+    let commands: [&[&str]; 5] = [
+        &["get", "cds", "--server", &at, "--node", "edge-1"],
+        &["watch", "cds", "--server", &at, "--node", "edge-1", "--count", "1"],
+        &["diff", dir, "--server", &at],
+        &["explain-node", "edge-1", dir],
+        &["status", "edge-1"],
+    ];
+    for command in commands {
+        for way in ways {
+            let reach = [&["--admin", &url, "--admin-ca", &ca], way].concat();
+            let done = finished(&mut chancery(&[command, &reach].concat()));
+            let told = String::from_utf8(done.stderr).unwrap();
+            assert_eq!(done.status.code(), Some(0), "{command:?} {way:?}: {told}");
+        }
+        // The authorities of the system did not sign this server.
+        let done = finished(&mut chancery(&[command, &["--admin", &url]].concat()));
+        assert_eq!(done.status.code(), Some(2), "{command:?}");
+        let plain = format!("http://localhost:{}", site.server.admin);
+        let odd =
+            finished(&mut chancery(&[command, &["--admin", &plain, "--admin-ca", &ca]].concat()));
+        assert_eq!(odd.status.code(), Some(64), "{command:?}");
+    }
+    // A token of discovery is another one.
+    let done = finished(&mut chancery(&["get", "cds", "--server", &at, "--token-file", &token]));
+    assert_eq!(done.status.code(), Some(64));
+    // Nobody is asked, so what says how is a mistake.
+    for words in [
+        &["get", "cds", "--server", &at, "--admin-ca", &ca][..],
+        &["diff", dir, dir, "--admin-ca", &ca],
+        &["explain-node", "edge-1", dir, "--admin-cert", &cert, "--admin-key", &key],
+    ] {
+        let done = finished(&mut chancery(words));
+        let told = String::from_utf8(done.stderr).unwrap();
+        assert!(done.status.code() == Some(64) && told.contains("--admin"), "{words:?}: {told}");
+    }
+}
+
+#[test]
+fn the_interface_that_the_environment_names_may_be_a_url() {
+    let site = Site::start();
+    let at = format!("127.0.0.1:{}", site.server.port);
+    let connected = ["watch", "cds", "--server", &at, "--node", "edge-1", "--cluster", "edge"];
+    let _node = Running::start(
+        chancery(&[&connected[..], &["--admin", "off"]].concat())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null()),
+    );
+    eventually(|| site.server.admin("/api/v1/nodes").1.contains("edge-1"));
+    let url = format!("https://localhost:{}", site.server.admin);
+    let ca = site.path("ca.pem");
+    let get = |server: &str, admin: &str| {
+        let words = ["get", "cds", "--server", server, "--node", "edge-1", "--admin-ca", &ca];
+        let output = finished(chancery(&words).env("CHANCERY_ADMIN", admin));
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, told) = get(&at, &url);
+    assert!(code == Some(0) && told.contains("knows it, of cluster `edge`"), "{code:?} {told}");
+    let (code, told) = get(&at, "nonsense");
+    assert!(code == Some(64) && told.contains("`CHANCERY_ADMIN`"), "{code:?} {told}");
+}
+
+#[test]
+fn the_address_of_discovery_and_that_of_the_interface_are_told_apart() {
+    let help = |command: &str| {
+        let output = finished(&mut chancery(&[command, "--help"]));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for command in ["status", "wait", "load", "confirm", "get", "watch", "diff", "explain-node"] {
+        let text = help(command);
+        for flag in [
+            "--admin <ADDR>",
+            "--admin-ca ",
+            "--admin-cert ",
+            "--admin-key ",
+            "--admin-token-file ",
+        ] {
+            assert!(text.contains(flag), "{command} {flag}: {text}");
+        }
+        assert!(text.contains("Admin interface:\n"), "{command}: {text}");
+    }
+    for command in ["get", "watch", "diff"] {
+        assert!(help(command).contains("discovery port"), "{command}");
+    }
+    for command in ["status", "wait", "load", "confirm"] {
+        assert!(!help(command).contains("--server"), "{command}");
+    }
 }

@@ -13,6 +13,7 @@ use daemon::{
 };
 use described::Described;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 fn ask(server: &Server, line: &str) -> (u16, Value) {
     let (status, text) = exchange(&mut server.dial(server.admin), line, "");
@@ -74,6 +75,7 @@ groups:
         ("/api/v1/load", &["GET /api/v1/load", "GET /api/v1/load?by=node"]),
         ("/api/v1/status", &["GET /api/v1/status?limit=1"]),
         ("/api/v1/nodes/{id}", &["GET /api/v1/nodes/edge-1?resources=all"]),
+        ("/api/v1/resources", &["GET /api/v1/resources", "GET /api/v1/resources?limit=1"]),
         ("/api/v1/resources/{type}/{name}", &["GET /api/v1/resources/cds/base"]),
         ("/api/v1/loads", &["GET /api/v1/loads"]),
         ("/api/v1/wait", &["GET /api/v1/wait?timeout=0"]),
@@ -117,6 +119,129 @@ fn the_keys_of_rows_can_be_selected() {
         "hint": "did you mean `group`?",
     });
     assert_eq!(refused, expected);
+}
+
+/// A directory with resources in three kinds of layers.
+fn layers() -> TempDir {
+    let route =
+        "\"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration\nname: orders\n";
+    directory(&[
+        ("chancery.yaml", "groups:\n- {name: edge, match: {cluster: edge}}\n"),
+        ("base.yaml", &format!("- {}", cluster("orders-1", 1).trim_end().replace('\n', "\n  "))),
+        ("more.yaml", &cluster("web", 1)),
+        ("routes.yaml", route),
+        ("groups/edge/a.yaml", &cluster("orders-1", 2)),
+        ("nodes/n/a.yaml", &cluster("orders-2", 2)),
+    ])
+}
+
+/// `TYPE NAME LAYER` of each of its resources, in order.
+const IN_LAYERS: [&str; 5] = [
+    "cds orders-1 base",
+    "cds orders-1 group `edge`",
+    "cds orders-2 node `n`",
+    "cds web base",
+    "rds orders base",
+];
+
+fn rows(found: &Value) -> Vec<String> {
+    let word = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
+    let rows = found["resources"].as_array().unwrap().iter();
+    let row = |row| format!("{} {} {}", word(row, "type"), word(row, "name"), word(row, "layer"));
+    rows.map(row).collect()
+}
+
+#[test]
+fn resources_are_listed_page_by_page() {
+    let dir = layers();
+    let server = Server::start(&dir, &[]);
+    let list = |query: &str| ask(&server, &format!("GET /api/v1/resources{query}")).1;
+    let all = IN_LAYERS;
+    let whole = list("");
+    assert_eq!(
+        (rows(&whole), &whole["count"], &whole["next"]),
+        (all.map(str::to_owned).into(), &json!(5), &json!(null))
+    );
+    let first = &whole["resources"][0];
+    assert!(first["file"].as_str().unwrap().ends_with("base.yaml"), "{first}");
+    assert_eq!((&first["line"], &first["rejected_by"]), (&json!(1), &json!(0)));
+    assert_eq!(first["version"].as_str().unwrap().len(), 32);
+    // Pages, in the same order.
+    let (mut found, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = list(&format!("?limit=2{after}"));
+        assert_eq!(page["count"], 5);
+        found.extend(rows(&page));
+        let Some(next) = page["next"].as_str() else { break };
+        let encoded = next.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+        after = format!("&after={encoded}");
+    }
+    assert_eq!(found, all);
+    for (query, expected) in [
+        ("?type=rds", &all[4..]),
+        ("?type=type.googleapis.com/envoy.config.cluster.v3.Cluster&prefix=orders-", &all[..3]),
+        ("?prefix=w", &all[3..4]),
+        ("?prefix=nothing", &[]),
+        ("?group=edge", &all[1..2]),
+        ("?group=&type=cds&prefix=o", &all[..1]),
+    ] {
+        assert_eq!(rows(&list(query)), expected, "{query}");
+    }
+    for (query, code) in [
+        ("?type=clusters", "bad-parameter"),
+        ("?after=x", "bad-parameter"),
+        ("?group=egde", "unknown-group"),
+    ] {
+        assert_eq!(list(query)["code"], code, "{query}");
+    }
+}
+
+#[test]
+fn a_command_lists_resources_whose_names_begin_so() {
+    let (dir, all) = (layers(), IN_LAYERS);
+    let server = Server::start(&dir, &[]);
+    let command = |words: &[&str]| {
+        let at = format!("127.0.0.1:{}", server.admin);
+        let output = finished(&mut chancery(&[&["status", "--admin", &at], words].concat()));
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (code, told, trouble) = command(&["--resource", "cds/ord*", "--limit", "2"]);
+    assert_eq!((code, trouble.as_str()), (Some(0), ""));
+    let lines: Vec<_> = told.lines().collect();
+    assert!(lines[0].starts_with("NAME      LAYER         VERSION"), "{told}");
+    assert!(
+        lines[2].starts_with("orders-1  group `edge`  ") && lines[2].ends_with("a.yaml:1"),
+        "{told}"
+    );
+    assert_eq!((lines.len(), lines[3]), (4, "and 1 more"), "{told}");
+    let (code, told, _) = command(&["--resource", "cds/*", "--group", "edge", "-o", "json"]);
+    let found: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!((code, rows(&found)), (Some(0), vec![all[1].to_owned()]));
+    for words in [&["--resource", "eds/o*"][..], &["--resource", "eds/o*", "-o", "json"]] {
+        let (code, told, trouble) = command(words);
+        assert_eq!((code, told.as_str()), (Some(1), ""));
+        assert!(
+            trouble.contains("no resource of `eds` has a name that begins with `o`"),
+            "{trouble}"
+        );
+    }
+}
+
+#[test]
+fn a_part_of_what_is_loaded_can_be_asked_for() {
+    let dir = directory(&[("base.yaml", &cluster("base", 1))]);
+    let server = Server::start(&dir, &[]);
+    let (_, found) =
+        ask(&server, "GET /api/v1/config?fields=fault_count,held_back,everything_held_back");
+    assert_eq!(found, json!({"fault_count": 0, "held_back": []}));
+    let (_, found) = ask(&server, "GET /api/v1/config?fields=resources");
+    assert_eq!(found["resources"][0]["name"], "base");
+    let (status, refused) = ask(&server, "GET /api/v1/config?fields=fault");
+    assert_eq!((status, &refused["code"]), (400, &json!("bad-parameter")));
+    // All of it is as it was.
+    let (_, whole) = ask(&server, "GET /api/v1/config");
+    assert_eq!(whole.as_object().unwrap().len(), 9, "{whole}");
 }
 
 #[test]

@@ -115,10 +115,17 @@ chancery.yaml
     assert!(told("json").contains(place), "{}", told("json"));
     assert!(told("sarif").contains("\"startColumn\":22,\"startLine\":10"), "{}", told("sarif"));
     assert!(told("github").contains("line=10,col=22,"), "{}", told("github"));
-    // A comment lets it pass at the resource, as for the gate, which knows no fields.
-    let allowed = format!("# chancery: allow dangling-reference: soon\n{file}");
-    let (_, told) = check(&[("a.yaml", &allowed), ("b.yaml", &clusters)], &[]);
-    assert!(told.starts_with("0 errors, 0 warnings"), "{told}");
+    // A comment lets it pass at the resource and at the field, and at no other field.
+    let comment = "# chancery: allow dangling-reference: soon\n";
+    let at = |line: &str| file.replacen(line, &format!("    {comment}{line}"), 1);
+    for (allowed, passes) in [
+        (format!("{comment}{file}"), true),
+        (at("    route: {cluster: moer}"), true),
+        (at("    route: {cluster: b}"), false),
+    ] {
+        let (_, told) = check(&[("a.yaml", &allowed), ("b.yaml", &clusters)], &[]);
+        assert_eq!(told.starts_with("0 errors, 0 warnings"), passes, "{told}");
+    }
     // A file with words of secrets is not quoted.
     let secret = format!(
         "{file}---\n\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret\n\

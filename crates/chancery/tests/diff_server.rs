@@ -83,12 +83,20 @@ fn diff(server: &Server, dir: &TempDir, flags: &[&str]) -> (Option<i32>, String,
 #[test]
 fn a_directory_that_is_served_changes_nothing() {
     let dir = site();
-    let server = Server::start(&dir, &[]);
+    let mut server = Server::start(&dir, &[]);
     let _far = connected(&server, "far-1", &[]);
     are_connected(&server, 1);
     let (code, told, trouble) = diff(&server, &dir, &[]);
     assert_eq!(told, "0 added, 0 changed, 0 removed\n", "{trouble}");
     assert_eq!(code, Some(0), "{trouble}");
+    // One line of the log says so, and none of its many streams.
+    server.log_has("a client looks at what nodes are given");
+    dir_write(&dir, "marker.yaml", &cluster("marker", 1));
+    server.log_has("+cds marker");
+    let log = server.log();
+    let count = |words: &str| log.matches(words).count();
+    assert_eq!((count("a client looks"), count("stream opened")), (1, 1), "{log}");
+    assert_eq!(count("stream closed"), 0, "{log}");
 }
 
 #[test]

@@ -165,6 +165,29 @@ fn a_group_directory_that_nodes_use_stays_and_others_go_on() {
     assert_eq!(clusters_of(&server, "edge"), 6);
 }
 
+/// The directory of a group and the rule for it get another name together: nobody loses anything.
+#[test]
+fn a_group_that_is_renamed_with_its_rule_is_not_held() {
+    let rule = |name: &str| format!("groups: [{{name: {name}, match: {{cluster: fleet}}}}]\n");
+    let files = [
+        ("chancery.yaml", rule("edge")),
+        ("base.yaml", clusters("base", 1)),
+        ("groups/edge/own.yaml", clusters("edge", 2)),
+    ];
+    let dir = directory(&files.each_ref().map(|(name, text)| (*name, text.as_str())));
+    let server = Server::start(&dir, &[]);
+    let _client = client(&server, "fleet");
+    fs::rename(dir.path().join("groups/edge"), dir.path().join("groups/front")).unwrap();
+    dir_write(&dir, "chancery.yaml", &rule("front"));
+    let group = || {
+        let nodes: Value = serde_json::from_str(&server.admin("/api/v1/nodes").1).unwrap();
+        nodes["nodes"][0]["group"].as_str().map(str::to_owned)
+    };
+    eventually(|| group().as_deref() == Some("front"));
+    eventually(|| held_count(&server) == 0);
+    assert_eq!(clusters_of(&server, "fleet"), 3);
+}
+
 #[test]
 fn a_truncated_endpoints_file_is_held_until_it_is_repaired() {
     let dir = directory(&[("endpoints.yaml", &endpoints(20))]);
@@ -281,6 +304,114 @@ fn a_file_with_listeners_that_nodes_use_does_not_go_by_itself() {
     drop(open);
 }
 
+/// Listeners `a` and `b` with these paths, and more fields of each.
+fn two_listeners(paths: [&str; 2], more: &str) -> String {
+    let one = |name: &str, path: &str| {
+        let text = listener(name, true).replace(&format!("{name}.sock"), path);
+        text.replace("  filter_chains:", &format!("{more}  filter_chains:"))
+    };
+    one("a", paths[0]) + &one("b", paths[1])
+}
+
+/// Something is held back now, and told with these words.
+fn holds(server: &mut Server, words: &str) {
+    server.log_has(words);
+    eventually(|| held_count(server) == 1);
+}
+
+/// This edit goes live, and with it all that was held back.
+fn passes(server: &mut Server, dir: &TempDir, (file, text): (&str, &str), words: &str) {
+    dir_write(dir, file, text);
+    server.log_has(words);
+    eventually(|| held_count(server) == 0);
+}
+
+fn scopes(all: [(&str, &str); 2]) -> String {
+    let one = |(name, key): (&str, &str)| {
+        format!(
+            "- {{\"@type\": type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration, name: {name}, \
+             route_configuration_name: r, key: {{fragments: [{{string_key: {key}}}]}}}}\n"
+        )
+    };
+    all.map(one).concat()
+}
+
+#[test]
+fn a_change_that_running_clients_do_not_follow_is_held_back() {
+    let secret = |kind: &str| {
+        let of = "envoy.extensions.transport_sockets.tls.v3.Secret";
+        format!("{{\"@type\": type.googleapis.com/{of}, name: s, {kind}}}\n")
+    };
+    let generic =
+        |text: &str| secret(&format!("generic_secret: {{secret: {{inline_string: {text}}}}}"));
+    let dir = directory(&[
+        ("secrets.yaml", &generic("x")),
+        ("listeners.yaml", &two_listeners(["1.sock", "2.sock"], "")),
+        ("scopes.yaml", &scopes([("a", "one"), ("b", "two")])),
+        ("routes.yaml", &routes(&["elsewhere"])),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    // One of its kind passes.
+    passes(&mut server, &dir, ("secrets.yaml", &generic("y")), "~sds s");
+    dir_write(&dir, "secrets.yaml", &secret("validation_context: {trusted_ca: {filename: /x}}"));
+    holds(&mut server, "/secrets.yaml:1: sds `s`: `generic_secret` becomes `validation_context`");
+    eventually(|| metric(&server, "chancery_held_edits_total{reason=\"in-place\"} 1"));
+    passes(&mut server, &dir, ("secrets.yaml", &generic("y")), "no longer held back");
+
+    let alone = two_listeners(["1.sock", "2.sock"], "  enable_reuse_port: false\n");
+    dir_write(&dir, "listeners.yaml", &alone);
+    holds(
+        &mut server,
+        "lds `b`: `enable_reuse_port` changes: an Envoy that has the listener refuses",
+    );
+    dir_write(&dir, "listeners.yaml", &two_listeners(["2.sock", "1.sock"], ""));
+    holds(&mut server, "lds `a` takes an address that ");
+    // `b` comes after `a`, which has moved by then.
+    let moved = two_listeners(["3.sock", "1.sock"], "");
+    passes(&mut server, &dir, ("listeners.yaml", &moved), "~lds a, ~lds b");
+
+    dir_write(&dir, "scopes.yaml", &scopes([("a", "two"), ("b", "one")]));
+    holds(&mut server, "srds `a` takes the key that ");
+    dir_write(&dir, "scopes.yaml", &scopes([("a", "one"), ("b", "one")]));
+    holds(&mut server, "srds `b` has the key \"one\" of `a`");
+    let moved = scopes([("a", "zero"), ("b", "one")]);
+    passes(&mut server, &dir, ("scopes.yaml", &moved), "~srds a, ~srds b");
+}
+
+#[test]
+fn a_filter_becomes_one_of_another_type_in_steps() {
+    let filter = |kind: &str| {
+        format!(
+            "{{\"@type\": type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig, name: f, typed_config: \
+             {{\"@type\": {kind}}}}}\n"
+        )
+    };
+    let asks = |kinds: &str| {
+        let source =
+            "config_discovery: {config_source: {ads: {}, resource_api_version: V3}, type_urls: ";
+        let filter = format!("http_filters: [{{name: f, {source}[{kinds}]}}}}, ");
+        listener("f", true).replace("http_filters: [", &filter)
+    };
+    let (fault, cors) = (
+        "type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault",
+        "type.googleapis.com/envoy.extensions.filters.http.cors.v3.Cors",
+    );
+    let dir = directory(&[("filter.yaml", &filter(fault)), ("asks.yaml", &asks(fault))]);
+    let mut server = Server::start(&dir, &[]);
+    dir_write(&dir, "filter.yaml", &filter(cors));
+    let is_one =
+        "/filter.yaml:1: ecds `f` is a `envoy.extensions.filters.http.cors.v3.Cors`, which lds `f`";
+    holds(&mut server, is_one);
+    dir_write(&dir, "asks.yaml", &asks(cors));
+    server.log_has("a later edit");
+    assert_eq!(held_count(&server), 1, "those that have it do not take both at once");
+    dir_write(&dir, "filter.yaml", &filter(fault));
+    holds(&mut server, "ecds `f` is a `envoy.extensions.filters.http.fault.v3.HTTPFault`");
+    let both = asks(&format!("{fault}, {cors}"));
+    passes(&mut server, &dir, ("asks.yaml", &both), "~lds f");
+    passes(&mut server, &dir, ("filter.yaml", &filter(cors)), "~ecds f");
+}
+
 /// A route configuration with a route to each of these clusters.
 fn routes(clusters: &[&str]) -> String {
     let route =
@@ -304,7 +435,7 @@ fn a_reference_that_would_lead_nowhere_is_held_and_one_that_did_before_is_not() 
     // A slip in a route: the place, and the name that may be meant.
     dir_write(&dir, "routes.yaml", &routes(&["shop-v11", "elsewhere"]));
     server.log_has(
-        "/routes.yaml:1: rds `r` \
+        "/routes.yaml:7: rds `r` \
          (virtual_hosts[0].routes[0].route.cluster) refers to cds `shop-v11`, which does not exist; \
          did you mean `shop-v1`?",
     );
@@ -323,7 +454,7 @@ fn a_reference_that_would_lead_nowhere_is_held_and_one_that_did_before_is_not() 
     server.log_has("dangling=warn");
     dir_write(&dir, "routes.yaml", &routes(&["gone"]));
     server.log_has(
-        "routes.yaml:1: rds `r` (virtual_hosts[0].routes[0].route.cluster) refers to cds `gone`",
+        "routes.yaml:7: rds `r` (virtual_hosts[0].routes[0].route.cluster) refers to cds `gone`",
     );
     server.log_has("with `enforce` in `gate` it would be held back");
     eventually(|| held_count(&server) == 0);
@@ -508,13 +639,24 @@ fn a_finding_that_somebody_let_pass_holds_nothing_back() {
     assert_eq!(held_count(&server), 0, "{}", server.admin("/ready").1);
     // One beside it is held back as ever.
     dir_write(&dir, "groups/edge/more.yaml", &routes(&["gone"]).replace("name: r\n", "name: r2\n"));
-    server.log_has("more.yaml:1: rds `r2`");
+    server.log_has("more.yaml:7: rds `r2`");
+    assert!(text(&confirm(&server, &["--list"]).stdout).contains("more.yaml:7: rds `r2`"));
+    assert!(server.admin("/ready").1.contains("more.yaml:7: rds `r2`"));
     eventually(|| held_count(&server) == 1);
     assert!(!server.log().contains("refers to cds `new`"), "{}", server.log());
-    // A comment above one of its lines is about that line, here as in `check`.
+    // A comment above one of its lines is about that line, here as in `check`: of another one, and of this one.
     let inside = routes(&["shop", "newer"]).replace("  routes:\n", &format!("  routes:\n  {WHY}"));
     dir_write(&dir, "groups/edge/inside.yaml", &inside.replace("name: r\n", "name: r3\n"));
-    server.log_has("refers to cds `newer`");
+    server.log_has(
+        "inside.yaml:9: rds `r3` (virtual_hosts[0].routes[1].route.cluster) refers to cds `newer`",
+    );
+    let at_field = inside.replace(&format!("  {WHY}"), "");
+    let at_field = at_field.replace(
+        "  - {match: {prefix: /newer}",
+        &format!("  {WHY}  - {{match: {{prefix: /newer}}"),
+    );
+    dir_write(&dir, "groups/edge/inside.yaml", &at_field.replace("name: r\n", "name: r3\n"));
+    eventually(|| !server.admin("/ready").1.contains("newer"));
     fs::remove_file(dir.path().join("groups/edge/inside.yaml")).unwrap();
     // So does a code that passes everywhere, and other codes do not.
     dir_write(

@@ -184,14 +184,49 @@ fn what_is_wrong_for_those_alone_who_state_it_is_held_back() {
     dir_write(&dir, "groups/edge/second.yaml", SECOND);
     eventually(|| server.admin("/ready").1 == "ready\n");
 
-    dir_write(&dir, "groups/edge/listeners.yaml", LISTENER);
-    server.log_has("no listener has the address 127.0.0.1:8001 any more, as `ingress` (");
+    let moved = format!("{LISTENER}{VALUES}").replace("node.metadata.port", "node.metadata.second");
+    dir_write(&dir, "groups/edge/listeners.yaml", &moved);
+    server.log_has("lds `second` has the address 127.0.0.1:8002 of `ingress` (");
+    dir_write(&dir, "groups/edge/listeners.yaml", &format!("{LISTENER}{VALUES}"));
+    eventually(|| server.admin("/ready").1 == "ready\n");
 
     let other = SECOND.replace("metadata.cluster", "id");
     dir_write(&dir, "groups/edge/second.yaml", &other);
     server.log_has("refers to cds `${node.id}`, which does not exist for some nodes");
     let (_, seen) = listeners(&server, "b", "\"port\": 1, \"second\": 2, \"cluster\": \"shop\"");
     assert!(seen.contains("\"cluster\":\"shop\"") && seen.contains("\"second\""), "{seen}");
+}
+
+#[test]
+fn what_is_filled_no_more_is_held_back_unless_a_value_takes_its_place() {
+    let dir = fleet(VALUES);
+    let mut server = Server::start(&dir, &[]);
+    let file = "groups/edge/listeners.yaml";
+    // Nobody has such a value yet.
+    dir_write(&dir, file, LISTENER);
+    server.log_has("edits=\"group `edge`: ~lds ingress\"");
+    dir_write(&dir, file, &format!("{LISTENER}{VALUES}"));
+    eventually(|| listeners(&server, "a", "\"port\": 8001").1.contains("8001"));
+    let (_one, seen) = client(&server, "a", &["port=8001"]);
+    dir_write(&dir, file, LISTENER);
+    server.log_has(
+        "listeners.yaml:1: lds `ingress`: `address.socket_address.port_value` is filled with \
+         `${node.metadata.port}` no more, and keeps what stands there in place of it; write a value for all nodes \
+         there; ",
+    );
+    server.log_has(
+        "lds `ingress`: `filter_chains[0].filters[0].typed_config.stat_prefix` is filled with `in-${node.id}` no more",
+    );
+    assert!(server.admin("/metrics").1.contains("reason=\"unfilled\"} 1"));
+    let (_, seen_by_others) = listeners(&server, "b", "\"port\": 8002");
+    assert!(seen_by_others.contains("8002"), "{seen_by_others}");
+    // Values of their own take the place.
+    let own = LISTENER.replace("port_value: 1", "port_value: 7000");
+    let own = own.replace("stat_prefix: ingress", "stat_prefix: all");
+    dir_write(&dir, file, &own);
+    server.log_has("no longer held back");
+    assert!(next_line(&seen).unwrap().contains("7000"));
+    server.log_has("no listener has the address 127.0.0.1:8001 any more, as `ingress` (");
 }
 
 #[test]

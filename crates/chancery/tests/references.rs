@@ -69,8 +69,8 @@ fn a_missing_cluster_is_told_with_its_place_the_near_miss_and_what_to_write() {
     let mut server = Server::start(&dir, &[]);
     let told = "rds `r` refers to cds `shop-v11`, which does not exist; did you mean `shop-v1`? If \
                 the clients have it from elsewhere, write `external: [shop-v11]` in chancery.yaml";
-    server.log_has(&format!("routes.yaml:1: {told}"));
-    assert_eq!(warnings(&server, &dir), [format!("routes.yaml:1: {told}")]);
+    server.log_has(&format!("routes.yaml:7: {told}"));
+    assert_eq!(warnings(&server, &dir), [format!("routes.yaml:7: {told}")]);
 
     dir_write(&dir, "chancery.yaml", &format!("{UNJUDGED}external: [shop-v11]\n"));
     eventually(|| warnings(&server, &dir).is_empty());
@@ -78,17 +78,40 @@ fn a_missing_cluster_is_told_with_its_place_the_near_miss_and_what_to_write() {
     let told = "rds `r` refers to cds `other`, which does not exist; if the clients have it from \
                 elsewhere, add `other` to `external` in chancery.yaml";
     server.log_has(told);
-    eventually(|| warnings(&server, &dir) == [format!("routes.yaml:1: {told}")]);
+    eventually(|| warnings(&server, &dir) == [format!("routes.yaml:8: {told}")]);
 
     // A line more, another external name and other advice are no news.
     dir_write(&dir, "routes.yaml", &format!("# one\n{}", routes(&["shop-v11", "other"])));
     let other = format!("{UNJUDGED}external: shop-*\ncontrol-plane: other\n");
     dir_write(&dir, "chancery.yaml", &other);
     server.log_has("a restart brings these keys into force");
-    eventually(|| warnings(&server, &dir) == [format!("routes.yaml:2: {told}")]);
+    eventually(|| warnings(&server, &dir) == [format!("routes.yaml:9: {told}")]);
+    // A comment at the field lets it pass, and nothing else changes with it.
+    let comment = "  # chancery: allow dangling-reference: soon\n  - {match: {prefix: /other}";
+    let allowed = routes(&["shop-v11", "other"]).replace("  - {match: {prefix: /other}", comment);
+    dir_write(&dir, "routes.yaml", &format!("# one\n{allowed}"));
+    eventually(|| warnings(&server, &dir).is_empty());
+    dir_write(&dir, "routes.yaml", &format!("# one\n{}", allowed.replace(": soon", " soon")));
+    eventually(|| {
+        warnings(&server, &dir).iter().any(|it| *it == format!("routes.yaml:10: {told}"))
+    });
+    dir_write(&dir, "routes.yaml", &format!("# one\n{}", routes(&["shop-v11", "other"])));
     dir_write(&dir, "marker.txt", "");
     server.log_has("marker.txt");
-    assert_eq!(server.log().matches("cds `other`").count(), 1, "{}", server.log());
+    assert_eq!(server.log().matches("cds `other`").count(), 2, "{}", server.log());
+}
+
+#[test]
+fn a_name_that_looks_like_another_one_is_spelled_out() {
+    let dir = directory(&[
+        ("clusters.yaml", &cluster("shop-v1", 1)),
+        ("routes.yaml", &routes(&["sh\u{43e}p-v1"])),
+        ("listener.yaml", LISTENER),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    let told = "which does not exist; did you mean `shop-v1` in place of `sh\\u{43e}p-v1`? If the";
+    server.log_has(told);
+    assert!(warnings(&server, &dir)[0].contains(told));
 }
 
 #[test]
@@ -120,7 +143,7 @@ fn a_group_has_its_own_external_names() {
                 clients have it from elsewhere, write `external: [xds_cluster]` at the rule of group \
                 `edge` in chancery.yaml";
     server.log_has(told);
-    assert_eq!(warnings(&server, &dir), [format!("routes.yaml:1: {told}")]);
+    assert_eq!(warnings(&server, &dir), [format!("routes.yaml:7: {told}")]);
     dir_write(&dir, "chancery.yaml", &config("  external: [xds_cluster]\n"));
     eventually(|| warnings(&server, &dir).is_empty());
 }
@@ -132,8 +155,8 @@ fn endpoints_under_a_wrong_name_are_one_warning_that_names_both() {
     let told = "cds `shop-v1` refers to eds `shop-v1`, which does not exist: clients get an empty \
                 one, so that the cluster has no endpoints; did you mean eds `shop-v11`, to which \
                 nothing refers? If it is to have none, write one without endpoints";
-    server.log_has(&format!("shop.yaml:1: {told}"));
-    assert_eq!(warnings(&server, &dir), [format!("shop.yaml:1: {told}")]);
+    server.log_has(&format!("shop.yaml:4: {told}"));
+    assert_eq!(warnings(&server, &dir), [format!("shop.yaml:4: {told}")]);
     dir_write(&dir, "shop.yaml", &(eds("shop-v1", "shop-v1") + &eds("pay", "pay")));
     eventually(|| warnings(&server, &dir).is_empty());
     dir_write(&dir, "shop.yaml", &eds("shop-v1", "shop-v1"));
@@ -256,6 +279,36 @@ fn a_circle_of_clusters_is_held_where_it_is_new_and_told_where_it_was() {
     dir_write(&dir, "groups/edge/b.yaml", &aggregate("b", "web, web2"));
     dir_write(&dir, "groups/edge/web2.yaml", &cluster("web2", 3));
     eventually(|| server.admin("/api/v1/config").1.contains("\"held_count\": 0"));
+}
+
+#[test]
+fn an_aggregate_of_aggregates_alone_is_a_fault_for_envoys() {
+    let for_grpc = |name: &str, members: &str| {
+        aggregate(name, members).replace("  lb_policy: CLUSTER_PROVIDED\n", "")
+    };
+    let rules =
+        "groups: [{name: mesh, match: {id: m}, clients: grpc}, {name: edge, match: {id: e}}]\n";
+    let dir = directory(&[
+        ("web.yaml", &cluster("web", 1)),
+        ("groups/edge/a.yaml", &aggregate("a", "b, web")),
+        ("groups/edge/b.yaml", &aggregate("b", "web")),
+        ("groups/mesh/a.yaml", &for_grpc("a", "b, web")),
+        ("groups/mesh/b.yaml", &for_grpc("b", "web")),
+        ("chancery.yaml", rules),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    assert!(!server.log().contains("aggregates nothing"), "it has an endpoint: {}", server.log());
+    dir_write(&dir, "groups/mesh/a.yaml", &for_grpc("a", "b"));
+    server.log_has("edits=\"group `mesh`: ~cds a\"");
+    dir_write(&dir, "groups/edge/a.yaml", &aggregate("a", "b"));
+    server.log_has("groups/edge/a.yaml:1: cds `a` aggregates nothing but aggregates: `b`: Envoy finds no endpoint");
+    let config: Value = serde_json::from_str(&server.admin("/api/v1/config").1).unwrap();
+    assert_eq!(config["held_count"], 1, "gRPC takes it");
+    let checked = finished(&mut chancery(&["check", dir.path().to_str().unwrap()]));
+    let told = String::from_utf8(checked.stdout).unwrap();
+    let line = "warning[aggregate-nested]: for group `edge`: cds `a` aggregates nothing but aggregates: `b`";
+    assert!(told.contains(line) && !told.contains("`mesh`"), "{told}");
+    assert_eq!(told.matches("aggregate-nested").count(), 1, "{told}");
 }
 
 #[test]

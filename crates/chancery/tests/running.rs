@@ -2,17 +2,22 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
 mod daemon;
+#[path = "real/support/tls.rs"]
+#[expect(dead_code, reason = "it has more than is needed here")]
+mod tls;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::process::Stdio;
 use std::thread;
 
 use chancery_client::bootstrap::{Node, XdsServer};
 use chancery_client::credentials::ChannelCredentials;
 use chancery_client::status::StatusServer;
 use chancery_client::{Bootstrap, Client, Options, RawWatch, TypeUrl};
-use daemon::{Server, chancery, cluster, directory, eventually, exchange, finished};
+use daemon::{Running, Server, chancery, cluster, directory, eventually, exchange, finished};
 use serde_json::{Value, json};
+use tls::CertificateAuthority;
 use tokio::runtime::Runtime;
 
 /// The exit code, the output, and the text on stderr.
@@ -146,6 +151,41 @@ fn what_runs_is_shown_beside_what_was_sent() {
         out.contains("orders") && told.starts_with("not compared with what was sent:"),
         "{told}"
     );
+}
+
+#[test]
+fn a_server_of_csds_is_asked_over_tls_with_a_certificate() {
+    // S-134
+    let files = tempfile::tempdir().unwrap();
+    let authority = CertificateAuthority::new(files.path());
+    authority.issue("server");
+    authority.issue("client");
+    let path = |name: &str| files.path().join(name).to_str().unwrap().to_owned();
+    let [cert, key, ca] = ["server.pem", "server.key", "ca.pem"].map(path);
+    let flags = ["--tls-cert", &cert, "--tls-key", &key, "--tls-client-ca", &ca];
+    let dir =
+        directory(&[("base.yaml", &cluster("orders", 1)), ("chancery.yaml", "csds: certified\n")]);
+    let server = Server::start(&dir, &flags);
+    let (cert, key) = (path("client.pem"), path("client.key"));
+    let at = format!("localhost:{}", server.port);
+    let identity = ["--ca", &ca, "--cert", &cert, "--key", &key];
+    let words = ["watch", "cds", "--server", &at, "--node", "billing-7", "--admin", "off"];
+    let client = &mut chancery(&[&words[..], &identity].concat());
+    let _client = Running::start(client.stdout(Stdio::null()).stderr(Stdio::null()));
+    let asked = |flags: &[&str]| status(&[&["--csds", &at], flags].concat());
+    eventually(|| asked(&identity).1.contains("running"));
+    let (code, out, told) = asked(&identity);
+    assert_eq!((code, told.as_str()), (Some(0), ""), "{out}");
+    assert!(out.starts_with("node: billing-7\n") && out.contains("cds   orders"), "{out}");
+    let (code, _, told) = asked(&["--tls", "--ca", &ca]);
+    assert_eq!(code, Some(2), "it wants to know who asks: {told}");
+    let (code, _, told) = asked(&[]);
+    assert!(code == Some(2) && told.contains("hint: if the server speaks TLS, `--tls`"), "{told}");
+    let (code, _, told) = asked(&["--token", &key]);
+    assert!(code == Some(64) && told.contains("`--token` needs TLS"), "{told}");
+    // The flags are for CSDS: an Envoy has no TLS on its admin port.
+    assert_eq!(status(&["--envoy", &at, "--ca", &ca]).0, Some(64));
+    assert_eq!(status(&["--ca", &ca]).0, Some(64));
 }
 
 /// The address of a server that answers each connection with this text, and ends it; or never answers.

@@ -8,7 +8,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
+use std::thread;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -510,6 +512,43 @@ fn of_two_processes_one_writes_and_the_other_takes_over() {
     stop(second);
     dir_write(&dir, "clusters.yaml", "nonsense\n");
     assert_eq!(clusters_of(&state.start(&dir), ""), 23);
+}
+
+#[test]
+fn a_state_that_another_process_writes_meanwhile_is_found_whole() {
+    let (dir, state) = (fleet(), State::new());
+    let _first = state.start(&dir);
+    eventually(|| state.head().is_some());
+    let root = state.head().unwrap()["root"].as_str().unwrap().to_owned();
+    fs::write(state.dir().join("v1/pieces").join(root), "nonsense").unwrap();
+    let mut second = state.start(&dir);
+    second.log_has("cannot be used, it is left alone");
+    assert_eq!(clusters_of(&second, "edge"), 35);
+    drop(second);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // Not for ever, should the other thread fail.
+            for count in (21..24).cycle().take(1000) {
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+                let before = state.head();
+                dir_write(&dir, "clusters.yaml", &clusters("base", count));
+                eventually(|| state.head() != before || is_over.load(Ordering::Relaxed));
+            }
+        });
+        let logs = (0..5).map(|_| {
+            let mut second = state.start(&dir);
+            second.log_has("is in use by another process");
+            second.log()
+        });
+        let logs: Vec<_> = logs.collect();
+        is_over.store(true, Ordering::Relaxed);
+        for log in logs {
+            assert!(log.contains("begins with what was in force"), "{log}");
+        }
+    });
 }
 
 #[test]

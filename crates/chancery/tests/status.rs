@@ -9,7 +9,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::process::Stdio;
 
-use daemon::{Running, Server, chancery, cluster, dir_write, directory, eventually, finished};
+use daemon::{
+    Running, Server, chancery, cluster, dir_write, directory, eventually, finished, lines,
+    next_line,
+};
 use described::Described;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -167,6 +170,10 @@ fn a_rejection_is_told_everywhere_until_it_is_repaired() {
         (&resource["wanted_by"], &resource["nodes"][0]["node"]),
         (&json!(2), &json!("edge-7"))
     );
+    let listed = ask(&server, "/api/v1/resources?type=cds&fields=name,rejected_by");
+    let expected =
+        json!([{"name": "base", "rejected_by": 0}, {"name": "orders", "rejected_by": 1}]);
+    assert_eq!(listed["resources"], expected);
     let version = &resource["versions"][0];
     assert_eq!((&version["rejected"], &version["acknowledged"]), (&json!(1), &json!(1)));
     assert_eq!(resource["origins"][0]["line"], 1);
@@ -212,9 +219,33 @@ fn a_node_that_went_is_told_for_a_while() {
     let (code, _, trouble) = run(&server, &["status", "--resource", "cds/ordesr"]);
     assert_eq!(code, Some(1));
     assert!(trouble.contains("did you mean `orders`?"), "{trouble}");
+    let (code, _, trouble) = run(&server, &["status", "--resource", "cds/orders-of-the-edge"]);
+    assert_eq!(code, Some(1));
+    let hint = "there are orders; `chancery status --resource 'cds/*'` lists what there is";
+    assert!(trouble.contains(hint), "{trouble}");
+    let (code, _, trouble) = run(&server, &["status", "--resource", "cds/zebra"]);
+    assert!(code == Some(1) && trouble.contains("hint: `chancery status --resource"), "{trouble}");
     for words in [&["status", "--resource", "orders"][..], &["status", "a", "--group", "b"]] {
         assert_eq!(run(&server, words).0, Some(64), "{words:?}");
     }
+}
+
+#[test]
+fn what_is_watched_is_shown_again_when_it_has_changed() {
+    let dir = fleet();
+    let server = Server::start(&dir, &[]);
+    let at = format!("127.0.0.1:{}", server.admin);
+    let words = ["status", "--resource", "cds/base", "--watch", "--every", "100ms", "--admin", &at];
+    let mut watching = Running::start(chancery(&words).stdout(Stdio::piped()));
+    let shown = lines(watching.stdout.take().unwrap(), 100);
+    let first: Vec<_> = (0..3).map(|_| next_line(&shown).unwrap()).collect();
+    assert_eq!((&*first[0], &*first[2]), ("cds/base", "no client wants it"));
+    dir_write(&dir, "base.yaml", &cluster("base", 2));
+    let second: Vec<_> = (0..4).map(|_| next_line(&shown).unwrap()).collect();
+    assert_eq!((&*second[0], &second[1], &second[3]), ("", &first[0], &first[2]));
+    assert_ne!(second[2], first[1], "another version");
+    let (code, _, trouble) = run(&server, &["status", "--watch", "--every", "99ms"]);
+    assert!(code == Some(64) && trouble.contains("`--every` is at least 100ms"), "{trouble}");
 }
 
 #[test]

@@ -275,3 +275,103 @@ fn each_end_has_its_code() {
     assert_eq!(waited(&server, &["--for", &hash]).0, Some(0));
     assert_eq!(waited(&server, &["--for", "hash=0", "--timeout", "100ms"]).0, Some(2));
 }
+
+/// A file with a fault is not in any load, so nobody may be told that everything has landed.
+#[test]
+fn edits_that_wait_behind_a_fault_have_not_landed() {
+    let dir = fleet();
+    let server = Server::start(&dir, &[]);
+    let _one = connected(&server, "edge-1", &EDGE);
+    let _two = connected(&server, "web-1", &[]);
+    let faulty = cluster("orders", 2).replace("timeout", "timout");
+    dir_write(&dir, "groups/edge/orders.yaml", &faulty);
+    eventually(|| server.admin("/ready").1.contains("group `edge`"));
+    for words in [&["--group", "edge"][..], &["--node", "edge-1"], &[]] {
+        let (code, told, trouble) = waited(&server, words);
+        assert_eq!((code, told.as_str()), (Some(1), ""), "{words:?}: {trouble}");
+        assert!(trouble.contains("the newest edits are not loaded: group `edge`"), "{trouble}");
+        assert!(trouble.contains("orders.yaml"), "{trouble}");
+    }
+    assert_eq!(waited(&server, &["--node", "web-1"]).0, Some(0), "the group is not its own");
+    let number = load(&server).to_string();
+    let (code, _, trouble) = waited(&server, &["--for", &format!("revision={number}")]);
+    assert_eq!((code, trouble.as_str()), (Some(0), ""), "that load has landed");
+    let shown = |words: &[&str]| {
+        let at = format!("127.0.0.1:{}", server.admin);
+        let output = finished(&mut chancery(&[&["status", "--admin", &at], words].concat()));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(shown(&[]).contains("not live: group `edge` is served as it was"), "{}", shown(&[]));
+    assert!(shown(&["edge-1"]).contains("not live: group `edge`"), "{}", shown(&["edge-1"]));
+    assert!(!shown(&["web-1"]).contains("not live"), "{}", shown(&["web-1"]));
+
+    // A fault at the top concerns everybody.
+    dir_write(&dir, "base.yaml", &cluster("base", 2).replace("timeout", "timout"));
+    dir_write(&dir, "groups/edge/orders.yaml", &cluster("orders", 2));
+    eventually(|| shown(&[]).contains("base.yaml"));
+    for words in [["--group", "edge"], ["--node", "web-1"]] {
+        let (code, _, trouble) = waited(&server, &words);
+        assert_eq!(code, Some(1), "{words:?}: {trouble}");
+        assert!(trouble.contains("base.yaml"), "{trouble}");
+    }
+}
+
+/// Somebody who looks with `get` or `diff` is no node that comes and goes.
+#[test]
+fn a_look_is_not_waited_for() {
+    let dir = fleet();
+    let server = Server::start(&dir, &[]);
+    let _one = connected(&server, "edge-1", &EDGE);
+    let at = format!("127.0.0.1:{}", server.port);
+    let admin = format!("127.0.0.1:{}", server.admin);
+    let get = ["get", "cds", "--server", &at, "--admin", &admin, "--node", "edge-1"];
+    let output = finished(&mut chancery(&get));
+    assert!(output.status.success(), "{output:?}");
+    dir_write(&dir, "groups/edge/orders.yaml", &cluster("orders", 3));
+    let file = format!("file={}", dir.path().join("groups/edge/orders.yaml").display());
+    let (code, told, trouble) = waited(&server, &["--for", &file, "--timeout", "10s"]);
+    assert_eq!((code, trouble.as_str()), (Some(0), ""), "{told}");
+    let (_, events) = server.admin("/api/v1/nodes/edge-1");
+    let node: Value = serde_json::from_str(&events).unwrap();
+    let kinds = node["history"].as_array().unwrap().iter().map(|event| event["event"].clone());
+    let appeared = kinds.filter(|kind| kind == "appeared").count();
+    assert_eq!(appeared, 1, "{events}");
+}
+
+/// A poll by hand is waited for no longer than a node that may come back.
+#[test]
+fn one_poll_is_not_waited_for_longer_than_the_grace() {
+    let dir = fleet();
+    dir_write(&dir, "chancery.yaml", "status: {grace: 1s}\n");
+    let server = Server::start(&dir, &[]);
+    let poll = r#"{"node": {"id": "me"}, "type_url": "type.googleapis.com/envoy.config.cluster.v3.Cluster"}"#;
+    let (status, _) = server.post("clusters", poll);
+    assert_eq!(status, 200);
+    dir_write(&dir, "base.yaml", &cluster("base", 2));
+    let file = format!("file={}", dir.path().join("base.yaml").display());
+    let (code, told, trouble) = waited(&server, &["--for", &file, "--timeout", "30s"]);
+    assert_eq!((code, trouble.as_str()), (Some(0), ""), "{told}");
+}
+
+/// The server is started again while a command waits: the command asks again, and waits for the nodes
+/// that were there.
+#[test]
+fn a_restart_of_the_server_does_not_end_a_wait() {
+    let dir = fleet();
+    let mut server = Server::start(&dir, &[]);
+    let one = connected(&server, "edge-1", &EDGE);
+    one.signal("STOP");
+    dir_write(&dir, "groups/edge/orders.yaml", &cluster("orders", 5));
+    let file = format!("file={}", dir.path().join("groups/edge/orders.yaml").display());
+    let mut waiting = Running::start(&mut wait(&server, &["--for", &file]));
+    eventually(|| state(&server, "edge-1") == "pending");
+    server.child.kill();
+    let at = |port: u16| format!("127.0.0.1:{port}");
+    let (port, admin) = (at(server.port), at(server.admin));
+    let again = ["serve", dir.path().to_str().unwrap(), "--listen", &port, "--admin", &admin];
+    let _again = Running::start(chancery(&again).stderr(Stdio::null()));
+    one.signal("CONT");
+    let (code, told) = waiting.ended();
+    assert_eq!(code, Some(0), "{told}");
+    assert_eq!(state(&server, "edge-1"), "in-step");
+}

@@ -24,7 +24,7 @@ pub struct SubchannelId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EndpointId(u64);
 
-/// A task for the driver of a tree. Each is told once, in order.
+/// A step that the driver of a tree is to take. Each is told once, in order.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Make a subchannel, and tell its state. It connects to nothing by itself.

@@ -19,7 +19,7 @@ pub struct Endpoint {
     pub health: Health,
     /// Its name, for `auto_host_rewrite` and SNI; empty if it has none.
     pub hostname: Arc<str>,
-    /// The key of its place on a ring, instead of its address (gRFC A76).
+    /// The text that is hashed for its place on a ring, instead of its address (gRFC A76).
     pub hash_key: Option<Arc<str>>,
 }
 

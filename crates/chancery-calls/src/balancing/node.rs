@@ -1,4 +1,4 @@
-//! The interface of each part of a tree, whatever it is configured by.
+//! The parts of a tree, whatever they are configured by.
 
 use std::fmt;
 use std::sync::Arc;

@@ -19,7 +19,7 @@ pub trait Picker: Send + Sync + fmt::Debug {
     fn pick(&self, call: &mut PickArgs<'_>) -> Pick;
 }
 
-/// A call, as far as a picker may know it.
+/// The knowledge of a picker about one call.
 pub struct PickArgs<'a> {
     /// The path of the method, as `/orders.Orders/Get`.
     pub path: &'a str,
@@ -81,11 +81,11 @@ pub struct CallEnd<'a> {
     pub succeeded: bool,
     /// The time at which it has ended.
     pub now: Time,
-    /// The report of the server about its load, in the trailers of the call.
+    /// The report of the server on its load, in the trailers of the call.
     pub report: Option<&'a chancery_core::client::load::OrcaReport>,
 }
 
-/// An endpoint, or all, that a picker wants to be connected.
+/// The endpoints that a picker wants to be connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Wake {
     /// This endpoint.

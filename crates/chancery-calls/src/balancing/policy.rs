@@ -1,4 +1,4 @@
-//! The interface of every policy, and the configurations of those that are built in.
+//! Policies: the abilities of each, and the configurations of those that are built in.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -53,7 +53,7 @@ pub trait Balancer: Send + fmt::Debug {
     fn close(&mut self, cx: &mut Context<'_>);
 }
 
-/// The endpoints and the configuration that a policy is to work with.
+/// The endpoints and the configuration that a policy works with.
 #[derive(Clone, Copy, Debug)]
 pub struct Update<'a> {
     /// Its configuration.

@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_chain_is_checked_and_all_faults_are_told() {
-        // gRFC A39.
+        // C-093
         let faults = |entries| {
             let found = FilterChain::new(entries).err().unwrap_or_default();
             found.iter().map(ToString::to_string).collect::<Vec<_>>()
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_filter_that_is_there_twice_under_two_names_has_two_configurations() {
-        // gRFC A39.
+        // C-093
         let entries = vec![known("a", toy("t", 1)), known("b", toy("t", 2)), router()];
         let chain = FilterChain::new(entries).unwrap();
         let numbers: Vec<_> =
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn the_most_specific_override_counts() {
-        // gRFC A39.
+        // C-093
         let entries = ["a", "b", "c", "d"].map(|name| known(name, toy("t", 0)));
         let chain = FilterChain::new(entries.into_iter().chain([router()]).collect()).unwrap();
         let overrides = |names: &[&str], number| {

@@ -55,8 +55,8 @@ pub struct ForwardAction {
     pub hash_policies: Arc<[HashPolicy]>,
     /// When a call is tried again; if it is not set, that of the virtual host counts (C-148).
     pub retry: Option<Arc<RetryPolicy>>,
-    /// True if the authority becomes the endpoint's hostname. Readers set it only if the server is trusted
-    /// (C-105).
+    /// True if the authority becomes the endpoint's hostname. It counts only if the routes came from a server
+    /// that is trusted, which the caller knows (C-105).
     pub rewrites_authority: bool,
 }
 

@@ -23,7 +23,7 @@ fn play() -> Play<Priority<Switch>> {
     Play::of(1)
 }
 
-/// C-110: nothing of the second priority is connected, and nothing goes there, while the first works.
+/// C-110: nothing of a lower priority is connected, and nothing goes there, while the best one works.
 #[test]
 fn a_lower_priority_gets_nothing_while_the_best_one_works() {
     let mut play = play();

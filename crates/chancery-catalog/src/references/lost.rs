@@ -91,7 +91,8 @@ fn was_whole(before: &Snapshot, reference: &Dangling) -> bool {
 impl LostReference {
     /// The name that may be meant, as a question. Empty if none is near.
     pub fn question(&self) -> String {
-        NearMiss::question(self.near.as_ref(), &self.reference.target.type_url)
+        let target = &self.reference.target;
+        NearMiss::question(self.near.as_ref(), &target.type_url, &target.name)
     }
 }
 

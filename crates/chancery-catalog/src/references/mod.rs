@@ -245,7 +245,7 @@ impl MissingTarget {
 
     /// The name that may be meant, as a question. Empty if none is near.
     pub fn question(&self) -> String {
-        NearMiss::question(self.near.as_ref(), &self.type_url)
+        NearMiss::question(self.near.as_ref(), &self.type_url, &self.name)
     }
 }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use chancery_core::{ResourceName, Snapshot, TypeUrl};
-use chancery_proto::syntax::closest;
+use chancery_proto::syntax::{closest, did_you_mean, did_you_mean_this};
 
 use super::TargetKey;
 use super::usage::Usage;
@@ -22,13 +22,14 @@ pub struct NearMiss {
 }
 
 impl NearMiss {
-    /// The near miss as a question, if there is one.
-    pub(crate) fn question(near: Option<&Self>, type_url: &TypeUrl) -> String {
+    /// The near miss of a name as a question, if there is one.
+    pub(crate) fn question(near: Option<&Self>, type_url: &TypeUrl, of: &ResourceName) -> String {
+        let of = of.as_str();
         match near {
-            Some(Self { name, is_unused: true }) => {
-                format!("did you mean {} `{name}`, to which nothing refers?", type_url.short())
-            }
-            Some(Self { name, .. }) => format!("did you mean `{name}`?"),
+            Some(Self { name, is_unused: true }) => did_you_mean_this(of, name.as_str(), |name| {
+                format!("{} `{name}`, to which nothing refers", type_url.short())
+            }),
+            Some(Self { name, .. }) => did_you_mean(of, name.as_str()),
             None => String::new(),
         }
     }

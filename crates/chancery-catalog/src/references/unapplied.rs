@@ -34,7 +34,7 @@ pub struct UnappliedEdit {
 impl UnappliedEdit {
     /// The name that may be meant, as a question. Empty if none is near.
     pub fn question(&self) -> String {
-        NearMiss::question(self.near.as_ref(), &self.edit.key.type_url)
+        NearMiss::question(self.near.as_ref(), &self.edit.key.type_url, &self.edit.key.name)
     }
 }
 
@@ -72,7 +72,7 @@ fn near(snapshot: &Snapshot, edit: &Unapplied) -> Option<NearMiss> {
 impl Seen {
     /// The name that may be meant by an edit that is not applied, as a question. Empty if none is near.
     pub fn question(&self, edit: &Unapplied) -> String {
-        NearMiss::question(near(self.snapshot(), edit).as_ref(), &edit.key.type_url)
+        NearMiss::question(near(self.snapshot(), edit).as_ref(), &edit.key.type_url, &edit.key.name)
     }
 }
 

@@ -22,6 +22,8 @@ pub struct TypeStatus<'a> {
     pub sent: Option<Arc<str>>,
     /// The version of the last response that the client accepted.
     pub acknowledged: Option<Arc<str>>,
+    /// The time at which the client accepted it.
+    pub acknowledged_at: Option<Time>,
     /// The last rejection, as long as rejected content is waiting for a change.
     pub rejection: Option<&'a Rejection>,
     /// The waits before the stream sends more of the type, or counts as landed.

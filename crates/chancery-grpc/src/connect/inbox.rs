@@ -1,4 +1,4 @@
-//! What subchannels and callers tell the driver of a channel. It is bounded by what there is to tell
+//! The mail of the driver of a channel, from subchannels and callers. It is bounded by what there is to tell
 //! of, and not by how often: of each subchannel the last states are kept.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -27,7 +27,7 @@ impl Pool {
         if let Some(known) = all.get(&address).and_then(Weak::upgrade) {
             return known;
         }
-        // What nobody uses any more is forgotten when twice as many are known as were in use.
+        // Connections that nobody uses are forgotten when twice as many are known as were in use.
         if all.len() >= all.capacity() {
             all.retain(|_, connection| connection.strong_count() > 0);
         }

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Poll;
 use std::time::Duration;
 
 use chancery_calls::balancing::SubchannelState;
@@ -178,14 +181,36 @@ async fn dial(address: SocketAddr) -> Result<(Sender, impl Future<Output = ()>),
     io.set_nodelay(true).map_err(|error| error.to_string())?;
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder.timer(TokioTimer::new()).adaptive_window(true);
-    let (sender, running) =
-        builder.handshake(TokioIo::new(io)).await.map_err(|error| error.to_string())?;
+    // No call may be sent until the server says how many it takes: see `greeted`.
+    builder.initial_max_send_streams(0);
+    let handshake = builder.handshake::<_, Body>(TokioIo::new(io)).await;
+    let (sender, mut running) = handshake.map_err(|error| error.to_string())?;
+    greeted(&mut running).await?;
     let running = async move {
         if let Err(error) = running.await {
             tracing::debug!(%address, "connection ended: {error}");
         }
     };
     Ok((sender, running))
+}
+
+type Running = http2::Connection<TokioIo<TcpStream>, Body, TokioExecutor>;
+
+/// Waits until the server has said how many calls it takes. One that accepts connections and says
+/// nothing counts as not connected.
+async fn greeted(running: &mut Running) -> Result<(), String> {
+    poll_fn(|cx| {
+        let ended = Pin::new(&mut *running).poll(cx);
+        if running.current_max_send_streams() > 0 {
+            return Poll::Ready(Ok(()));
+        }
+        match ended {
+            Poll::Ready(Ok(())) => Poll::Ready(Err("the server closed the connection".to_owned())),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error.to_string())),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
 }
 
 impl Phase {

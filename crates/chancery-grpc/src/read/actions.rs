@@ -65,15 +65,14 @@ fn target(
         Some(ClusterSpecifier::WeightedClusters(clusters)) => {
             RouteTarget::Weighted(weighted(clusters).at("weighted_clusters")?)
         }
-        Some(ClusterSpecifier::ClusterSpecifierPlugin(name)) => match plugins.get(name.as_str()) {
-            Some(true) => RouteTarget::Plugin(name.as_str().into()),
-            Some(false) => return Ok(Err(IgnoredRoute::UnknownPlugin)),
-            None => {
-                let name = quoted(name);
-                let why = format!("`cluster_specifier_plugins` has none of the name `{name}`");
-                return Err(why).at("cluster_specifier_plugin");
+        Some(ClusterSpecifier::ClusterSpecifierPlugin(name)) => {
+            if plugins.contains(name.as_str()) {
+                return Ok(Err(IgnoredRoute::UnknownPlugin));
             }
-        },
+            let name = quoted(name);
+            let why = format!("`cluster_specifier_plugins` has none of the name `{name}`");
+            return Err(why).at("cluster_specifier_plugin");
+        }
         _ => return Ok(Err(IgnoredRoute::ClusterSpecifier)),
     };
     Ok(Ok(target))
@@ -296,7 +295,7 @@ mod tests {
 
     #[test]
     fn the_authority_is_rewritten_if_the_route_says_so() {
-        // C-105
+        // gRFC A81
         for (fields, expected) in [
             (json!({"autoHostRewrite": true}), true),
             (json!({"autoHostRewrite": false}), false),
@@ -309,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_retry_policy_is_read_and_checked() {
-        // C-148
+        // gRFC A44
         let policy = |policy: Value| to_cluster(json!({"retryPolicy": policy}));
         let retry = |fields: Value| {
             forward_of(json!({"retryPolicy": fields})).retry.expect("a retry policy")

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
+use chancery_calls::{Dice, SeededDice};
 use chancery_client::ResourceType;
 use serde_json::{Value, json};
 
@@ -14,6 +16,7 @@ use super::endpoints::Endpoints;
 use super::listeners::Listener;
 use super::routes::Routes;
 use super::support::{Rejecters, any, parsed, router};
+use super::surroundings::Surroundings;
 
 const CASES: &str = include_str!("../../../chancery/tests/real/grpc/judged.json");
 
@@ -46,6 +49,26 @@ fn good() -> BTreeMap<&'static str, Value> {
     ])
 }
 
+/// A resource of which it is known what each gRPC says.
+struct Case {
+    name: String,
+    /// The type, as in `cds`.
+    kind: String,
+    resource: Value,
+}
+
+fn cases() -> Vec<Case> {
+    let cases: Vec<Value> = serde_json::from_str(CASES).expect("JSON");
+    let changed = cases.iter().map(|case| {
+        let text = |field: &str| case[field].as_str().expect("a text").to_owned();
+        let kind = text("kind");
+        let mut resource = good()[&*kind].clone();
+        change(&mut resource, &case["set"]);
+        Case { name: text("name"), kind, resource }
+    });
+    changed.collect()
+}
+
 /// Sets the fields of a resource at these paths. `null` removes one, and a list has one more.
 fn change(resource: &mut Value, fields: &Value) {
     for (path, value) in fields.as_object().expect("fields") {
@@ -67,7 +90,7 @@ fn read_as<T: ResourceType>(resource: &Value) -> (Rejecters, Option<String>) {
 fn read_cluster(resource: &Value) -> (Rejecters, Option<String>) {
     let (parsed, rejecters) = parsed(Cluster::TYPE_URL, resource);
     let cluster = prost::Message::decode(parsed.body().clone()).expect("a cluster");
-    let read = clusters::read(parsed.name().as_str(), &cluster);
+    let read = clusters::read(parsed.name().as_str(), &cluster, &Surroundings::default());
     (rejecters, read.err().map(|fault| fault.to_string()))
 }
 
@@ -90,24 +113,63 @@ fn the_resources_that_are_changed_are_good() {
 
 #[test]
 fn what_every_grpc_rejects_is_rejected_and_what_every_grpc_takes_is_taken() {
-    // C-092 to C-098, C-107, C-108, C-112, C-122, C-148, C-149
-    let cases: Vec<Value> = serde_json::from_str(CASES).expect("JSON");
+    // C-092 to C-098, C-107, C-108, C-112, gRFC A29, gRFC A44, C-149
+    let cases = cases();
     assert!(cases.len() > 60);
     let mut taken_although_some_reject = Vec::new();
-    for case in &cases {
-        let (kind, name) = (case["kind"].as_str().expect("a kind"), &case["name"]);
-        let mut resource = good()[kind].clone();
-        change(&mut resource, &case["set"]);
-        let (rejecters, fault) = read(kind, &resource);
+    for Case { name, kind, resource } in cases {
+        let (rejecters, fault) = read(&kind, &resource);
         match rejecters {
             Rejecters::None => assert_eq!(fault, None, "{kind} {name}"),
             Rejecters::All => assert!(fault.is_some(), "{kind} {name} is taken"),
             Rejecters::Some if fault.is_none() => {
-                taken_although_some_reject.push(name.as_str().expect("a name"));
+                taken_although_some_reject.push(name);
             }
             Rejecters::Some => {}
         }
     }
     // Go and C-core fail the calls of such routes, and take the resource (C-098). Go and Java have the policy.
     assert_eq!(taken_although_some_reject, ["redirect", "direct response", "least request"]);
+}
+
+/// Changes some bytes, or cuts the end off.
+fn mutated(body: &[u8], dice: &mut SeededDice) -> Vec<u8> {
+    let mut body = body.to_vec();
+    for _ in 0..=dice.below(4) {
+        if body.is_empty() {
+            break;
+        }
+        let at = usize::try_from(dice.below(body.len() as u64)).expect("an index");
+        match dice.below(8) {
+            0 => body.truncate(at),
+            1 => drop(body.remove(at)),
+            2 => body.insert(at, body[at]),
+            3 => body[at] ^= 1 << dice.below(8),
+            _ => body[at] = dice.roll().to_le_bytes()[0],
+        }
+    }
+    body
+}
+
+type Decode = fn(&Bytes) -> Result<(), String>;
+
+#[test]
+fn no_bytes_make_a_reader_panic() {
+    // C-064
+    let mut dice = SeededDice(7);
+    for Case { kind, resource, .. } in cases() {
+        let (type_name, decode): (_, Decode) = match &*kind {
+            "lds" => (Listener::TYPE_URL, |body| Listener::decode("l", body).map(drop)),
+            "rds" => (Routes::TYPE_URL, |body| Routes::decode("r", body).map(drop)),
+            "cds" => (Cluster::TYPE_URL, |body| Cluster::decode("c", body).map(drop)),
+            _ => (Endpoints::TYPE_URL, |body| Endpoints::decode("c", body).map(drop)),
+        };
+        let (parsed, _) = parsed(type_name, &resource);
+        for _ in 0..200 {
+            let body = Bytes::from(mutated(parsed.body(), &mut dice));
+            if let Err(fault) = decode(&body) {
+                assert!(fault.len() < 2_000 && !fault.contains('\n'), "{fault}");
+            }
+        }
+    }
 }

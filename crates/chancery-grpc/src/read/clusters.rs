@@ -11,6 +11,7 @@ use envoy_types::pb::envoy::extensions::clusters::aggregate::v3::ClusterConfig;
 use prost::Message;
 
 use super::fault::{At, Fault};
+use super::surroundings::Surroundings;
 use super::transport::Transport;
 use super::{opened, outliers, policies, transport};
 
@@ -48,21 +49,34 @@ impl ResourceType for Cluster {
 
     fn decode(name: &str, body: &Bytes) -> Result<Self, String> {
         let cluster: cds::Cluster = Message::decode(body.clone()).map_err(|it| it.to_string())?;
-        let cluster = read(name, &cluster)?;
-        if cluster.transport != Transport::default() {
-            // A call must not go in the clear where the control plane asks for TLS.
-            return Err("transport_socket: TLS and proxies are not supported yet".to_owned());
-        }
-        Ok(cluster)
+        connectable(name, &cluster, &Surroundings::default())
     }
 }
 
+/// Reads a cluster of this name, to which connections can be made.
+pub(super) fn connectable(
+    name: &str,
+    cluster: &cds::Cluster,
+    surroundings: &Surroundings,
+) -> Result<Cluster, String> {
+    let cluster = read(name, cluster, surroundings)?;
+    if cluster.transport != Transport::default() {
+        // A call must not go in the clear where the control plane asks for TLS.
+        return Err("transport_socket: TLS and proxies are not supported yet".to_owned());
+    }
+    Ok(cluster)
+}
+
 /// Reads a cluster of this name.
-pub(super) fn read(name: &str, cluster: &cds::Cluster) -> Result<Cluster, Fault> {
+pub(super) fn read(
+    name: &str,
+    cluster: &cds::Cluster,
+    surroundings: &Surroundings,
+) -> Result<Cluster, Fault> {
     let kind = kind(name, cluster)?;
-    let transport = transport::read(cluster)?;
+    let transport = transport::read(cluster, surroundings)?;
     let detection = cluster.outlier_detection.as_ref().map(outliers::read).transpose();
-    let policy = policies::read(cluster)?;
+    let policy = policies::read(cluster, &surroundings.policies)?;
     let reports_load = match cluster.lrs_server.as_ref().map(|it| &it.config_source_specifier) {
         None => false,
         Some(Some(core::config_source::ConfigSourceSpecifier::Self_(_))) => true,
@@ -236,7 +250,7 @@ mod tests {
         assert_eq!(kind(aggregate(json!(["a", "b"]))), Ok(ClusterKind::Aggregate(names)));
         let none = fault_of::<Cluster>(&aggregate(json!([])));
         assert_eq!(none, "cluster_type.typed_config.clusters: it must name clusters");
-        // C-112, C-122: its policy and its socket are checked, although it has no connections.
+        // C-112, gRFC A29: its policy and its socket are checked, although it has no connections.
         let mut other = aggregate(json!(["a"]));
         other["lbPolicy"] = json!("MAGLEV");
         assert!(fault_of::<Cluster>(&other).starts_with("lb_policy: "));
@@ -351,7 +365,7 @@ mod tests {
 
     #[test]
     fn no_call_goes_in_the_clear_where_tls_is_asked_for() {
-        // C-121
+        // gRFC A29
         let roots = json!({"validationContext": {"systemRootCerts": {}}});
         let context = any(
             "extensions.transport_sockets.tls.v3.UpstreamTlsContext",

@@ -255,8 +255,9 @@ mod tests {
         // C-108
         let bad = json!({"endpoint": {"address": {"pipe": {"path": "/a"}}}});
         for weight in [Value::Null, json!(0)] {
-            let skipped = with(&locality("a", 0, &[bad.clone()]), "loadBalancingWeight", weight);
-            assert!(of(&[skipped.clone()]).assignment.localities.is_empty());
+            let skipped =
+                with(&locality("a", 0, std::slice::from_ref(&bad)), "loadBalancingWeight", weight);
+            assert!(of(std::slice::from_ref(&skipped)).assignment.localities.is_empty());
             let other = locality("b", 1, &[]);
             let fault = fault(&[skipped, other]);
             assert_eq!(fault, "endpoints: there is a priority 1 and no priority 0");
@@ -373,7 +374,7 @@ mod tests {
 
     #[test]
     fn an_endpoint_may_have_a_key_to_hash_and_a_hostname() {
-        // C-105, C-114
+        // gRFC A81, C-114
         let with_metadata = |value: Value| {
             let metadata = json!({"filterMetadata": {"envoy.lb": {"hash_key": value}}});
             let mut endpoint = with(&endpoint(1), "metadata", metadata);

@@ -15,7 +15,9 @@ mod policies;
 pub(crate) mod routes;
 #[cfg(test)]
 mod support;
+pub(crate) mod surroundings;
 mod transport;
+mod typed_struct;
 mod values;
 
 use std::borrow::Cow;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cds::cluster::{LbConfig, LbPolicy};
 use chancery_calls::balancing::{
-    ChoiceCount, ErrorPenalty, PolicyConfig, RingHashConfig, UtilizationMetrics,
+    ChoiceCount, CustomPolicies, ErrorPenalty, PolicyConfig, RingHashConfig, UtilizationMetrics,
     WeightedRoundRobinConfig,
 };
 use envoy_types::pb::envoy::config::cluster::v3 as cds;
@@ -21,6 +21,7 @@ use policies::round_robin::v3::RoundRobin;
 use policies::wrr_locality::v3::WrrLocality;
 
 use super::fault::{At, Fault};
+use super::typed_struct::TypedStruct;
 use super::{opened, quoted, values};
 
 /// The depth to which policies may stand in each other.
@@ -30,9 +31,9 @@ const MAX_DEPTH: usize = 16;
 type Read = Result<PolicyConfig, Fault>;
 
 /// Reads the policy of a cluster.
-pub(super) fn read(cluster: &cds::Cluster) -> Read {
+pub(super) fn read(cluster: &cds::Cluster, custom: &CustomPolicies) -> Read {
     match &cluster.load_balancing_policy {
-        Some(policy) => first_known(policy, 1).at("load_balancing_policy"),
+        Some(policy) => Place { depth: 1, custom }.first_known(policy).at("load_balancing_policy"),
         None => older(cluster),
     }
 }
@@ -66,62 +67,92 @@ fn older_ring(config: &cds::cluster::RingHashLbConfig) -> Read {
     ring(config.minimum_ring_size.as_ref(), config.maximum_ring_size.as_ref())
 }
 
-/// Reads the first policy of a list that is known. It counts even if it is not valid.
-fn first_known(policy: &cds::LoadBalancingPolicy, depth: usize) -> Read {
-    if depth > MAX_DEPTH {
-        return Err(format!("policies stand in each other more than {MAX_DEPTH} deep").into());
-    }
-    let configs = policy.policies.iter().enumerate().filter_map(|(at, it)| {
-        let config = it.typed_extension_config.as_ref()?.typed_config.as_ref()?;
-        Some((at, config))
-    });
-    for (at, config) in configs.clone() {
-        if let Some(known) = known(config, depth) {
-            return known.at(format_args!("policies[{at}].typed_extension_config.typed_config"));
-        }
-    }
-    let names: Vec<_> = configs.map(|(_, config)| quoted(&config.type_url)).take(8).collect();
-    Err(match names.is_empty() {
-        true => "`policies` must have one that gRPC knows, and is empty".into(),
-        false => format!("none of the policies is known: {}", names.join(", ")).into(),
-    })
-}
-
-/// Reads a policy, if it is one that is known.
-fn known(config: &Any, depth: usize) -> Option<Read> {
-    if let Some(config) = opened::<RoundRobin>(config) {
-        return Some(config.map(|_| PolicyConfig::RoundRobin).map_err(Fault::from));
-    }
-    if let Some(config) = opened::<PickFirst>(config) {
-        let read = |it: PickFirst| PolicyConfig::PickFirst { shuffle: it.shuffle_address_list };
-        return Some(config.map(read).map_err(Fault::from));
-    }
-    if let Some(config) = opened::<LeastRequest>(config) {
-        let config = config.map_err(Fault::from);
-        return Some(config.and_then(|it| least_request(it.choice_count.as_ref())));
-    }
-    if let Some(config) = opened::<RingHash>(config) {
-        return Some(config.map_err(Fault::from).and_then(|config| ring_hash(&config)));
-    }
-    if let Some(config) = opened::<ClientSideWeightedRoundRobin>(config) {
-        return Some(config.map_err(Fault::from).and_then(|config| by_reports(&config)));
-    }
-    if let Some(config) = opened::<RandomSubsetting>(config) {
-        return Some(config.map_err(Fault::from).and_then(|config| subset(&config, depth)));
-    }
-    let config = opened::<WrrLocality>(config)?;
-    Some(config.map_err(Fault::from).and_then(|config| {
-        let child = child(config.endpoint_picking_policy.as_ref(), depth);
-        Ok(PolicyConfig::WrrLocality(child.at("endpoint_picking_policy")?))
-    }))
-}
-
-fn child(
-    policy: Option<&cds::LoadBalancingPolicy>,
+/// The place of a policy among others.
+#[derive(Clone, Copy)]
+struct Place<'a> {
     depth: usize,
-) -> Result<Arc<PolicyConfig>, Fault> {
-    let policy = policy.ok_or("it must be set")?;
-    first_known(policy, depth + 1).map(Arc::new)
+    /// The policies that the program has added.
+    custom: &'a CustomPolicies,
+}
+
+impl Place<'_> {
+    /// Reads the first policy of a list that is known. It counts even if it is not valid.
+    fn first_known(self, policy: &cds::LoadBalancingPolicy) -> Read {
+        if self.depth > MAX_DEPTH {
+            return Err(format!("policies stand in each other more than {MAX_DEPTH} deep").into());
+        }
+        let configs = policy.policies.iter().enumerate().filter_map(|(at, it)| {
+            let config = it.typed_extension_config.as_ref()?.typed_config.as_ref()?;
+            Some((at, config))
+        });
+        for (at, config) in configs.clone() {
+            if let Some(known) = self.known(config) {
+                let path = format_args!("policies[{at}].typed_extension_config.typed_config");
+                return known.at(path);
+            }
+        }
+        let names: Vec<_> = configs.map(|(_, config)| quoted(&config.type_url)).take(8).collect();
+        Err(match names.is_empty() {
+            true => "`policies` must have one that gRPC knows, and is empty".into(),
+            false => format!("none of the policies is known: {}", names.join(", ")).into(),
+        })
+    }
+
+    /// Reads a policy, if it is one that is known.
+    fn known(self, config: &Any) -> Option<Read> {
+        if let Some(config) = opened::<RoundRobin>(config) {
+            return Some(config.map(|_| PolicyConfig::RoundRobin).map_err(Fault::from));
+        }
+        if let Some(config) = opened::<PickFirst>(config) {
+            let read = |it: PickFirst| PolicyConfig::PickFirst { shuffle: it.shuffle_address_list };
+            return Some(config.map(read).map_err(Fault::from));
+        }
+        if let Some(config) = opened::<LeastRequest>(config) {
+            let config = config.map_err(Fault::from);
+            return Some(config.and_then(|it| least_request(it.choice_count.as_ref())));
+        }
+        if let Some(config) = opened::<RingHash>(config) {
+            return Some(config.map_err(Fault::from).and_then(|config| ring_hash(&config)));
+        }
+        if let Some(config) = opened::<ClientSideWeightedRoundRobin>(config) {
+            return Some(config.map_err(Fault::from).and_then(|config| by_reports(&config)));
+        }
+        if let Some(config) = opened::<RandomSubsetting>(config) {
+            return Some(config.map_err(Fault::from).and_then(|config| self.subset(&config)));
+        }
+        if let Some(config) = opened::<WrrLocality>(config) {
+            return Some(config.map_err(Fault::from).and_then(|config| self.localities(&config)));
+        }
+        self.custom(TypedStruct::opened(config)?)
+    }
+
+    fn localities(self, config: &WrrLocality) -> Read {
+        let child = self.child(config.endpoint_picking_policy.as_ref());
+        Ok(PolicyConfig::WrrLocality(child.at("endpoint_picking_policy")?))
+    }
+
+    fn subset(self, config: &RandomSubsetting) -> Read {
+        let size = config.subset_size.as_ref().and_then(|it| NonZeroU32::new(it.value));
+        let size = size.ok_or("it must be at least 1").at("subset_size")?;
+        let child = self.child(config.child_policy.as_ref()).at("child_policy")?;
+        Ok(PolicyConfig::RandomSubsetting { size, child })
+    }
+
+    fn child(self, policy: Option<&cds::LoadBalancingPolicy>) -> Result<Arc<PolicyConfig>, Fault> {
+        let policy = policy.ok_or("it must be set")?;
+        let within = Self { depth: self.depth + 1, ..self };
+        within.first_known(policy).map(Arc::new)
+    }
+
+    /// Reads a policy that the program has added, if it has added one of this name.
+    fn custom(self, config: Result<TypedStruct, String>) -> Option<Read> {
+        let config = match config {
+            Ok(config) => config,
+            Err(fault) => return Some(Err(fault.into())),
+        };
+        let read = self.custom.read(config.name(), &config.json())?;
+        Some(read.map_err(|fault| Fault::from(quoted(&fault).into_owned())))
+    }
 }
 
 fn least_request(count: Option<&UInt32Value>) -> Read {
@@ -167,13 +198,6 @@ fn by_reports(config: &ClientSideWeightedRoundRobin) -> Read {
     })))
 }
 
-fn subset(config: &RandomSubsetting, depth: usize) -> Read {
-    let size = config.subset_size.as_ref().and_then(|it| NonZeroU32::new(it.value));
-    let size = size.ok_or("it must be at least 1").at("subset_size")?;
-    let child = child(config.child_policy.as_ref(), depth).at("child_policy")?;
-    Ok(PolicyConfig::RandomSubsetting { size, child })
-}
-
 /// The time between two reports that are not asked for, by gRFC A58.
 const DEFAULT_REPORTING: std::time::Duration = std::time::Duration::from_secs(10);
 
@@ -184,7 +208,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::clusters::Cluster;
-    use super::super::support::{any, fault_of, read};
+    use chancery_calls::balancing::{Balancer, PolicyFactory};
+
+    use super::super::support::{any, fault_of, message, read};
     use super::*;
 
     fn cluster(fields: Value) -> Value {
@@ -373,6 +399,59 @@ mod tests {
         assert_eq!(penalty, ".error_utilization_penalty: it must be at least 0");
         let period = fault_in(WRR, json!({"blackoutPeriod": "-1s"}));
         assert!(period.starts_with(".blackout_period: a duration must be"), "{period}");
+    }
+
+    #[test]
+    fn a_program_adds_policies_by_their_names() {
+        // C-112
+        #[derive(Debug)]
+        struct ByShard;
+
+        impl PolicyFactory for ByShard {
+            fn name(&self) -> &str {
+                "orders.ByShard"
+            }
+
+            fn read(&self, json: &str) -> Result<Arc<dyn std::any::Any + Send + Sync>, String> {
+                let config: Value = serde_json::from_str(json).map_err(|it| it.to_string())?;
+                let shards = config["shards"].as_u64().ok_or("`shards` must be a number")?;
+                Ok(Arc::new(shards))
+            }
+
+            fn policy(&self) -> Box<dyn Balancer> {
+                unreachable!("nothing is balanced here")
+            }
+        }
+
+        let typed = |name: &str, shards: Value| {
+            json!({"@type": "type.googleapis.com/xds.type.v3.TypedStruct",
+                "typeUrl": format!("example.com/{name}"), "value": {"shards": shards}})
+        };
+        let list = |configs: &[Value]| {
+            let policy = |config: &Value| json!({"typedExtensionConfig": {"name": "p", "typedConfig": config}});
+            json!({"policies": configs.iter().map(policy).collect::<Vec<_>>()})
+        };
+        let round_robin =
+            any("extensions.load_balancing_policies.round_robin.v3.RoundRobin", json!({}));
+        let read_with = |custom: &CustomPolicies, configs: &[Value]| {
+            let mut cluster = cluster(json!({"loadBalancingPolicy": list(configs)}));
+            cluster["name"] = json!("c");
+            super::read(&message("envoy.config.cluster.v3.Cluster", &cluster), custom)
+        };
+        let custom = CustomPolicies::default().with(ByShard);
+        let configs =
+            [typed("orders.Other", json!(1)), typed("orders.ByShard", json!(3)), round_robin];
+        let PolicyConfig::Custom(policy) = read_with(&custom, &configs).unwrap() else { panic!() };
+        assert_eq!(policy.config::<u64>(), Some(&3));
+        // Without it the next one counts.
+        let without = read_with(&CustomPolicies::default(), &configs);
+        assert_eq!(without, Ok(PolicyConfig::RoundRobin));
+        let fault = read_with(&custom, &[typed("orders.ByShard", json!("x"))]).unwrap_err();
+        assert_eq!(
+            fault.to_string(),
+            "load_balancing_policy.policies[0].typed_extension_config.typed_config: \
+             `shards` must be a number"
+        );
     }
 
     #[test]

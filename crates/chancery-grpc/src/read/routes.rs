@@ -3,7 +3,7 @@
 //! A part that gRPC does not know makes its route as if it were not there, or fails its calls, by its kind;
 //! the others reject the resource.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -33,8 +33,8 @@ impl ResourceType for Routes {
     }
 }
 
-/// The plugins of a resource by name, each with true if it is known.
-pub(super) type Plugins<'m> = BTreeMap<&'m str, bool>;
+/// The names of the plugins of a resource, which are optional: none is known here.
+pub(super) type Plugins<'m> = BTreeSet<&'m str>;
 
 /// Reads a route configuration.
 pub(super) fn read(config: &rds::RouteConfiguration) -> Result<RouteConfig, Fault> {
@@ -44,7 +44,7 @@ pub(super) fn read(config: &rds::RouteConfiguration) -> Result<RouteConfig, Faul
     Ok(RouteConfig::new(hosts.collect::<Result<_, _>>()?))
 }
 
-/// Reads the plugins. None is known here; one that has to be rejects the resource.
+/// Reads the plugins. One that has to be known rejects the resource.
 fn plugins(messages: &[rds::ClusterSpecifierPlugin]) -> Result<Plugins<'_>, Fault> {
     let mut plugins = Plugins::new();
     for (at, message) in messages.iter().enumerate() {
@@ -56,7 +56,7 @@ fn plugins(messages: &[rds::ClusterSpecifierPlugin]) -> Result<Plugins<'_>, Faul
             let why = format!("`{type_url}` is no known plugin, and not optional");
             return Err(why).at(format_args!("cluster_specifier_plugins[{at}]"));
         }
-        plugins.insert(extension.map_or("", |it| &it.name), false);
+        plugins.insert(extension.map_or("", |it| &it.name));
     }
     Ok(plugins)
 }
@@ -107,7 +107,7 @@ fn matcher(message: &rds::RouteMatch) -> Result<RouteMatcher, Fault> {
     let headers = headers.collect::<Result<_, _>>()?;
     // The default value alone counts; one that is missing is 0 of 100.
     let fraction = message.runtime_fraction.as_ref();
-    let fraction = fraction.map(|it| it.default_value.as_ref().cloned().unwrap_or_default());
+    let fraction = fraction.map(|it| it.default_value.unwrap_or_default());
     let fraction = fraction.as_ref().map(values::fraction).transpose();
     let fraction = fraction.at("runtime_fraction.default_value")?;
     Ok(RouteMatcher { path, headers, fraction })
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_virtual_host_may_have_a_retry_policy() {
-        // C-148
+        // gRFC A44
         let host = |retries: u32| {
             let policy = json!({"retryOn": "unavailable", "numRetries": retries});
             json!({"virtualHosts": [{"domains": ["*"], "retryPolicy": policy}]})

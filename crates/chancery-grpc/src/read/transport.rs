@@ -14,6 +14,7 @@ use tls::common_tls_context::{CertificateProviderInstance, ValidationContextType
 use tls::{CertificateProviderPluginInstance, CertificateValidationContext, CommonTlsContext};
 
 use super::fault::{At, Fault};
+use super::surroundings::Surroundings;
 use super::{matchers, opened, quoted};
 
 /// The way to the endpoints of a cluster.
@@ -64,46 +65,55 @@ pub(crate) struct ServerName {
 }
 
 impl UpstreamTls {
-    /// The instances of providers that it needs.
-    pub(crate) fn instances(&self) -> impl Iterator<Item = &str> {
-        let roots = match &self.roots {
-            Roots::Provider(provider) => Some(provider),
-            Roots::System => None,
-        };
-        roots.into_iter().chain(&self.identity).map(|it| &*it.instance)
+    /// Checks that its providers are those of the bootstrap.
+    fn checked(self, surroundings: &Surroundings) -> Result<Self, Fault> {
+        if let Roots::Provider(provider) = &self.roots {
+            surroundings.check(provider).at("validation_context")?;
+        }
+        if let Some(provider) = &self.identity {
+            surroundings.check(provider).at("tls_certificate_provider_instance")?;
+        }
+        Ok(self)
     }
 }
 
 /// Reads the sockets of a cluster.
-pub(super) fn read(cluster: &cds::Cluster) -> Result<Transport, Fault> {
+pub(super) fn read(
+    cluster: &cds::Cluster,
+    surroundings: &Surroundings,
+) -> Result<Transport, Fault> {
     if !cluster.transport_socket_matches.is_empty() {
         return Err("it must be empty").at("transport_socket_matches");
     }
     match &cluster.transport_socket {
         None => Ok(Transport::default()),
-        Some(socket) => outer(socket).at("transport_socket"),
+        Some(socket) => outer(socket, surroundings).at("transport_socket"),
     }
 }
 
 /// Reads a socket that may have another one in it.
-fn outer(socket: &core::TransportSocket) -> Result<Transport, Fault> {
+fn outer(socket: &core::TransportSocket, surroundings: &Surroundings) -> Result<Transport, Fault> {
     let config = config_of(socket);
     let Some(proxy) = config.and_then(opened::<Http11ProxyUpstreamTransport>) else {
-        return Ok(Transport { tls: Some(inner(socket)?), is_proxied: false });
+        return Ok(Transport { tls: Some(inner(socket, surroundings)?), is_proxied: false });
     };
     let proxy = proxy.at("typed_config")?;
-    let tls = proxy.transport_socket.as_ref().map(inner).transpose();
+    let tls = proxy.transport_socket.as_ref().map(|socket| inner(socket, surroundings)).transpose();
     Ok(Transport { tls: tls.at("typed_config.transport_socket")?, is_proxied: true })
 }
 
-fn inner(socket: &core::TransportSocket) -> Result<UpstreamTls, Fault> {
+fn inner(
+    socket: &core::TransportSocket,
+    surroundings: &Surroundings,
+) -> Result<UpstreamTls, Fault> {
     const NAME: &str = "envoy.transport_sockets.tls";
     if socket.name != NAME {
         return Err(format!("it must be `{NAME}`, and is `{}`", quoted(&socket.name))).at("name");
     }
     let context = config_of(socket).and_then(opened::<tls::UpstreamTlsContext>);
     let context = context.ok_or("it must be an `UpstreamTlsContext`").at("typed_config")?;
-    context.map_err(Fault::from).and_then(|it| upstream(&it)).at("typed_config")
+    let read = context.map_err(Fault::from).and_then(|it| upstream(&it, surroundings));
+    read.at("typed_config")
 }
 
 fn config_of(socket: &core::TransportSocket) -> Option<&envoy_types::pb::google::protobuf::Any> {
@@ -111,7 +121,10 @@ fn config_of(socket: &core::TransportSocket) -> Option<&envoy_types::pb::google:
     Some(config)
 }
 
-fn upstream(context: &tls::UpstreamTlsContext) -> Result<UpstreamTls, Fault> {
+fn upstream(
+    context: &tls::UpstreamTlsContext,
+    surroundings: &Surroundings,
+) -> Result<UpstreamTls, Fault> {
     const MOST: usize = 255;
     if context.sni.len() > MOST {
         return Err(format!("it must have at most {MOST} bytes")).at("sni");
@@ -122,8 +135,9 @@ fn upstream(context: &tls::UpstreamTlsContext) -> Result<UpstreamTls, Fault> {
         is_checked: context.auto_sni_san_validation,
     };
     let common = context.common_tls_context.as_ref().ok_or("it must be set");
-    let common = common.map_err(Fault::from).and_then(|it| common_context(it, server_name));
-    common.at("common_tls_context")
+    let tls = common.map_err(Fault::from).and_then(|it| common_context(it, server_name));
+    let tls = tls.and_then(|tls| tls.checked(surroundings));
+    tls.at("common_tls_context")
 }
 
 fn common_context(
@@ -245,6 +259,8 @@ const NO_ROOTS: &str = "authorities must come from `ca_certificate_provider_inst
 
 #[cfg(test)]
 mod tests {
+    use chancery_calls::balancing::CustomPolicies;
+    use chancery_client::Bootstrap;
     use serde_json::{Value, json};
 
     use super::super::support::{any, message};
@@ -258,7 +274,8 @@ mod tests {
 
     fn transport(socket: Value) -> Result<Transport, String> {
         let cluster = json!({"name": "c", "transportSocket": socket});
-        Ok(read(&message("envoy.config.cluster.v3.Cluster", &cluster))?)
+        let cluster = message("envoy.config.cluster.v3.Cluster", &cluster);
+        Ok(read(&cluster, &Surroundings::default())?)
     }
 
     fn tls(context: Value) -> UpstreamTls {
@@ -297,7 +314,7 @@ mod tests {
 
     #[test]
     fn authorities_are_those_of_a_provider_or_of_the_system() {
-        // C-122, C-125
+        // gRFC A29, gRFC A82
         let roots = |common: Value| tls(json!({"commonTlsContext": common})).roots;
         let of_provider = Roots::Provider(provider("r"));
         let plain = json!({"caCertificateProviderInstance": instance("r"), "systemRootCerts": {}});
@@ -313,13 +330,12 @@ mod tests {
 
     #[test]
     fn the_certificate_of_a_client_is_that_of_a_provider() {
-        // C-122
+        // gRFC A29
         assert_eq!(tls(common(json!({}))).identity, None);
         for field in ["tlsCertificateProviderInstance", "tlsCertificateCertificateProviderInstance"]
         {
             let context = tls(common(json!({field: instance("i"), "tlsCertificates": [{}]})));
             assert_eq!(context.identity, Some(provider("i")));
-            assert_eq!(context.instances().collect::<Vec<_>>(), ["r", "i"]);
         }
         let why = "a certificate must come from `tls_certificate_provider_instance`";
         for (key, field) in [
@@ -332,8 +348,43 @@ mod tests {
     }
 
     #[test]
+    fn providers_are_those_of_the_bootstrap() {
+        // gRFC A29
+        let bootstrap = |names: &[&str]| -> Bootstrap {
+            let providers = names.iter().map(|name| {
+                (
+                    (*name).to_owned(),
+                    json!({
+                        "plugin_name": "file_watcher",
+                        "config": {"ca_certificate_file": "/ca"},
+                    }),
+                )
+            });
+            let providers: serde_json::Map<_, _> = providers.collect();
+            let server =
+                json!({"server_uri": "127.0.0.1:1", "channel_creds": [{"type": "insecure"}]});
+            let text = json!({"xds_servers": [server], "certificate_providers": providers});
+            text.to_string().parse().unwrap()
+        };
+        let context = common(json!({"tlsCertificateProviderInstance": instance("i")}));
+        let cluster = json!({"name": "c", "transportSocket": socket(context)});
+        let cluster = message("envoy.config.cluster.v3.Cluster", &cluster);
+        let with = |names: &[&str]| {
+            let surroundings = Surroundings::new(&bootstrap(names), CustomPolicies::default());
+            read(&cluster, &surroundings).err().map(|fault| fault.to_string())
+        };
+        assert_eq!(with(&["r", "i"]), None);
+        let why = "`certificate_providers` of the bootstrap has none of the name";
+        let path = "transport_socket.typed_config.common_tls_context";
+        let roots = format!("{path}.validation_context: {why} `r`");
+        assert_eq!(with(&["i"]), Some(roots));
+        let identity = format!("{path}.tls_certificate_provider_instance: {why} `i`");
+        assert_eq!(with(&["r"]), Some(identity));
+    }
+
+    #[test]
     fn what_grpc_cannot_check_is_rejected() {
-        // C-122
+        // gRFC A29
         let extension =
             json!({"name": "e", "typedConfig": any("config.cluster.v3.Cluster", json!({}))});
         let digest = "0123456789012345678901234567890123456789012345678901234567890123";
@@ -366,7 +417,7 @@ mod tests {
 
     #[test]
     fn a_context_has_authorities() {
-        // C-122
+        // gRFC A29
         assert_eq!(fault(json!({})), "common_tls_context: it must be set");
         let sds = json!({"validationContextSdsSecretConfig": {"name": "s"}});
         let file = json!({"validationContext": {"trustedCa": {"filename": "/a"}}});
@@ -384,7 +435,7 @@ mod tests {
 
     #[test]
     fn sockets_have_their_own_name_and_message() {
-        // C-122
+        // gRFC A29
         let mut named = socket(common(json!({})));
         named["name"] = json!("tls");
         let why = "transport_socket.name: it must be `envoy.transport_sockets.tls`, and is `tls`";
@@ -399,13 +450,13 @@ mod tests {
         }
         let matches = json!({"name": "c", "transportSocketMatches": [{"name": "m"}]});
         let cluster = message("envoy.config.cluster.v3.Cluster", &matches);
-        let fault = read(&cluster).unwrap_err().to_string();
+        let fault = read(&cluster, &Surroundings::default()).unwrap_err().to_string();
         assert_eq!(fault, "transport_socket_matches: it must be empty");
     }
 
     #[test]
     fn names_of_the_peer_are_texts_to_match() {
-        // C-123
+        // gRFC A29
         let names = json!([{"exact": "a"}, {"prefix": "b", "ignoreCase": true}]);
         assert_eq!(tls(validation(json!({"matchSubjectAltNames": names}))).names.len(), 2);
         let unset = validation(json!({"matchSubjectAltNames": [{"exact": "a"}, {}]}));
@@ -418,7 +469,7 @@ mod tests {
 
     #[test]
     fn the_name_that_is_asked_for_has_at_most_255_bytes() {
-        // C-126
+        // gRFC A101
         assert_eq!(tls(common(json!({}))).server_name, ServerName::default());
         let with = |fields: Value| {
             let mut context = common(json!({}));
@@ -435,7 +486,7 @@ mod tests {
 
     #[test]
     fn a_proxy_has_no_socket_or_tls_within() {
-        // C-128
+        // gRFC A86
         const PROXY: &str =
             "extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport";
         let proxied =

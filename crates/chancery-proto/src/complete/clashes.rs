@@ -1,5 +1,5 @@
 //! Resources of one type that have the same thing for themselves, of which a client takes one alone:
-//! listeners with one address.
+//! listeners with one address, and scopes of routes with one key.
 //!
 //! Names of a federation are left out: a client may ask for some of them, and not for all. Not here: what
 //! these things are ([`Facts::addresses`](chancery_core::Facts)).
@@ -7,7 +7,7 @@
 use std::fmt;
 
 use chancery_core::printable::{Printable, cut};
-use chancery_core::{Resource, ResourceName, TypeUrl};
+use chancery_core::{Api, Resource, ResourceName, TypeUrl};
 use imbl::OrdSet;
 
 /// Two resources that a client does not take together.
@@ -15,7 +15,7 @@ use imbl::OrdSet;
 pub struct Clash {
     /// Their type.
     pub type_url: TypeUrl,
-    /// The address of both.
+    /// The address of both listeners, or the key of both scopes.
     pub address: Box<str>,
     /// The name of the one that is refused, if they come together.
     pub name: ResourceName,
@@ -100,7 +100,8 @@ impl fmt::Display for Clash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { type_url, address, name, other } = self;
         let address = Printable(cut(address, LONGEST_ADDRESS));
-        write!(f, "{} `{name}` has the address {address} of `{other}`", type_url.short())
+        let what = if type_url.api() == Api::Srds { "key" } else { "address" };
+        write!(f, "{} `{name}` has the {what} {address} of `{other}`", type_url.short())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Clusters that aggregate each other in a circle.
+//! Clusters that aggregate each other in a circle, and those that aggregate nothing but such clusters.
 //!
 //! A look at the circles goes from the clusters that changed since the last one, and along what they aggregate: a
 //! circle that is new leads through one of them. So a chain of clusters costs its length once, in whatever order
@@ -11,17 +11,28 @@ use std::sync::Arc;
 use chancery_core::{Resource, ResourceName, TypeUrl};
 use imbl::{OrdMap, OrdSet};
 
-/// A circle of clusters, each of which aggregates the next one.
+/// Clusters behind which Envoy finds no endpoint, because of what they aggregate.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cycle {
     /// The type of the clusters.
     pub type_url: TypeUrl,
-    /// The cluster with the least name.
+    /// The cluster with the least name, or the one with the members.
     pub name: ResourceName,
-    /// The others of a shortest way from there and back, in the order of that; the first few.
+    /// The others of a shortest way from there and back, in the order of that, or the members; the first few.
     pub through: Vec<ResourceName>,
-    /// The number of the others on that way.
+    /// The number of the others on that way, or of the members.
     pub others: usize,
+    /// The relation of these clusters.
+    pub shape: CycleShape,
+}
+
+/// The relation of clusters that aggregate each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CycleShape {
+    /// Each aggregates the next one, and the last one the first.
+    Circle,
+    /// One aggregates the others, which are all aggregates themselves. gRPC takes that.
+    Nested,
 }
 
 /// The clusters that aggregate others, and the circles of them. Clones share what they have in common.
@@ -35,6 +46,8 @@ pub(super) struct Cycles {
     found: OrdMap<ResourceName, Arc<Found>>,
     /// The key of the circle that a cluster is in.
     keys: OrdMap<ResourceName, ResourceName>,
+    /// The first of those that aggregate nothing but aggregates and are in no circle.
+    nested: Arc<[Cycle]>,
 }
 
 /// A circle, with all clusters that lead to each other.
@@ -45,6 +58,9 @@ struct Found {
 
 /// The number of clusters that a circle names, beside the first.
 const FEW: usize = 5;
+
+/// The clusters with nothing but aggregates that are told of.
+const MOST_NESTED: usize = 100;
 
 impl Cycles {
     /// Takes over the members of a resource that was added, replaced or removed. Returns true if they changed.
@@ -71,8 +87,11 @@ impl Cycles {
         true
     }
 
-    /// Looks for circles through the clusters that changed since the last look.
+    /// Looks for circles through the clusters that changed since the last look, and for nested ones.
     pub(super) fn look(&mut self, type_url: &TypeUrl) {
+        if self.touched.is_empty() {
+            return;
+        }
         let mut from: BTreeSet<_> = std::mem::take(&mut self.touched).into_iter().collect();
         // Of the others in its circle, some may be in one without it.
         let opened: Vec<_> = from.iter().filter_map(|name| self.forget(name)).collect();
@@ -84,11 +103,29 @@ impl Cycles {
             self.keys.extend(found.all.iter().map(|name| (name.clone(), key.clone())));
             self.found.insert(key.clone(), Arc::new(found));
         }
+        // A cluster that changed may be a member of any other one; there are few that aggregate others.
+        self.nested = self.nested(type_url).take(MOST_NESTED).collect();
     }
 
-    /// The circles, as of the last look.
+    /// The clusters that aggregate nothing but aggregates and are in no circle. Envoy finds no endpoint behind a member
+    /// that is one.
+    fn nested(&self, type_url: &TypeUrl) -> impl Iterator<Item = Cycle> {
+        let is_nested = |(name, members): &(&ResourceName, &Arc<[ResourceName]>)| {
+            let are_all = || members.iter().all(|member| self.members.contains_key(member));
+            !members.is_empty() && !self.keys.contains_key(*name) && are_all()
+        };
+        self.members.iter().filter(is_nested).map(|(name, members)| Cycle {
+            type_url: type_url.clone(),
+            name: name.clone(),
+            through: members.iter().take(FEW).cloned().collect(),
+            others: members.len(),
+            shape: CycleShape::Nested,
+        })
+    }
+
+    /// The circles and nested clusters, as of the last look.
     pub(super) fn all(&self) -> impl Iterator<Item = &Cycle> + '_ {
-        self.found.values().map(|found| &found.cycle)
+        self.found.values().map(|found| &found.cycle).chain(self.nested.iter())
     }
 
     /// Takes out the circle that a cluster is in.
@@ -124,7 +161,8 @@ impl Cycles {
         back.reverse();
         let through = back.iter().take(FEW).map(|name| (**name).clone()).collect();
         let (type_url, name) = (type_url.clone(), first.clone());
-        let cycle = Cycle { type_url, name, through, others: back.len() };
+        let (others, shape) = (back.len(), CycleShape::Circle);
+        let cycle = Cycle { type_url, name, through, others, shape };
         Some(Found { cycle, all })
     }
 }
@@ -222,11 +260,15 @@ impl<'a> Search<'a> {
 /// `cds `a` aggregates itself through `b` and `c``.
 impl fmt::Display for Cycle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { type_url, name, through, others } = self;
-        write!(f, "{} `{name}` aggregates itself", type_url.short())?;
+        let Self { type_url, name, through, others, shape } = self;
+        let (what, first) = match shape {
+            CycleShape::Circle => ("itself", " through "),
+            CycleShape::Nested => ("nothing but aggregates", ": "),
+        };
+        write!(f, "{} `{name}` aggregates {what}", type_url.short())?;
         for (at, other) in through.iter().enumerate() {
             let before = match at {
-                0 => " through ",
+                0 => first,
                 last if last + 1 == *others => " and ",
                 _ => ", ",
             };
@@ -271,6 +313,12 @@ mod tests {
             self.cycles.replace((&cds(), new.name()), old.as_ref(), Some(&new))
         }
 
+        /// The circles.
+        fn circles(&mut self) -> Vec<String> {
+            let told = self.told().into_iter();
+            told.filter(|it| it.contains("aggregates itself")).collect()
+        }
+
         fn told(&mut self) -> Vec<String> {
             self.cycles.look(&cds());
             let told: Vec<_> = self.cycles.all().map(ToString::to_string).collect();
@@ -299,6 +347,23 @@ mod tests {
     }
 
     #[test]
+    fn an_aggregate_of_aggregates_alone_is_nested() {
+        let mut clusters = Clusters::default();
+        clusters.put("top", Some(&["mid"]));
+        clusters.put("leaf", None);
+        assert_eq!(clusters.told(), [""; 0], "nobody knows what `mid` is");
+        clusters.put("mid", Some(&["leaf"]));
+        assert_eq!(clusters.told(), ["cds `top` aggregates nothing but aggregates: `mid`"]);
+        clusters.put("top", Some(&["mid", "leaf"]));
+        assert_eq!(clusters.told(), [""; 0]);
+        clusters.put("top", Some(&["mid"]));
+        clusters.put("mid", None);
+        assert_eq!(clusters.told(), [""; 0]);
+        clusters.put("top", Some(&[]));
+        assert_eq!(clusters.told(), [""; 0]);
+    }
+
+    #[test]
     fn circles_that_grow_together_are_one() {
         let mut clusters = Clusters::default();
         for (name, member) in [("a", "b"), ("b", "c"), ("c", "a"), ("x", "y"), ("y", "x")] {
@@ -309,15 +374,15 @@ mod tests {
             "cds `a` aggregates itself through `b` and `c`",
             "cds `x` aggregates itself through `y`",
         ];
-        assert_eq!(clusters.told(), both);
+        assert_eq!(clusters.circles(), both);
         clusters.put("y", Some(&["x", "c"]));
-        assert_eq!(clusters.told(), both, "there is no way back");
+        assert_eq!(clusters.circles(), both, "there is no way back");
         clusters.put("c", Some(&["x", "a"]));
-        assert_eq!(clusters.told().len(), 1);
+        assert_eq!(clusters.circles().len(), 1);
         clusters.put("y", Some(&["x"]));
-        assert_eq!(clusters.told(), both);
+        assert_eq!(clusters.circles(), both);
         clusters.put("x", None);
-        assert_eq!(clusters.told(), both[..1]);
+        assert_eq!(clusters.circles(), both[..1]);
     }
 
     #[test]
@@ -327,9 +392,9 @@ mod tests {
         for pair in names.windows(2).rev() {
             clusters.put(&pair[0], Some(&[&pair[1]]));
         }
-        assert_eq!(clusters.told(), [""; 0]);
+        assert_eq!(clusters.circles(), [""; 0]);
         clusters.put("c49999", Some(&["c00000"]));
-        let told = clusters.told();
+        let told = clusters.circles();
         let [one] = &told[..] else { panic!("one circle: {}", told.len()) };
         let begin = "cds `c00000` aggregates itself through `c00001`, `c00002`,";
         assert!(one.starts_with(begin) && one.ends_with("and 49994 more"), "{one}");

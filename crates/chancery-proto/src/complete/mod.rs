@@ -36,8 +36,8 @@ mod references;
 
 use clashes::Claims;
 pub use clashes::Clash;
-pub use cycles::Cycle;
 use cycles::Cycles;
+pub use cycles::{Cycle, CycleShape};
 pub use references::Dangling;
 use references::{Reference, ResourceKey};
 
@@ -131,7 +131,7 @@ impl Complete {
         self.clash_revision
     }
 
-    /// The circles of clusters that aggregate each other. It looks along the clusters that changed since the last
+    /// The circles of clusters that aggregate each other, and clusters that aggregate nothing but such ones. It looks along the clusters that changed since the last
     /// call, and what these lead to.
     pub fn cycles(&mut self) -> impl Iterator<Item = &Cycle> + '_ {
         if let Some(cds) = type_of(Api::Cds, false) {

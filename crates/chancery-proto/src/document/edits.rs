@@ -29,7 +29,7 @@ use crate::any;
 use crate::facts::is_v2;
 use crate::patch::{Cleared, Patch, Step};
 use crate::resource::{is_wrapper, name_of};
-use crate::syntax::{MapEntry, PathStep, Short, TreeNode, TreeValue, closest};
+use crate::syntax::{MapEntry, PathStep, Short, TreeNode, TreeValue, closest, did_you_mean};
 
 const PATCH: &str = "patch";
 const REMOVE: &str = "remove";
@@ -64,10 +64,9 @@ impl<'n> DocumentReader<'_, 'n> {
                 other => self.reader.fault_of(UNKNOWN_FIELD, entry.key_position, || {
                     let key = Short(other);
                     match meant(other) {
-                        Some(meant) => (
-                            format!("unknown key `{key}`"),
-                            Some(format!("did you mean `{meant}`?")),
-                        ),
+                        Some(meant) => {
+                            (format!("unknown key `{key}`"), Some(did_you_mean(other, meant)))
+                        }
                         None => (
                             format!("`{key}` stands beside `patch`, `remove` or `values`"),
                             Some(OWN_DOCUMENT.to_owned()),

@@ -20,7 +20,9 @@ use super::reader::{MessageReader, UNKNOWN_FIELD};
 use super::scalar::{self, Mismatch};
 use super::special::Special;
 use crate::any;
-use crate::syntax::{MapEntry, PathStep, Position, Short, TreeNode, TreeValue, closest};
+use crate::syntax::{
+    MapEntry, PathStep, Position, Short, TreeNode, TreeValue, closest, did_you_mean,
+};
 
 /// The fields of a message that were read so far, with their positions.
 type GivenFields = Vec<(FieldDescriptor, Position)>;
@@ -236,7 +238,7 @@ impl<'n> MessageReader<'_, 'n> {
                 "patch" | "remove" | "values" => {
                     Some("edits stand in a document of their own: write `---` above".to_owned())
                 }
-                _ => closest.map(|name| format!("did you mean `{name}`?")),
+                _ => closest.map(|name| did_you_mean(&entry.key, name)),
             };
             let key = Short(&entry.key);
             (format!("unknown field `{key}`: `{}` has none such", descriptor.name()), hint)

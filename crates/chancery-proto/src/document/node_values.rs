@@ -26,7 +26,7 @@ use super::tree::DocumentReader;
 use super::{ParsedEdit, Position, ResourceEdit};
 use crate::patch::{Cleared, FieldPlace, FieldPlaces, Patch};
 use crate::sensitive::is_secret;
-use crate::syntax::{MapEntry, PathStep, Short, TreeNode, TreeValue, closest};
+use crate::syntax::{MapEntry, PathStep, Short, TreeNode, TreeValue, closest, did_you_mean};
 use crate::values::{FilledField, NodeValues, PathFault, Template, ValuePath, check_template};
 
 /// The code of faults.
@@ -72,7 +72,7 @@ impl<'n> DocumentReader<'_, 'n> {
         let entries = self.reader.mapping(node, "a mapping with `type`, `name` and `set`")?;
         for entry in entries.iter().filter(|entry| !KEYS.contains(&&*entry.key)) {
             self.reader.fault_of(UNKNOWN_FIELD, entry.key_position, || {
-                let near = closest(&entry.key, KEYS).map(|near| format!("did you mean `{near}`?"));
+                let near = closest(&entry.key, KEYS).map(|near| did_you_mean(&entry.key, near));
                 (format!("unknown key `{}`", Short(&entry.key)), near)
             });
         }

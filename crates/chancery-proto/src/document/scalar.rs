@@ -8,7 +8,7 @@ use prost_reflect::bytes::Bytes;
 use prost_reflect::{EnumDescriptor, Kind, MapKey, Value as Field};
 
 use super::dialect::Dialect;
-use crate::syntax::{TreeNode, TreeValue, closest, float, integer};
+use crate::syntax::{TreeNode, TreeValue, closest, did_you_mean, float, integer};
 
 /// The reason why a value does not fit.
 pub(super) enum Mismatch {
@@ -183,7 +183,7 @@ fn enum_number(descriptor: &EnumDescriptor, node: &TreeNode<'_>, dialect: Dialec
     }
     let values: Vec<_> = descriptor.values().collect();
     let hint = match closest(name, values.iter().map(|value| value.name())) {
-        Some(closest) => format!("did you mean `{closest}`?"),
+        Some(closest) => did_you_mean(name, closest),
         None => one_of(values.iter().map(|value| value.name())),
     };
     Err(Mismatch::Invalid(format!("`{}` has no such value", descriptor.name()), Some(hint)))

@@ -1,8 +1,9 @@
-//! The addresses that a listener has for itself.
+//! The addresses that a listener has for itself, and the key of a scope.
 //!
 //! Envoy 1.40 refuses a listener with an address of another one: the same IP address, port and
 //! protocol, or the same path. `0.0.0.0` is another address than `127.0.0.1`, and port 0 stands for
-//! any free port, unless the listener binds to none. Not here: listeners of gRPC, of which each
+//! any free port, unless the listener binds to none. A scope is refused with the key of another one.
+//! Not here: listeners of gRPC, of which each
 //! server and channel asks for one, and internal listeners, whose address is their name.
 
 use std::net::IpAddr;
@@ -14,8 +15,11 @@ use super::is_v2;
 use crate::lint::is_only_for_grpc;
 use crate::walk::{message_in, messages_in, text_in, value_in};
 
-/// The addresses of a listener that others must not have; none for any other resource.
-pub(super) fn of_resource(type_url: &TypeUrl, listener: &DynamicMessage) -> Vec<Box<str>> {
+/// The addresses of a listener, or the key of a scope, that others must not have; none for any other resource.
+pub(crate) fn of_resource(type_url: &TypeUrl, listener: &DynamicMessage) -> Vec<Box<str>> {
+    if type_url.api() == Api::Srds && !is_v2(type_url) {
+        return scope_key(listener).into_iter().collect();
+    }
     let is_listener = type_url.api() == Api::Lds && !is_v2(type_url);
     if !is_listener || is_only_for_grpc(type_url, listener) {
         return Vec::new();
@@ -28,6 +32,13 @@ pub(super) fn of_resource(type_url: &TypeUrl, listener: &DynamicMessage) -> Vec<
     found.sort_unstable();
     found.dedup();
     found
+}
+
+/// The fragments of the key of a scope, each quoted, so that two never look like one.
+fn scope_key(scope: &DynamicMessage) -> Option<Box<str>> {
+    let fragments = messages_in(message_in(scope, "key")?, "fragments");
+    let fragments = fragments.map(|it| format!("{:?}", text_in(it, "string_key")));
+    Some(fragments.collect::<Vec<_>>().join(", ").into())
 }
 
 /// Returns true if a listener opens a socket.

@@ -24,7 +24,7 @@ use crate::walk::{message_in, text_in, texts_in, value_in, walk};
 use crate::wire::fields::Fields;
 use crate::{any, canonical, sensitive};
 
-mod addresses;
+pub(crate) mod addresses;
 mod references;
 
 /// The facts of a resource of this type with this body. It is not searched for private keys, which

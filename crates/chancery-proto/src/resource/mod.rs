@@ -4,7 +4,7 @@
 //! facts that the machines need are read from the body. A resource of a type without descriptor is
 //! served like any other if it comes as bytes with a name; its bytes are not changed. [`to_v2`]
 //! converts a resource for v2 clients, [`links`] lists the references in a body, and [`domains`] and others
-//! answer what traffic it takes.
+//! answer what traffic it takes, and [`refused_in_place`] if a client that runs can take another form of it.
 
 use std::error::Error;
 use std::time::Duration;
@@ -16,8 +16,10 @@ use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Re
 use crate::schema::Schema;
 use crate::{canonical, facts, sensitive};
 
+mod in_place;
 mod traffic;
 mod v2;
+pub use in_place::{accepted_types, extension_type, refused_in_place};
 pub use traffic::{domains, lacks_endpoints, lacks_routes, unanswering};
 pub use v2::to_v2;
 

@@ -1,7 +1,10 @@
-//! The known name that is closest to a misspelt one.
+//! The known name that is closest to a misspelt one, and the question if it is meant.
+
+use std::borrow::Cow;
+use std::fmt::Write;
 
 /// The candidate with the fewest edits, if they are few for its length. Case does not count, nor `-`
-/// beside `_`. A text of more than 128 bytes has none.
+/// beside `_`, nor a letter beside one that looks like it. A text of more than 128 bytes has none.
 pub fn closest<'c>(found: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     const LONGEST: usize = 128;
     if found.len() > LONGEST {
@@ -10,15 +13,75 @@ pub fn closest<'c>(found: &str, candidates: impl IntoIterator<Item = &'c str>) -
     let found: Vec<char> = found.chars().map(normal).collect();
     let bound = (found.len() / 3).clamp(1, 4);
     let candidates = candidates.into_iter();
-    let near = candidates.filter(|candidate| candidate.len().abs_diff(found.len()) <= bound);
+    let near =
+        candidates.filter(|candidate| candidate.chars().count().abs_diff(found.len()) <= bound);
     let near = near.filter_map(|candidate| Some((distance(&found, candidate, bound)?, candidate)));
     near.min().map(|(_, candidate)| candidate)
 }
 
+/// The question if a known name is meant by one that is not, as `did you mean `shop`?`. If the two may look the same, the
+/// letters in them that are none of ASCII are spelled out.
+pub fn did_you_mean(found: &str, near: &str) -> String {
+    did_you_mean_this(found, near, |near| format!("`{near}`"))
+}
+
+/// The same question, with other words around the name.
+pub fn did_you_mean_this(found: &str, near: &str, words: impl Fn(&str) -> String) -> String {
+    match (spelled(found, near), spelled(near, found)) {
+        (Cow::Borrowed(_), near) => format!("did you mean {}?", words(&near)),
+        (found, near) => format!("did you mean {} in place of `{found}`?", words(&near)),
+    }
+}
+
+/// A name with its letters spelled out that are none of ASCII, if it has some of ASCII too, or the name beside it has no
+/// others: such a name may look like another one. A name in letters of another script stays as it is.
+fn spelled<'n>(name: &'n str, beside: &str) -> Cow<'n, str> {
+    let may_deceive = beside.is_ascii() || name.chars().any(|it| it.is_ascii_alphabetic());
+    if name.is_ascii() || !may_deceive {
+        return Cow::Borrowed(name);
+    }
+    let mut text = String::new();
+    for character in name.chars() {
+        match character.is_ascii() {
+            true => text.push(character),
+            false => _ = write!(text, "{}", character.escape_unicode()),
+        }
+    }
+    Cow::Owned(text)
+}
+
 /// Maps `connectTimeout`, `connect-timeout` and `connect_timeout` to similar texts.
 fn normal(character: char) -> char {
-    if character == '-' { '_' } else { character.to_ascii_lowercase() }
+    let alike = LOOKALIKES.iter().find(|(other, _)| *other == character);
+    match alike.filter(|_| !character.is_ascii()).map_or(character, |(_, latin)| *latin) {
+        '-' => '_',
+        character => character.to_ascii_lowercase(),
+    }
 }
+
+/// Letters that look like a Latin one, and hyphens.
+const LOOKALIKES: [(char, char); 20] = [
+    ('\u{430}', 'a'),
+    ('\u{435}', 'e'),
+    ('\u{43a}', 'k'),
+    ('\u{43e}', 'o'),
+    ('\u{440}', 'p'),
+    ('\u{441}', 'c'),
+    ('\u{443}', 'y'),
+    ('\u{445}', 'x'),
+    ('\u{455}', 's'),
+    ('\u{456}', 'i'),
+    ('\u{458}', 'j'),
+    ('\u{501}', 'd'),
+    ('\u{3b1}', 'a'),
+    ('\u{3bd}', 'v'),
+    ('\u{3bf}', 'o'),
+    ('\u{3c1}', 'p'),
+    ('\u{2010}', '-'),
+    ('\u{2011}', '-'),
+    ('\u{2013}', '-'),
+    ('\u{2212}', '-'),
+];
 
 /// The number of insertions, deletions, replacements and swaps of neighbours between two texts, if
 /// they are not more than `bound`.
@@ -68,6 +131,26 @@ mod tests {
             let exact = distance(&from, &to, 9);
             prop_assert_eq!(distance(&from, &to, bound), exact.filter(|edits| *edits <= bound));
         }
+    }
+
+    #[test]
+    fn names_that_look_the_same_are_told_apart() {
+        let (latin, mixed, cyrillic) = ("shop", "sh\u{43e}\u{440}", "\u{441}\u{43e}\u{440}\u{430}");
+        assert_eq!(closest(mixed, ["other", latin]), Some(latin));
+        assert_eq!(closest(latin, ["other", mixed]), Some(mixed));
+        assert_eq!(closest(cyrillic, ["copa"]), Some("copa"));
+        assert_eq!(did_you_mean("shpo", latin), "did you mean `shop`?");
+        let told = "did you mean `shop` in place of `sh\\u{43e}\\u{440}`?";
+        assert_eq!(did_you_mean(mixed, latin), told);
+        assert_eq!(did_you_mean(latin, mixed), "did you mean `sh\\u{43e}\\u{440}`?");
+        let hidden = did_you_mean("shop\u{200b}", latin);
+        assert_eq!(hidden, "did you mean `shop` in place of `shop\\u{200b}`?");
+        let words = |name: &str| format!("eds `{name}`, to which nothing refers");
+        let told = did_you_mean_this(cyrillic, "copa", words);
+        assert!(told.ends_with("refers in place of `\\u{441}\\u{43e}\\u{440}\\u{430}`?"), "{told}");
+        // In a script of its own a name is read as it is.
+        let (slip, meant) = ("\u{441}\u{43e}\u{440}-1", "\u{441}\u{43e}\u{440}-2");
+        assert_eq!(did_you_mean(slip, meant), format!("did you mean `{meant}`?"));
     }
 
     #[test]

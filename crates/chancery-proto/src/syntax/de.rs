@@ -12,7 +12,7 @@ use serde::de::{
     Unexpected, VariantAccess, Visitor,
 };
 
-use super::closest::closest;
+use super::closest::{closest, did_you_mean};
 use super::path::{PathStep, append};
 use super::scalar;
 use super::tree::{MapEntry, TreeNode, TreeValue};
@@ -97,7 +97,7 @@ impl de::Error for NodeError {
 /// The hint for an unknown name: the closest expected name, or all of them.
 fn suggestion(found: &str, expected: &[&str]) -> Option<String> {
     if let Some(closest) = closest(found, expected.iter().copied()) {
-        return Some(format!("did you mean `{closest}`?"));
+        return Some(did_you_mean(found, closest));
     }
     let list: Vec<_> = expected.iter().map(|name| format!("`{name}`")).collect();
     (!list.is_empty()).then(|| format!("expected one of {}", list.join(", ")))

@@ -30,7 +30,7 @@ mod tests;
 
 use serde::de::DeserializeOwned;
 
-pub use self::closest::closest;
+pub use self::closest::{closest, did_you_mean, did_you_mean_this};
 pub use self::fault::{Fault, Position};
 pub(crate) use self::fault_list::FaultList;
 pub use self::fault_list::MAX_FAULTS;

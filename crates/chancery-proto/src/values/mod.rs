@@ -104,12 +104,7 @@ impl NodeValues {
 
     /// The fields.
     pub fn declared(&self) -> impl Iterator<Item = DeclaredValue> {
-        self.fields.iter().map(|field| DeclaredValue {
-            path: field.path.to_string(),
-            template: field.template.to_string(),
-            variables: field.template.variables().cloned().collect(),
-            place: field.place,
-        })
+        self.fields.iter().map(FilledField::declared)
     }
 
     /// The path of the first field that has this variable.
@@ -189,6 +184,28 @@ impl NodeValues {
         (facts != *stated).then(|| Arc::new(Resource::clone(resource).with_facts(facts)))
     }
 
+    /// The fields that a resource of theirs has as it had them before, and that none of `now` fills any more: so they
+    /// keep what stood there in place of a value. One that is filled elsewhere in the resource is none of them.
+    pub fn kept(
+        &self,
+        now: &[&Self],
+        [old, new]: [&Resource; 2],
+    ) -> impl Iterator<Item = DeclaredValue> {
+        let messages = self.message(old).and_then(|old| Ok([old, self.message(new)?])).ok();
+        let filled: Vec<&FilledField> = now.iter().flat_map(|values| &values.fields).collect();
+        let is_kept = move |field: &&FilledField, [old, new]: &[DynamicMessage; 2]| {
+            let path = field.path.named(old);
+            let is_filled = filled
+                .iter()
+                .any(|now| now.template == field.template || now.path.named(new) == path);
+            !is_filled && path.get(old).is_some_and(|value| path.get(new) == Some(value))
+        };
+        let fields = self.fields.iter().filter(move |field| {
+            messages.as_ref().is_some_and(|messages| is_kept(field, messages))
+        });
+        fields.map(FilledField::declared)
+    }
+
     fn message(&self, resource: &Resource) -> Result<DynamicMessage, String> {
         let unknown = || "its type is not known".to_owned();
         let descriptor = self.schema.message(self.type_url.message_name()).ok_or_else(unknown)?;
@@ -239,6 +256,17 @@ impl NodeValues {
         })?;
         made::remade(&self.type_url, &self.name, resource, &message)
             .map_err(|error| fault(None, error.with_causes()))
+    }
+}
+
+impl FilledField {
+    fn declared(&self) -> DeclaredValue {
+        DeclaredValue {
+            path: self.path.to_string(),
+            template: self.template.to_string(),
+            variables: self.template.variables().cloned().collect(),
+            place: self.place,
+        }
     }
 }
 

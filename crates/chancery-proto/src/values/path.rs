@@ -13,7 +13,7 @@ use prost_reflect::{
 use super::forbidden;
 use crate::any;
 use crate::document::{Special, map_key};
-use crate::syntax::{Short, closest};
+use crate::syntax::{Short, closest, did_you_mean};
 
 /// A path from a resource to a field.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -90,6 +90,11 @@ impl ValuePath {
     /// Sets the field in a message in which it was found.
     pub(crate) fn set(&self, message: &mut DynamicMessage, value: Value) -> Option<()> {
         set(message, &self.0, value, 0)
+    }
+
+    /// The value of the field in a message, if it is set there.
+    pub(crate) fn get(&self, message: &DynamicMessage) -> Option<Value> {
+        get(message, &self.0, 0)
     }
 
     /// The path with the names that fields have in descriptors, as paths of violations are, for a message in
@@ -185,7 +190,7 @@ impl Look<'_> {
             return Err(PathFault {
                 is_unknown: true,
                 message: format!("unknown field `{}`: `{name}` has none such", Short(wanted)),
-                hint: closest.map(|name| format!("did you mean `{name}`?")),
+                hint: closest.map(|name| did_you_mean(wanted, name)),
             });
         };
         Ok((field, rest))
@@ -282,6 +287,31 @@ fn set(message: &mut DynamicMessage, parts: &[PathPart], value: Value, depth: us
         return Some(());
     }
     set(slot.as_message_mut()?, rest, value, depth)
+}
+
+fn get(message: &DynamicMessage, parts: &[PathPart], depth: usize) -> Option<Value> {
+    let descriptor = message.descriptor();
+    if any::is_any(&descriptor) {
+        let content = any::open(message).filter(|_| depth < any::MAX_DEPTH)?;
+        return get(&content, parts, depth + 1);
+    }
+    let (PathPart::Field(name), mut rest) = parts.split_first()? else { return None };
+    let field = descriptor.get_field_by_name(name);
+    let field = field.or_else(|| descriptor.get_field_by_json_name(name))?;
+    let held = message.has_field(&field).then(|| message.get_field(&field))?;
+    let mut value: &Value = &held;
+    if let (true, Kind::Message(entry)) = (field.is_map(), field.kind()) {
+        let (PathPart::Key(key), behind) = rest.split_first()? else { return None };
+        let key: MapKey = map_key(&entry.map_entry_key_field().kind(), key)?;
+        (value, rest) = (value.as_map()?.get(&key)?, behind);
+    } else if field.is_list() {
+        let (PathPart::Index(index), behind) = rest.split_first()? else { return None };
+        (value, rest) = (value.as_list()?.get(*index)?, behind);
+    }
+    match rest {
+        [] => Some(value.clone()),
+        rest => get(value.as_message()?, rest, depth),
+    }
 }
 
 /// Gives the fields on a path the names of the descriptors, as far as it leads.

@@ -47,7 +47,8 @@ pub(super) fn config(
         for of_type in &details.types {
             let rejection = rejections.iter().find(|it| it.type_url == of_type.type_url);
             let all = &of_type.resources.resources;
-            let told = TypeTeller { of_type, rejection, variant };
+            let rejected_at = rejection.and_then(|note| SystemTime::now().checked_sub(note.age));
+            let told = TypeTeller { of_type, rejection, rejected_at, variant };
             for resource in all {
                 // The bodies of one client alone can be too large, so it ends at the first that has no room.
                 let told = told.resource(resource, bodies);
@@ -74,6 +75,7 @@ fn least_bytes(resource: &GenericXdsConfig) -> usize {
 struct TypeTeller<'a> {
     of_type: &'a TypeDetails,
     rejection: Option<&'a RejectionNote>,
+    rejected_at: Option<SystemTime>,
     variant: Variant,
 }
 
@@ -88,7 +90,7 @@ impl TypeTeller<'_> {
         let is_refused = config_status == ConfigStatus::Error;
         let error_state = self.rejection.filter(|_| is_refused).map(|note| UpdateFailureState {
             failed_configuration: body.clone(),
-            last_update_attempt: SystemTime::now().checked_sub(note.age),
+            last_update_attempt: self.rejected_at,
             details: note.error.message.clone(),
             version_info: note.version.to_string(),
         });
@@ -97,10 +99,28 @@ impl TypeTeller<'_> {
             name: Arc::clone(&resource.name),
             version_info: version,
             xds_config: body,
-            last_updated: None,
+            last_updated: self.updated(resource),
             config_status: Some(config_status),
             client_status: Some(client_status),
             error_state,
+        }
+    }
+
+    /// The time at which the client acknowledged or rejected the version that is told, where it is known. On a
+    /// delta stream nobody keeps the time of each resource, and that of a response is not that of a resource
+    /// which came in an earlier one.
+    fn updated(&self, resource: &ResourceStatus) -> Option<SystemTime> {
+        match (resource.state, self.variant) {
+            (ResourceState::Acknowledged | ResourceState::RemovalWaits, Variant::Sotw) => {
+                self.of_type.acknowledged_at
+            }
+            (ResourceState::Rejected, _) => {
+                let suspects = self.rejection.map(|note| &note.suspects);
+                let is_of_it = self.variant == Variant::Sotw
+                    || suspects.is_some_and(|suspects| suspects.contains(&resource.name));
+                self.rejected_at.filter(|_| is_of_it)
+            }
+            _ => None,
         }
     }
 

@@ -135,10 +135,16 @@ impl Account {
     /// Notes the audience that the policy chose.
     pub(crate) fn assigned(&mut self, audience: &AudienceName) {
         let moved = self.audience.replace(audience.clone()).is_some();
-        if self.admits(PeerLine::StreamChanged, "", "") {
-            let (stream, node, group) = (self.card.id, self.node_id(), name(audience.as_str()));
-            let (node, group) = (&*node, &*group);
-            let what = if moved { "stream moved" } else { "stream opened" };
+        let (stream, group) = (self.card.id, name(audience.as_str()));
+        let what = if moved { "stream moved" } else { "stream opened" };
+        if self.node.as_ref().is_some_and(|node| node.only_looks()) {
+            let (node, group, peer) = (&*self.node_id(), &*group, &self.card.peer);
+            if self.shared().log_limiter.admits_look(peer.address, Instant::now()) {
+                info!(%peer, "a client looks at what nodes are given; its streams are told at debug");
+            }
+            debug!(stream, node, group, %peer, "{what}");
+        } else if self.admits(PeerLine::StreamChanged, "", "") {
+            let (node, group) = (&*self.node_id(), &*group);
             info!(stream, node, group, peer = %self.card.peer, "{what}");
             self.told = true;
         }

@@ -370,6 +370,12 @@ impl World {
                 };
                 assert!(!counts, "load {load} has not landed on {}: {:#?}", client.id, self.log);
             }
+            // A node has to have what its group of now has, also if it moved without a load.
+            let is_placed = |client: &&Client| client.stream.as_ref().is_some_and(|it| it.placed);
+            for client in self.clients.iter().filter(|it| load == newest && is_placed(it)) {
+                let (id, wanted) = (&client.id, self.wanted(client));
+                assert_eq!(client.held, wanted, "{id} lacks load {load}: {:#?}", self.log);
+            }
         }
         for stream in landing.never() {
             let node = stream.node.as_ref().unwrap();

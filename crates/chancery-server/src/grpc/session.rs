@@ -361,6 +361,7 @@ impl StreamSession {
         if state.reassigned {
             let before = self.watch.as_ref().map(|watch| watch.audience().clone());
             self.choose_audience()?;
+            self.account.card().has_asked();
             if self.watch.as_ref().map(Watch::audience) != before.as_ref() {
                 // The state of the other audience comes next.
                 return Ok(());

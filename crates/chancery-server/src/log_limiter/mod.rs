@@ -95,6 +95,8 @@ pub(crate) struct LogLimiter {
 struct LimiterState {
     lines: Recent<u64, Repeats>,
     addresses: Recent<PeerAddress, Repeats>,
+    /// The times of the last lines about clients that only look, by their addresses.
+    looks: Recent<PeerAddress, Option<Time>>,
     /// The budgets of lines about trouble, and those of streams that come and go.
     trouble: Budgets,
     changes: Budgets,
@@ -132,6 +134,7 @@ impl LogLimiter {
         let state = LimiterState {
             lines: Recent::new(REMEMBERED),
             addresses: Recent::new(REMEMBERED),
+            looks: Recent::new(REMEMBERED),
             trouble: Budgets::new(),
             changes: Budgets::new(),
             due: VecDeque::new(),
@@ -162,6 +165,20 @@ impl LogLimiter {
         }
         state.remember(key);
         true
+    }
+
+    /// Returns true if a line is to be written now about clients of this address that only look: once in a while, because
+    /// one look at what a server gives has many streams.
+    pub(crate) fn admits_look(&self, peer: Option<SocketAddr>, now: Instant) -> bool {
+        let now = self.time(now);
+        let address = address_of(peer);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (last, _) = state.looks.entry(&address, |_| ());
+        let is_due = last.is_none_or(|last| now >= last + INTERVAL);
+        if is_due {
+            *last = Some(now);
+        }
+        is_due && state.changes.take(peer, false, now)
     }
 
     /// The summaries that are due; all of them if `all` is true.

@@ -38,6 +38,17 @@ fn the_first_line_of_a_node_type_and_version_passes_and_repeats_are_counted() {
 }
 
 #[test]
+fn looks_from_one_address_are_told_once_in_a_while() {
+    let (limiter, now) = limiter();
+    let peer = |port| origin(port, "", "").peer;
+    assert!(limiter.admits_look(peer(1), now));
+    assert!(!limiter.admits_look(peer(2), now), "another connection of the same look");
+    assert!(limiter.admits_look(None, now), "a socket");
+    assert!(limiter.admits_look(peer(3), now + INTERVAL));
+    assert_eq!(limiter.summaries(now + INTERVAL, true), [], "nothing is missed");
+}
+
+#[test]
 fn clients_without_a_name_are_known_by_their_connection() {
     let (limiter, now) = limiter();
     for port in [1, 2, 3] {

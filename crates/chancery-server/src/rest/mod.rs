@@ -97,10 +97,11 @@ impl RestPoll<'_> {
         let known = request.node.as_ref().filter(|node| !node.id.is_empty());
         let node = known.map(|node| &**node);
         let client = Client { node, peer: &self.context.peer };
+        let book = self.shared.book();
+        let reassignments = book.reassignments();
         let (mut watch, _values) = self.watch(&client, known)?;
         let audience = watch.audience().clone();
         let mut may_wait = true;
-        let book = self.shared.book();
         let mut load = book.load();
         let decided = |load, given: Option<&str>| {
             let (Some(node), stated) = (known, &*request.version) else { return };
@@ -113,6 +114,7 @@ impl RestPoll<'_> {
                 type_url,
                 names,
                 audience,
+                reassignments,
                 load,
                 stated,
                 given,

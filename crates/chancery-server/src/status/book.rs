@@ -38,6 +38,10 @@ pub(crate) struct Book {
     load: AtomicU64,
     pub(super) loads: Mutex<Loads>,
     pub(super) events: Events,
+    /// The number of rejections that were noted, and of those that were repaired.
+    verdicts: AtomicU64,
+    /// The number of times that clients were told to ask for their audiences again.
+    reassignments: AtomicU64,
     /// The number of changes of what a look at all streams would find.
     changes: AtomicU64,
     pub(super) changed: Notify,
@@ -64,6 +68,8 @@ impl Default for Book {
             load: AtomicU64::new(0),
             loads: Mutex::default(),
             events: Events::new(),
+            verdicts: AtomicU64::new(0),
+            reassignments: AtomicU64::new(0),
             changes: AtomicU64::new(0),
             changed: Notify::new(),
             waiters: AtomicUsize::new(0),
@@ -102,7 +108,9 @@ impl Book {
             Some(from) if from != to => StatusEventKind::Moved { stream: stream(), from, to },
             Some(_) => return,
         };
-        self.event(kind);
+        if !card.only_looks() {
+            self.event(kind);
+        }
         self.touch();
     }
 
@@ -138,6 +146,7 @@ impl Book {
         if card.rejected(note.clone()) {
             let stream = event_stream(card);
             self.event(StatusEventKind::Rejected { stream, rejection: note });
+            self.verdicts.fetch_add(1, Ordering::Release);
         }
         self.touch();
     }
@@ -147,14 +156,17 @@ impl Book {
         if card.repaired(type_url) {
             let (stream, type_url) = (event_stream(card), type_url.clone());
             self.event(StatusEventKind::Repaired { stream, type_url });
+            self.verdicts.fetch_add(1, Ordering::Release);
             self.touch();
         }
     }
 
     /// A client that polls over REST is given an answer.
     pub(crate) fn polled(&self, poll: &DecidedPoll<'_>) {
-        lock(&self.polls).decided(poll, || self.next_stream(), &self.bounds());
-        self.touch();
+        if !poll.node.only_looks() {
+            lock(&self.polls).decided(poll, || self.next_stream(), &self.bounds());
+            self.touch();
+        }
     }
 
     /// A stream ended.
@@ -162,7 +174,7 @@ impl Book {
         let now = Instant::now();
         let status = self.status_of(card);
         let rejections = card.rejections(now);
-        if let Some(audience) = status.audience {
+        if let Some(audience) = status.audience.filter(|_| !card.only_looks()) {
             if let Some(node) = &status.node {
                 let mut gone = GoneStream {
                     id: card.id,
@@ -213,6 +225,17 @@ impl Book {
         self.load.load(Ordering::Acquire)
     }
 
+    /// Clients have to ask for their audiences again from now on.
+    pub(crate) fn reassigned(&self) {
+        self.reassignments.fetch_add(1, Ordering::Release);
+        self.touch();
+    }
+
+    /// The number of times that clients had to ask for their audiences again.
+    pub(crate) fn reassignments(&self) -> u64 {
+        self.reassignments.load(Ordering::Acquire)
+    }
+
     /// A load was shown to all whom it concerns: streams have been reassigned, and see the new state when they
     /// look.
     pub(crate) fn shown(&self, revision: Option<(u64, ContentHash)>, began: Instant) {
@@ -247,9 +270,9 @@ impl Book {
         let Some((load, shown)) = lock(&self.loads).open() else { return };
         let (mut streams, mut last, mut waits) = (0, None, false);
         let gone = self.visit(now, |stream| {
-            if stream.audience.is_some() {
+            if stream.audience.is_some() && stream.counts {
                 streams += 1;
-                waits |= stream.landed < load;
+                waits |= stream.landed < load || stream.is_asking;
                 last = last.max(stream.landed_ago.and_then(|ago| now.checked_sub(ago)));
             }
         });
@@ -279,6 +302,11 @@ impl Book {
 
     pub(crate) fn set_bounds(&self, bounds: StatusBounds) {
         self.bounds.store(Arc::new(bounds));
+    }
+
+    /// A number that grows when a client rejects something new, and when nothing of that waits for a change any more.
+    pub(crate) fn verdicts(&self) -> u64 {
+        self.verdicts.load(Ordering::Acquire)
     }
 
     pub(super) fn changes(&self) -> u64 {
@@ -337,6 +365,7 @@ impl Book {
         // Another look may see a new stream for which this one comes too early, and forget the old one.
         let before = lock(&self.gone).list();
         let cards: Vec<_> = lock(&self.cards).values().cloned().collect();
+        let cards: Vec<_> = cards.into_iter().filter(|card| !card.only_looks()).collect();
         let mut new = Vec::new();
         for card in &cards {
             let status = card.status(load, bounds.silent_after, self.clock);
@@ -348,8 +377,10 @@ impl Book {
             }
             see(status);
         }
+        // Before the polls: what a poll was decided by comes after it.
+        let reassignments = self.reassignments();
         let polls = lock(&self.polls).list();
-        polls.statuses(&bounds, now).for_each(see);
+        polls.statuses(&bounds, reassignments, now).for_each(see);
         // A stream is among those that are gone before its card is taken out: here it is one or the other.
         let (streams, back) = {
             let mut gone = lock(&self.gone);

@@ -33,6 +33,8 @@ pub(crate) struct StreamCard {
     settled: AtomicBool,
     /// True if somebody asks the stream.
     asked: AtomicBool,
+    /// True if the stream asks for its audience again: nobody knows what it should see.
+    asks: AtomicBool,
     /// True if it is known whether the stream takes the place of one that is gone.
     is_compared: AtomicBool,
     /// The number of types with rejected content that waits for a change.
@@ -174,6 +176,7 @@ impl StreamCard {
             opened,
             settled: AtomicBool::new(false),
             asked: AtomicBool::new(false),
+            asks: AtomicBool::new(false),
             is_compared: AtomicBool::new(false),
             rejected: AtomicU32::new(0),
             noted: AtomicU32::new(0),
@@ -272,8 +275,24 @@ impl StreamCard {
         self.lock().node = Some(Arc::clone(node));
     }
 
-    /// Notes where the stream belongs. Returns the audience it was in before.
+    /// The stream asks for its audience again.
+    pub(crate) fn asks_again(&self) {
+        self.asks.store(true, Ordering::Release);
+    }
+
+    /// It has, and belongs where the card says.
+    pub(crate) fn has_asked(&self) {
+        self.asks.store(false, Ordering::Release);
+    }
+
+    /// Returns true if the client says that it only looks, and holds nothing.
+    pub(super) fn only_looks(&self) -> bool {
+        self.lock().node.as_ref().is_some_and(|node| node.only_looks())
+    }
+
+    /// Notes where the stream belongs: nothing has landed on it there. Returns the audience it was in before.
     pub(super) fn placed(&self, place: Place) -> Option<AudienceName> {
+        self.landed.store(0, Ordering::Release);
         let before = self.lock().place.replace(place);
         before.map(|place| place.audience().without_values())
     }
@@ -433,6 +452,8 @@ impl StreamCard {
             (card.node.clone(), card.place.clone())
         };
         let standing = place.as_ref().map(Place::standing);
+        let is_asking = standing.as_ref().is_some_and(|it| it.is_reassigned)
+            || self.asks.load(Ordering::Acquire);
         // After what was looked at.
         let settled = self.settled.load(Ordering::Acquire);
         let is_current = standing.as_ref().is_some_and(|it| it.is_current);
@@ -479,6 +500,8 @@ impl StreamCard {
             since,
             seen: if is_current { load } else { self.seen.load(Ordering::Relaxed) },
             landed,
+            is_asking,
+            counts: true,
             rejected_types,
             unanswered,
             acknowledged: clock.since(self.acknowledged.load(Ordering::Relaxed), now),

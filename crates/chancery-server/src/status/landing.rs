@@ -40,14 +40,16 @@ impl Landing {
     ) -> Self {
         let (mut landed, mut waiting, mut gone) = (0, Vec::new(), Vec::new());
         for (at, stream) in fleet.streams.iter().enumerate() {
-            let Some(audience) = &stream.audience else { continue };
+            let Some(audience) = stream.audience.as_ref().filter(|_| stream.counts) else {
+                continue;
+            };
             let node = stream.node.as_deref();
             let cluster = node.map_or("", |node| &*node.cluster);
             let node = node.map(|node| &*node.id);
             if !counts(Candidate { node, cluster, audience }) {
                 continue;
             }
-            if stream.landed >= load {
+            if stream.landed >= load && !stream.is_asking {
                 landed += 1;
             } else {
                 waiting.push(at);
@@ -112,7 +114,9 @@ impl Landing {
         if self.waiting.is_empty() && self.gone.is_empty() {
             return Outcome::Landed;
         }
-        if self.superseded_by().is_some() {
+        // Streams that had it and ask for their audience again are about to say whether they stay.
+        let lacks_it = self.waiting().any(|stream| stream.landed < self.load);
+        if self.superseded_by().is_some() && (lacks_it || !self.gone.is_empty()) {
             return Outcome::Superseded;
         }
         let mut waiting = self.waiting();

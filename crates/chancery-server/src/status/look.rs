@@ -4,7 +4,7 @@
 //! whoever asks waits within a bound. Those who ask the same share one answer.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use chancery_core::server::{
     Machine, ResourcePage, ResourceQuery, TypeStatus, UnsettledCounts, WaitReason,
@@ -62,6 +62,8 @@ pub struct TypeDetails {
     pub sent: Option<Arc<str>>,
     /// The version of the last response that the client accepted.
     pub acknowledged: Option<Arc<str>>,
+    /// The time of day at which the client accepted it.
+    pub acknowledged_at: Option<SystemTime>,
     /// The version of the response that the client rejected, as long as rejected content waits for a change.
     pub rejected: Option<Arc<str>>,
     /// The number of names in rejected responses that wait for a change.
@@ -159,6 +161,7 @@ fn type_details(status: &TypeStatus<'_>, query: &LookQuery, age: Time) -> TypeDe
         left: wait.until.map(|until| until.0.saturating_sub(age.0)),
     });
     let resources = query.resources.as_ref().map(|query| status.resources(query));
+    let time_of_day = |at: Time| SystemTime::now().checked_sub(age.0.saturating_sub(at.0));
     TypeDetails {
         type_url: status.type_url.clone(),
         everything: status.wanted.everything(),
@@ -166,6 +169,7 @@ fn type_details(status: &TypeStatus<'_>, query: &LookQuery, age: Time) -> TypeDe
         names: status.wanted.names().take(MOST_NAMES).map(Arc::from).collect(),
         sent: status.sent.clone(),
         acknowledged: status.acknowledged.clone(),
+        acknowledged_at: status.acknowledged_at.and_then(time_of_day),
         rejected: status.rejection.map(|rejection| Arc::clone(&rejection.version)),
         suspect_count: status.unsettled.rejected,
         suspects: status.suspects().take(MOST_NAMES).map(Arc::from).collect(),

@@ -95,6 +95,8 @@ mod tests {
             since: Duration::ZERO,
             seen: 1,
             landed: 1,
+            is_asking: false,
+            counts: true,
             rejected_types: 0,
             unanswered: None,
             acknowledged: None,

@@ -36,6 +36,8 @@ pub(super) struct Poller {
     given: Option<Arc<str>>,
     /// The number of polls that stated another version than the one given before.
     refusals: u32,
+    /// The number of reassignments before it asked for its audience.
+    pub(super) reassignments: u64,
     seen: u64,
     landed: u64,
     /// When it first stated the version of the last load that has landed.
@@ -68,6 +70,7 @@ impl Poller {
             stated: "".into(),
             given: None,
             refusals: 0,
+            reassignments: poll.reassignments,
             seen: 0,
             landed: 0,
             landed_at: None,
@@ -87,7 +90,12 @@ impl Poller {
         if let Some(node) = short_node(poll.node) {
             self.node = node;
         }
-        self.audience = poll.audience.without_values();
+        let audience = poll.audience.without_values();
+        if self.audience != audience {
+            // Nothing has landed on it there.
+            (self.audience, self.landed) = (audience, 0);
+        }
+        self.reassignments = poll.reassignments;
         let accepts = self.given.as_ref().is_none_or(|given| **given == *poll.stated);
         self.refusals = if accepts { 0 } else { self.refusals.saturating_add(1) };
         self.stated = short(poll.stated);
@@ -141,6 +149,7 @@ impl Poller {
     ) -> Option<StreamStatus> {
         let quiet = now.saturating_duration_since(self.last);
         let patience = self.patience(bounds, habits);
+        let interval = self.interval.or(habits.interval);
         if self.is_gone(bounds, habits, now) || self.has_ended(bounds, habits, now) {
             return None;
         }
@@ -170,6 +179,8 @@ impl Poller {
             since: now.saturating_duration_since(self.since),
             seen: self.seen,
             landed: self.landed,
+            is_asking: false,
+            counts: interval.is_some() || quiet <= bounds.grace,
             rejected_types: u32::from(is_refused),
             unanswered: (self.given.is_some() && !is_refused).then_some(quiet),
             acknowledged: None,

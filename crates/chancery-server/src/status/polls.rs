@@ -31,6 +31,8 @@ pub(crate) struct DecidedPoll<'a> {
     /// The names that it asks for.
     pub(crate) names: &'a Names,
     pub(crate) audience: &'a AudienceName,
+    /// The number of reassignments before the client asked for its audience.
+    pub(crate) reassignments: u64,
     /// The last load that was shown before the snapshot was looked at.
     pub(crate) load: u64,
     /// The version that the client says it has.
@@ -187,9 +189,15 @@ impl PollList {
     pub(super) fn statuses(
         &self,
         bounds: &StatusBounds,
+        reassignments: u64,
         now: Instant,
     ) -> impl Iterator<Item = StreamStatus> {
-        self.0.iter().filter_map(move |(poller, habits)| poller.status(bounds, *habits, now))
+        self.0.iter().filter_map(move |(poller, habits)| {
+            let status = poller.status(bounds, *habits, now)?;
+            // It is asked for at each poll.
+            let is_asking = poller.reassignments < reassignments;
+            Some(StreamStatus { is_asking, ..status })
+        })
     }
 
     /// Those of clients that are gone, as long as gone streams are remembered.
@@ -210,12 +218,14 @@ mod tests {
         bounds: StatusBounds,
         last: u64,
         load: u64,
+        /// The number of reassignments so far.
+        reassignments: u64,
     }
 
     impl Setup {
         fn new(polls: usize) -> Self {
             let bounds = StatusBounds { polls, ..StatusBounds::default() };
-            Self { polls: Polls::default(), bounds, last: 0, load: 1 }
+            Self { polls: Polls::default(), bounds, last: 0, load: 1, reassignments: 0 }
         }
 
         fn poll(&mut self, from: u8, id: &str) {
@@ -235,6 +245,7 @@ mod tests {
                 type_url: &TypeUrl::new("envoy.config.endpoint.v3.ClusterLoadAssignment"),
                 names: &names.iter().collect(),
                 audience: &"all".into(),
+                reassignments: self.reassignments,
                 load: self.load,
                 stated: versions.0,
                 given: versions.1,
@@ -244,7 +255,7 @@ mod tests {
         }
 
         fn statuses(&self) -> Vec<StreamStatus> {
-            self.polls.list().statuses(&self.bounds, Instant::now()).collect()
+            self.polls.list().statuses(&self.bounds, self.reassignments, Instant::now()).collect()
         }
 
         fn ids(&self) -> Vec<String> {
@@ -273,6 +284,18 @@ mod tests {
         let ids = setup.ids();
         assert_eq!(ids.len(), 16);
         assert!(ids.contains(&"honest".to_owned()) && ids.contains(&"99".to_owned()), "{ids:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_asks_for_its_audience_with_the_next_poll() {
+        let mut setup = Setup::new(16);
+        setup.poll(1, "n");
+        let asks = |setup: &Setup| setup.statuses()[0].is_asking;
+        assert!(!asks(&setup));
+        setup.reassignments += 1;
+        assert!(asks(&setup), "nobody knows where it belongs");
+        setup.poll(1, "n");
+        assert!(!asks(&setup));
     }
 
     #[tokio::test(start_paused = true)]

@@ -37,8 +37,13 @@ pub struct StreamStatus {
     pub since: Duration,
     /// The last load whose state for the audience the stream has looked at.
     pub seen: u64,
-    /// The last load that has landed on the stream; 0 if none has.
+    /// The last load that has landed on the stream in the audience where it is now; 0 if none has.
     pub landed: u64,
+    /// True if the stream has to ask for its audience again, so that nobody knows what it should have.
+    pub(crate) is_asking: bool,
+    /// False for a client that has polled once over REST, longer ago than the grace: nobody knows whether it
+    /// comes again, and no load waits for it.
+    pub counts: bool,
     /// The number of types of which the client rejected something that was not changed since.
     pub rejected_types: u32,
     /// The time since the oldest response was sent that is not answered; `None` if all are.

@@ -394,7 +394,12 @@ impl Watch {
         self.seen = Some(count);
         self.handle.current.store(count, Ordering::Release);
         // After the snapshot: whoever reassigned before it was shown is not missed.
-        let reassigned = self.handle.reassigned.swap(false, Ordering::AcqRel);
+        let reassigned = self.is_reassigned();
+        if reassigned {
+            // It is one or the other until the audience is known.
+            self.card.iter().for_each(|card| card.asks_again());
+            self.handle.reassigned.store(false, Ordering::Release);
+        }
         Poll::Ready(AudienceState { snapshot, published, reassigned })
     }
 

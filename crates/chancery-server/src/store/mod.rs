@@ -284,6 +284,7 @@ impl Store {
     fn next_epoch(&self) -> Vec<Arc<WatchedAudience>> {
         let mut audiences = self.lock();
         audiences.epoch += 1;
+        self.status.0.reassigned();
         audiences.audiences.values().cloned().collect()
     }
 

@@ -86,6 +86,8 @@ pub(crate) struct DeltaRequest {
     pub(crate) held: std::collections::BTreeMap<String, String>,
     #[prost(string, tag = "6")]
     pub(crate) nonce: String,
+    #[prost(message, optional, tag = "7")]
+    pub(crate) error: Option<Status>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -13,6 +13,7 @@ mod hosts;
 mod lifetime;
 mod load_reports;
 mod load_status;
+mod loaded_document;
 mod local;
 mod metrics_page;
 mod nodes;
@@ -36,8 +37,8 @@ use serde::Serialize;
 
 pub(crate) use access::Access;
 pub(crate) use api::{
-    CONFIG, CONFIRM, Described, ErrorDocument, LOAD, NO_SUCH_PATH, NODES, RESOURCES_BELOW, STATUS,
-    Turn, Types, WAIT, document,
+    CONFIG, CONFIRM, Described, ErrorDocument, LOAD, NO_SUCH_PATH, NODES, RESOURCES, STATUS,
+    TOO_EARLY, Turn, Types, WAIT, document,
 };
 pub(crate) use client_status::ClientStatusPage;
 pub(crate) use confirm::{CHANGED, Confirmation, Confirmations, HeldDocument, NOTHING_HELD};
@@ -51,8 +52,8 @@ pub(crate) use readiness::{Readiness, ReadinessState};
 pub(crate) use serve::{MAX_CONNECTIONS, start};
 pub(crate) use status::{
     BUSY, EventBody, EventRow, HeldResource, LoadShown, NodeDocument, NodeState, NodeStatusRow,
-    RejectionRow, ResourceDocument, ResourceState, StatusPages, StatusSummary, StreamRow, TypeRow,
-    WaitDocument, WaitOutcome,
+    RejectionRow, ResourceDocument, ResourceState, ResourcesDocument, StatusPages, StatusSummary,
+    StreamRow, TypeRow, UNKNOWN_RESOURCE, WaitDocument, WaitOutcome,
 };
 pub(crate) use tls::AdminTls;
 pub(crate) use tokens::{InvalidTokens, Tokens};

@@ -1,4 +1,6 @@
 //! The flags by which a command finds the admin interface of a server, and says who it is.
+//!
+//! Not here: the interface that nobody names (`usual`).
 
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
@@ -6,33 +8,53 @@ use std::str::FromStr;
 
 use clap::Args;
 
+use super::AdminClient;
 use crate::config::AdminAddress;
+use crate::exit::Failure;
 
-/// The admin interface of a server, and who asks.
+/// The admin interface of a server, for commands that show what it tells.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Server")]
 pub(crate) struct AdminArgs {
-    /// Admin interface of the server: IP:PORT, or https://HOST:PORT on another machine
-    #[arg(long, visible_alias = "server", value_name = "ADDR", env = "CHANCERY_ADMIN")]
-    #[arg(hide_env_values = true, default_value = "127.0.0.1:18080")]
+    // Earlier versions had `--server` for it, which is the discovery port of `get`.
+    /// Admin interface of the server (not its discovery port): IP:PORT, or https://HOST:PORT on another
+    /// machine
+    #[arg(long, alias = "server", value_name = "ADDR", env = "CHANCERY_ADMIN")]
+    #[arg(hide_env_values = true, default_value = "127.0.0.1:18080", help_heading = HEADING)]
     pub(crate) admin: AdminServer,
 
+    #[command(flatten)]
+    access: AdminAccess,
+
+    // The name of `--admin-token-file` in earlier versions. Where there is a discovery port, it might be taken for
+    // the token of that.
+    /// File with the token
+    #[arg(long, value_name = "FILE", hide = true)]
+    token_file: Option<PathBuf>,
+}
+
+/// The way to an admin interface over TLS, and who asks it. Every command that asks one has these flags.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct AdminAccess {
     /// File with the token that `admin-tokens` of the server has
     #[arg(long, value_name = "FILE", env = "CHANCERY_TOKEN_FILE", hide_env_values = true)]
-    pub(crate) token_file: Option<PathBuf>,
+    #[arg(help_heading = HEADING)]
+    pub(super) admin_token_file: Option<PathBuf>,
 
-    /// Certificate authorities of the server, PEM; otherwise those of the system
-    #[arg(long = "admin-ca", value_name = "FILE")]
-    pub(crate) ca: Option<PathBuf>,
+    /// Certificate authorities of the admin interface, PEM; otherwise those of the system
+    #[arg(long, value_name = "FILE", help_heading = HEADING)]
+    pub(super) admin_ca: Option<PathBuf>,
 
-    /// Certificate chain of the client, PEM
-    #[arg(long = "admin-cert", value_name = "FILE", requires = "key")]
-    pub(crate) cert: Option<PathBuf>,
+    /// Certificate chain to show to the admin interface, PEM
+    #[arg(long, value_name = "FILE", requires = "admin_key", help_heading = HEADING)]
+    pub(super) admin_cert: Option<PathBuf>,
 
-    /// Private key of the client, PEM
-    #[arg(long = "admin-key", value_name = "FILE", requires = "cert")]
-    pub(crate) key: Option<PathBuf>,
+    /// Private key of --admin-cert, PEM
+    #[arg(long, value_name = "FILE", requires = "admin_cert", help_heading = HEADING)]
+    pub(super) admin_key: Option<PathBuf>,
 }
+
+/// The heading of these flags, and of `--admin` where a command has its own.
+pub(crate) const HEADING: &str = "Admin interface";
 
 /// The address of an admin interface, as it stands on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +68,45 @@ pub(crate) enum AdminServer {
         /// `HOST:PORT`.
         authority: String,
     },
+}
+
+impl AdminArgs {
+    /// The interface, asked as the flags say.
+    pub(crate) fn client(&self) -> Result<AdminClient, Failure> {
+        let mut access = self.access.clone();
+        if let Some(file) = &self.token_file {
+            access.admin_token_file = Some(file.clone());
+        }
+        AdminClient::at(&self.admin, &access)
+    }
+}
+
+impl AdminAccess {
+    /// Returns true if flags say how an interface is reached over TLS. A token may be that of the environment.
+    pub(crate) fn is_given(&self) -> bool {
+        self.admin_ca.is_some() || self.admin_cert.is_some()
+    }
+
+    /// Takes in that no interface is asked.
+    ///
+    /// # Errors
+    /// If flags say how it is reached.
+    pub(crate) fn unused(&self) -> Result<(), Failure> {
+        match self.is_given() {
+            false => Ok(()),
+            true => Err(Failure::misuse(
+                "`--admin-ca` and `--admin-cert` are for an admin interface, and none is asked: give \
+                 `--admin https://…`",
+            )),
+        }
+    }
+}
+
+impl AdminServer {
+    /// Returns true for `off`.
+    pub(crate) fn is_off(&self) -> bool {
+        *self == Self::At(AdminAddress::Off)
+    }
 }
 
 impl FromStr for AdminServer {

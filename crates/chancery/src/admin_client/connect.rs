@@ -10,7 +10,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::sign::SingleCertAndKey;
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, StreamOwned};
 
-use super::args::AdminArgs;
+use super::args::AdminAccess;
 
 /// A connection.
 pub(super) trait Connection: Read + Write {}
@@ -70,8 +70,8 @@ fn dialled(addresses: &[SocketAddr], time: Duration) -> io::Result<TcpStream> {
 }
 
 /// TLS as the flags say.
-pub(super) fn tls(args: &AdminArgs) -> anyhow::Result<Arc<ClientConfig>> {
-    let roots = match &args.ca {
+pub(super) fn tls(access: &AdminAccess) -> anyhow::Result<Arc<ClientConfig>> {
+    let roots = match &access.admin_ca {
         Some(path) => chancery_tls::authorities(path)?,
         None => chancery_tls::system_authorities()?,
     };
@@ -79,7 +79,7 @@ pub(super) fn tls(args: &AdminArgs) -> anyhow::Result<Arc<ClientConfig>> {
         .with_safe_default_protocol_versions()
         .context("TLS cannot be set up")?
         .with_root_certificates(roots);
-    let config = match (&args.cert, &args.key) {
+    let config = match (&access.admin_cert, &access.admin_key) {
         (Some(cert), Some(key)) => {
             let identity = chancery_tls::identity(cert, key)?;
             builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(identity)))

@@ -3,7 +3,7 @@
 //! The interface speaks HTTP/1.1 and ends the connection when it is asked to, so an answer is all that
 //! comes. It is bounded in bytes and in time.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -37,12 +37,23 @@ pub(super) fn exchange(
     stream.write_all(request.as_bytes())?;
     stream.flush()?;
     let mut answer = Vec::new();
-    stream.take(MAX_ANSWER_BYTES).read_to_end(&mut answer)?;
+    match stream.take(MAX_ANSWER_BYTES).read_to_end(&mut answer) {
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => return Err(Unanswered.into()),
+        read => read?,
+    };
     reply(&answer)
 }
 
+/// The server has ended the connection before it answered, as one does that is stopped.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection ended without an answer")]
+pub(crate) struct Unanswered;
+
 /// Reads an answer. A body that was cut short is no JSON, and refused as such.
 fn reply(answer: &[u8]) -> anyhow::Result<Reply> {
+    if answer.is_empty() {
+        return Err(Unanswered.into());
+    }
     let odd = || anyhow!("the answer is no HTTP");
     let answer = str::from_utf8(answer).map_err(|_| odd())?;
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(odd)?;

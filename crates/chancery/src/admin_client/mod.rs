@@ -6,6 +6,7 @@ mod args;
 mod connect;
 mod exchange;
 mod nodes;
+mod usual;
 
 use std::fmt::{self, Display, Formatter, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,9 +16,9 @@ use anyhow::{Context, anyhow};
 use chancery_core::printable::{MAX_MESSAGE_BYTES, Printable, cut};
 use serde::de::DeserializeOwned;
 
-pub(crate) use self::args::{AdminArgs, AdminServer};
+pub(crate) use self::args::{AdminAccess, AdminArgs, AdminServer, HEADING};
 use self::connect::Route;
-pub(crate) use self::exchange::Reply;
+pub(crate) use self::exchange::{Reply, Unanswered};
 pub(crate) use self::nodes::{ConnectedNode, ConnectedNodes, value_of};
 use crate::admin::{ErrorDocument, NO_SUCH_PATH};
 use crate::config::AdminAddress;
@@ -46,7 +47,7 @@ impl fmt::Debug for Credentials {
 
 impl AdminClient {
     /// The interface at an address.
-    pub(crate) fn new(address: AdminAddress) -> Result<Self, Failure> {
+    fn new(address: AdminAddress) -> Result<Self, Failure> {
         let AdminAddress::On(server) = address else {
             return Err(Failure::misuse("there is no admin interface at `off`: `--admin` has it"));
         };
@@ -55,9 +56,9 @@ impl AdminClient {
         Ok(Self { route, name, credentials: Credentials::default(), answer_time: ANSWER_TIME })
     }
 
-    /// The interface that the flags say, asked as they say.
-    pub(crate) fn at(args: &AdminArgs) -> Result<Self, Failure> {
-        let (client, is_private) = match &args.admin {
+    /// The interface at a place, asked as the flags say.
+    pub(crate) fn at(server: &AdminServer, access: &AdminAccess) -> Result<Self, Failure> {
+        let (client, is_private) = match server {
             AdminServer::At(address) => {
                 let is_local = |server: SocketAddr| local(server).ip().to_canonical().is_loopback();
                 let is_private = matches!(*address, AdminAddress::On(server) if is_local(server));
@@ -66,19 +67,19 @@ impl AdminClient {
             AdminServer::Url { tls, authority } => {
                 let route = match tls {
                     false => Route::Host(authority.clone()),
-                    true => Route::Tls(authority.clone(), connect::tls(args)?),
+                    true => Route::Tls(authority.clone(), connect::tls(access)?),
                 };
                 let (name, credentials) = (authority.clone(), Credentials::default());
                 (Self { route, name, credentials, answer_time: ANSWER_TIME }, *tls)
             }
         };
         let is_tls = matches!(client.route, Route::Tls(..));
-        if !is_tls && (args.ca.is_some() || args.cert.is_some()) {
+        if !is_tls && access.is_given() {
             return Err(Failure::misuse(
                 "`--admin-ca` and `--admin-cert` need `--admin https://…`",
             ));
         }
-        let Some(path) = &args.token_file else { return Ok(client) };
+        let Some(path) = &access.admin_token_file else { return Ok(client) };
         if !is_private {
             return Err(Failure::misuse(
                 "a token is sent over TLS alone: others could read it; give `--admin https://…`",

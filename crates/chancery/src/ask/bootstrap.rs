@@ -8,7 +8,7 @@ use chancery_client::{Bootstrap, BootstrapError};
 use chancery_core::client::ServerFeatures;
 
 use super::known_node;
-use super::options::{NodeArgs, ServerArgs};
+use super::options::{NodeArgs, ServerArgs, TlsArgs};
 use super::query::Query;
 use crate::exit::Failure;
 
@@ -51,35 +51,40 @@ fn found(args: &ServerArgs) -> Result<Bootstrap, Failure> {
 /// Returns a bootstrap of the servers that the flags name. A resource that one of them removes
 /// counts as removed, and its last value is not kept.
 pub(super) fn given(args: &ServerArgs) -> Result<Bootstrap, Failure> {
-    if args.tls.token.is_some()
-        && !args.tls.is_secure()
-        && !args.servers.iter().all(|uri| is_https(uri))
-    {
-        return Err(Failure::misuse("`--token` needs TLS: give `--tls` or `--ca` too"));
-    }
     if let Some(empty) = args.servers.iter().find(|uri| uri.is_empty()) {
         return Err(Failure::misuse(format!(
             "`{empty}` is no server; write `HOST:PORT` or `unix:/PATH`"
         )));
     }
     let features = ServerFeatures { fail_on_data_errors: true, ..ServerFeatures::default() };
-    let server = |uri: &String| XdsServer {
-        uri: uri.clone(),
-        channel: channel(args, uri),
-        calls: args.tls.token.iter().cloned().map(CallCredentials::JwtTokenFile).collect(),
-        features,
-    };
-    let servers = args.servers.iter().map(server).collect();
+    let server = |uri: &String| Ok(XdsServer { features, ..args.tls.server(uri)? });
+    let servers = args.servers.iter().map(server).collect::<Result<_, Failure>>()?;
     Ok(Bootstrap { servers, ..Bootstrap::default() })
 }
 
-fn channel(args: &ServerArgs, uri: &str) -> ChannelCredentials {
-    if !args.tls.is_secure() && !is_https(uri) {
-        return ChannelCredentials::Insecure;
+impl TlsArgs {
+    /// A server at an address, with the credentials of the flags.
+    ///
+    /// # Errors
+    /// If a token would be sent to it in the clear.
+    pub(crate) fn server(&self, uri: &str) -> Result<XdsServer, Failure> {
+        let is_secure = self.is_secure() || is_https(uri);
+        if self.token.is_some() && !is_secure {
+            return Err(Failure::misuse("`--token` needs TLS: give `--tls` or `--ca` too"));
+        }
+        let pair = self.cert.clone().zip(self.key.clone());
+        let identity = pair.map(|(cert, key)| Identity { cert, key });
+        let files = TlsFiles { ca: self.ca.clone(), identity, ..TlsFiles::default() };
+        Ok(XdsServer {
+            uri: uri.to_owned(),
+            channel: match is_secure {
+                true => ChannelCredentials::Tls(files),
+                false => ChannelCredentials::Insecure,
+            },
+            calls: self.token.iter().cloned().map(CallCredentials::JwtTokenFile).collect(),
+            ..XdsServer::default()
+        })
     }
-    let pair = args.tls.cert.clone().zip(args.tls.key.clone());
-    let identity = pair.map(|(cert, key)| Identity { cert, key });
-    ChannelCredentials::Tls(TlsFiles { ca: args.tls.ca.clone(), identity, ..TlsFiles::default() })
 }
 
 /// Returns true for `https`, the only scheme that implies TLS.

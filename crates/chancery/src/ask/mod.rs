@@ -28,7 +28,7 @@ use chancery_proto::schema::Schema;
 use chancery_proto::show::Viewer;
 
 pub(crate) use self::answer::{Answer, Trouble, answers};
-pub(crate) use self::known_node::{become_known_at, is_on_this_machine, usual_admin};
+pub(crate) use self::known_node::become_known_at;
 pub(crate) use self::options::{NodeDetails, QueryArgs, ServerArgs, TlsArgs};
 pub(crate) use self::query::{Query, type_of};
 pub(crate) use self::render::{Renderer, Row, plain};
@@ -96,6 +96,13 @@ impl QueryPlan {
         })
     }
 
+    /// Lets servers know that nobody will hold what they send: no load waits for it.
+    #[must_use]
+    pub(crate) fn only_looking(mut self) -> Self {
+        self.bootstrap.node.client_features = [Node::LOOKS.to_owned()].into();
+        self
+    }
+
     /// Returns the variant of the protocol.
     pub(crate) fn variant(&self) -> Variant {
         self.options.variant
@@ -133,16 +140,7 @@ impl QueryPlan {
     /// Returns a hint for the error of a server that accepted a connection, and then did not speak
     /// HTTP/2 without TLS, or TLS with it. Errors about certificates are those of TLS.
     pub(crate) fn tls_hint(&self, error: &str) -> Option<&'static str> {
-        let is_of_certificate = error.contains("certificate") || error.contains("alert");
-        match self.is_secure? {
-            false if error.contains(": HTTP/2: ") => {
-                Some("if the server speaks TLS, `--tls` or `--ca` is needed")
-            }
-            true if error.contains(": TLS: ") && !is_of_certificate => {
-                Some("if the server speaks no TLS, leave out `--tls`, `--ca` and `--cert`")
-            }
-            _ => None,
-        }
+        tls_hint(self.is_secure?, error)
     }
 
     /// Returns true if every response is rejected.
@@ -153,6 +151,20 @@ impl QueryPlan {
     /// Makes a client, which connects to no server yet.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         Client::new(&self.bootstrap, self.options.clone()).map_err(Failure::broken)
+    }
+}
+
+/// Returns a hint for the error of a server that was asked with or without TLS.
+pub(crate) fn tls_hint(is_secure: bool, error: &str) -> Option<&'static str> {
+    let is_of_certificate = error.contains("certificate") || error.contains("alert");
+    match is_secure {
+        false if error.contains(": HTTP/2: ") => {
+            Some("if the server speaks TLS, `--tls` or `--ca` is needed")
+        }
+        true if error.contains(": TLS: ") && !is_of_certificate => {
+            Some("if the server speaks no TLS, leave out `--tls`, `--ca` and `--cert`")
+        }
+        _ => None,
     }
 }
 

@@ -11,8 +11,8 @@ use chancery_client::bootstrap::{Locality, Node, Value};
 use chancery_client::options::Variant;
 use clap::{ArgAction, Args, ValueEnum};
 
-use crate::admin_client::value_of;
-use crate::config::{AdminAddress, LogLevel, Span};
+use crate::admin_client::{AdminAccess, AdminServer, HEADING, value_of};
+use crate::config::{LogLevel, Span};
 
 /// The query, the servers it goes to, the node that asks, and the protocol.
 #[derive(Args, Clone, Debug)]
@@ -40,7 +40,7 @@ pub(crate) struct QueryArgs {
 /// The servers.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ServerArgs {
-    /// The server: HOST:PORT or unix:PATH, http://HOST:PORT or https://… for REST, file:PATH; may be
+    /// The xDS server, by its discovery port: HOST:PORT or unix:PATH, http://HOST:PORT or https://… for REST, file:PATH; may be
     /// given several times: the next server is asked when those before it cannot be reached
     /// [default: the servers of the bootstrap]
     #[arg(long = "server", value_name = "URI", help_heading = "Server")]
@@ -60,7 +60,8 @@ pub(crate) struct ServerArgs {
     pub(crate) tls: TlsArgs,
 }
 
-/// The encryption of the connections to servers of the flags.
+/// The encryption of the connections to servers of the flags. A command has them in the argument or group
+/// `servers`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TlsArgs {
     /// Connect with TLS, and verify the servers by the certificate authorities of the system or --ca
@@ -91,12 +92,15 @@ pub(super) struct NodeArgs {
     #[arg(long, value_name = "ID", help_heading = "Node")]
     pub(super) node: Option<String>,
 
-    /// Address of the admin interface of the server, IP:PORT, which knows the cluster, the locality, the
-    /// metadata and the client of the node that --node names, if it is connected; what other flags say is
-    /// put over that; `off` asks for nothing [default: CHANCERY_ADMIN or 127.0.0.1:18080, if --server
-    /// is on this machine, and then nothing has to be known]
-    #[arg(long, value_name = "ADDR", requires = "node", help_heading = "Node")]
-    pub(super) admin: Option<AdminAddress>,
+    /// Admin interface of the server (not its discovery port), IP:PORT or https://HOST:PORT, which knows the
+    /// cluster, the locality, the metadata and the client of the node that --node names, if it is connected;
+    /// what other flags say is put over that; `off` asks for nothing [default: CHANCERY_ADMIN or
+    /// 127.0.0.1:18080, if it is on the machine of --server, and then nothing has to be known]
+    #[arg(long, value_name = "ADDR", requires = "node", help_heading = HEADING)]
+    pub(super) admin: Option<AdminServer>,
+
+    #[command(flatten)]
+    pub(super) access: AdminAccess,
 
     #[command(flatten)]
     pub(super) details: NodeDetails,
@@ -192,7 +196,8 @@ impl NodeDetails {
 }
 
 impl TlsArgs {
-    pub(super) fn is_secure(&self) -> bool {
+    /// Returns true if connections are encrypted whatever the URI of a server says.
+    pub(crate) fn is_secure(&self) -> bool {
         self.tls || self.ca.is_some() || self.cert.is_some()
     }
 }

@@ -60,10 +60,14 @@ pub(crate) fn allowance_words(code: &str, is_needed: bool) -> Option<(&'static s
     }
 }
 
-/// Returns true if a comment lets the finding pass: for one between resources the comment at the resource counts,
-/// as it does for `serve` and for the gate.
+/// Returns true if a comment lets the finding pass: for one between resources that at the resource counts, and that at
+/// the field, as they do for `serve` and for the gate.
 fn lets_pass(comments: &mut NeededAllowances, finding: &Finding) -> bool {
-    let place = finding.file.as_deref().zip(finding.resource_line.or(finding.line));
-    let place = place.filter(|_| !codes::is_unusable(finding.code));
-    place.is_some_and(|(file, line)| comments.let_pass(Path::new(file), line, finding.code))
+    let file = finding.file.as_deref().filter(|_| !codes::is_unusable(finding.code));
+    let lines = [finding.resource_line, finding.line].into_iter().flatten();
+    // A comment that lets the same pass twice is needed.
+    file.is_some_and(|file| {
+        let passes = |line| comments.let_pass(Path::new(file), line, finding.code);
+        lines.map(passes).fold(false, |any, passes| any | passes)
+    })
 }

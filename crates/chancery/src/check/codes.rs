@@ -7,9 +7,7 @@ use chancery_proto::rules::RuleName;
 use serde::Serialize;
 
 use crate::certificates::{CUT, EXPIRED, EXPIRES_SOON, OTHER_KEY};
-use crate::serve::{
-    DANGLING_REFERENCE, DUPLICATE_ADDRESS, NOTHING_TO_REMOVE, UNAPPLIED, UNUSED_RESOURCE,
-};
+use crate::serve::{DANGLING_REFERENCE, DUPLICATES, NOTHING_TO_REMOVE, UNAPPLIED, UNUSED_RESOURCE};
 
 /// The weight of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -52,10 +50,10 @@ pub(super) const ERRORS: [&str; 17] = [
 ];
 
 /// The codes of errors that several resources make together: each of them can be used.
-pub(super) const ERRORS_TOGETHER: [&str; 2] = [DUPLICATE_ADDRESS, UNAPPLIED];
+pub(super) const ERRORS_TOGETHER: [&str; 3] = [DUPLICATES[0], DUPLICATES[1], UNAPPLIED];
 
 /// The codes of warnings that are no rules of messages.
-pub(super) const WARNINGS: [&str; 27] = [
+pub(super) const WARNINGS: [&str; 28] = [
     EXPIRED,
     EXPIRES_SOON,
     OTHER_KEY,
@@ -75,6 +73,7 @@ pub(super) const WARNINGS: [&str; 27] = [
     "duplicate-endpoint",
     "duplicate-host",
     "aggregate-cycle",
+    "aggregate-nested",
     "vhds/host-name",
     "secret/outside-sds",
     "file/empty",

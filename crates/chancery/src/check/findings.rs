@@ -62,6 +62,7 @@ impl Findings {
         schema: &Schema,
     ) -> Fields {
         let mut references = ReferenceWarnings::new(catalog, ExternalNames::new(config));
+        references.set_clients(config);
         references.look(&mut NeededAllowances::new(Arc::default()));
         let enforces = config.gate.messages == GateMode::Enforce;
         let mut fields = Fields::default();

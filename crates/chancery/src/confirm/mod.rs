@@ -59,7 +59,7 @@ Exit codes:
 
 /// Runs the command.
 pub(crate) fn run(args: &ConfirmArgs) -> Result<(), Failure> {
-    let admin = AdminClient::at(&args.admin)?;
+    let admin = args.admin.client()?;
     let found = document(admin.get(&path(&args.group))?, &admin)?;
     if args.list {
         return stdout::write(listed(&found, args).as_bytes()).map(drop);

@@ -42,6 +42,7 @@ fn compared(flags: &DiffArgs) -> Result<(Comparison, Schema), Failure> {
         let served = served::ask(flags, &after)?;
         return Ok((Comparison::with_server(served, &after.schema), after.schema));
     }
+    flags.access.unused()?;
     let before = match (&flags.other, &flags.git) {
         (Some(other), _) => loaded_now(flags, other)?,
         (None, Some(revision)) => {

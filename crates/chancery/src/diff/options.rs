@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::admin_client::{AdminAccess, AdminServer, HEADING};
 use crate::ask::{ServerArgs, TlsArgs};
-use crate::config::{AdminAddress, ResourceFlags, Span};
+use crate::config::{ResourceFlags, Span};
 
 /// Tell what would change for the clients if a directory were served
 ///
@@ -30,15 +31,19 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "REVISION", conflicts_with = "servers")]
     pub(super) git: Option<String>,
 
-    /// Compare with what clients of this server are given now: HOST:PORT or unix:PATH of discovery; may
-    /// be given several times: the next server is asked when those before it cannot be reached
+    /// Compare with what clients of this server are given now: HOST:PORT or unix:PATH of its discovery port;
+    /// may be given several times: the next server is asked when those before it cannot be reached
     #[arg(long = "server", value_name = "ADDR", help_heading = "Server")]
     pub(super) servers: Vec<String>,
 
-    /// Address of the admin interface of the server, IP:PORT, which knows the nodes; `off` asks for none
-    /// [default: CHANCERY_ADMIN or 127.0.0.1:18080, if --server is on this machine]
-    #[arg(long, value_name = "ADDR", requires = "servers", help_heading = "Server")]
-    pub(super) admin: Option<AdminAddress>,
+    /// Admin interface of the server (not its discovery port), IP:PORT or https://HOST:PORT, which knows the
+    /// nodes; `off` asks for none [default: CHANCERY_ADMIN or 127.0.0.1:18080, if it is on the machine of
+    /// --server]
+    #[arg(long, value_name = "ADDR", requires = "servers", help_heading = HEADING)]
+    pub(super) admin: Option<AdminServer>,
+
+    #[command(flatten)]
+    pub(super) access: AdminAccess,
 
     /// The time that a connection to the server may take, and then its answer [default: 15s]
     #[arg(long, value_name = "TIME", requires = "servers", help_heading = "Server")]

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use chancery_core::Node;
 use clap::{Args, ValueEnum};
 
+use crate::admin_client::{AdminAccess, AdminServer, HEADING};
 use crate::ask::{NodeDetails, become_known_at};
-use crate::config::{AdminAddress, ResourceFlags};
+use crate::config::ResourceFlags;
 use crate::exit::Failure;
 
 /// Tell why a node gets what it gets
@@ -26,10 +27,13 @@ pub(crate) struct ExplainArgs {
     /// The directory that holds the resources
     pub(super) dir: PathBuf,
 
-    /// Address of the admin interface of a server on this machine, IP:PORT, to which the node is connected
-    /// and which knows the rest of it; what other flags say is put over that
-    #[arg(long, value_name = "ADDR", help_heading = "Node")]
-    admin: Option<AdminAddress>,
+    /// Admin interface (not the discovery port), IP:PORT or https://HOST:PORT, of a server to which the node is
+    /// connected, and which knows the rest of it; what other flags say is put over that
+    #[arg(long, value_name = "ADDR", help_heading = HEADING)]
+    admin: Option<AdminServer>,
+
+    #[command(flatten)]
+    access: AdminAccess,
 
     #[command(flatten)]
     details: NodeDetails,
@@ -71,8 +75,11 @@ impl ExplainArgs {
             return Err(Failure::misuse("the id of the node is empty"));
         }
         let mut node = Node { id: self.node.clone(), ..Node::default() };
-        if let Some(admin) = self.admin {
-            become_known_at(admin, &mut node, &self.node, &self.details)?;
+        match &self.admin {
+            Some(admin) => {
+                become_known_at(admin, &self.access, &mut node, &self.node, &self.details)?
+            }
+            None => self.access.unused()?,
         }
         self.details.introduce(&mut node);
         if let Some(program) = &self.user_agent {

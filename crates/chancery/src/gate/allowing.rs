@@ -26,8 +26,8 @@ impl Allowing {
         Self { codes: codes.clone(), comments: Arc::default() }
     }
 
-    /// Returns true if findings of this code pass at this place, where `check` has them too: a comment inside the
-    /// resource is about something else.
+    /// Returns true if findings of this code pass at this place, where `check` has them too: a comment elsewhere
+    /// inside the resource is about something else.
     pub(super) fn allows(&self, code: &str, origin: Option<&Origin>) -> bool {
         let by_comment = |(path, line)| self.comments.let_pass(path, line, code);
         self.codes.allow(code) || place(origin).is_some_and(by_comment)
@@ -54,8 +54,20 @@ impl Allowing {
         name: &ResourceName,
     ) -> bool {
         let origin = after.origin(type_url, name);
+        self.allows(code, origin) || self.may_allow_inside(code, after, type_url, name)
+    }
+
+    /// Returns true if there is a comment for findings of this code somewhere in a resource, so that the place of the
+    /// field decides.
+    pub(super) fn may_allow_inside(
+        &self,
+        code: &str,
+        after: &Seen,
+        type_url: &TypeUrl,
+        name: &ResourceName,
+    ) -> bool {
         let by_comment = |(path, line)| self.comments.let_pass_inside(path, line, code);
-        self.allows(code, origin) || place(origin).is_some_and(by_comment)
+        place(after.origin(type_url, name)).is_some_and(by_comment)
     }
 }
 

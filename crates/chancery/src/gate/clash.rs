@@ -7,17 +7,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use chancery_catalog::{Seen, Unapplied};
+use chancery_catalog::{Audience, Seen, Unapplied};
 use chancery_proto::complete::{Clash, Cycle};
+use chancery_sources::LayerChecks;
 
 use super::allowing::Allowing;
 use super::loss::{Listed, Reason};
 use super::place::{Places, text};
-use crate::serve::{AGGREGATE_CYCLE, DUPLICATE_ADDRESS, UNAPPLIED};
+use crate::serve::{UNAPPLIED, code_of_clash, code_of_cycle, concerns, outcome_of};
 
 /// The reasons of a change that makes resources clash, closes a circle, or leaves edits without effect.
 pub(super) fn reasons(
-    allowing: &Allowing,
+    (allowing, checks): (&Allowing, &LayerChecks),
+    audience: &Audience,
     before: &Seen,
     after: &Seen,
 ) -> impl Iterator<Item = Reason> {
@@ -27,12 +29,19 @@ pub(super) fn reasons(
         let (at, of) = (places.leading(type_url, name), places.in_brackets(type_url, other));
         format!("{at}{clash}{of}")
     };
-    let is_told =
-        |clash: &Clash| !allowing.allows_in(DUPLICATE_ADDRESS, after, &clash.type_url, &clash.name);
+    let is_told = |clash: &Clash| {
+        let (code, _) = code_of_clash(clash);
+        !allowing.allows_in(code, after, &clash.type_url, &clash.name)
+    };
     let clashes = news([before.clashes(), after.clashes()], is_told, clash);
-    let cycle = |cycle: &Cycle| format!("{}{cycle}", places.leading(&cycle.type_url, &cycle.name));
-    let is_cycle_told =
-        |cycle: &Cycle| !allowing.allows_in(AGGREGATE_CYCLE, after, &cycle.type_url, &cycle.name);
+    let cycle = |cycle: &Cycle| {
+        let at = places.leading(&cycle.type_url, &cycle.name);
+        format!("{at}{cycle}: {}", outcome_of(cycle))
+    };
+    let is_cycle_told = |cycle: &Cycle| {
+        concerns(checks, cycle, audience)
+            && !allowing.allows_in(code_of_cycle(cycle), after, &cycle.type_url, &cycle.name)
+    };
     let cycles = news([before.cycles(), after.cycles()], is_cycle_told, cycle);
     let edit = |edit: &Unapplied| {
         let place = text(&edit.origin);

@@ -5,27 +5,29 @@
 //! count if another set has nearly their name, or if the change takes them away. Not here: which references
 //! these are (`chancery_catalog`).
 
-use chancery_catalog::{Audience, External, LostReference, Seen, SeenReferences, lost_references};
+use chancery_catalog::{
+    Audience, External, LostReference, Origin, Seen, SeenReferences, lost_references,
+};
 use chancery_core::printable::Printable;
 use chancery_proto::complete::Dangling;
 use chancery_proto::schema::Schema;
 
 use super::allowing::Allowing;
 use super::loss::{Listed, Reason};
-use super::place::Places;
+use super::place::{FieldSteps, Places, of_field, text};
 use crate::serve::DANGLING_REFERENCE;
 
 /// The reason, if a change makes references of this audience lead nowhere.
 pub(super) fn reason(
     schema: &Schema,
-    (external, allowing): (&External, &Allowing),
+    (external, allowing, fields): (&External, &Allowing, &FieldSteps),
     audience: &Audience,
     [before, after]: [&Seen; 2],
 ) -> Option<Reason> {
     if allowing.codes.allow(DANGLING_REFERENCE) {
         return None;
     }
-    let places = Places::new(before, after);
+    let (places, after_seen) = (Places::new(before, after), after);
     let is_allowed =
         |from: &Dangling| allowing.allows_in(DANGLING_REFERENCE, after, &from.type_url, &from.name);
     let [before, states] = [before, after]
@@ -33,14 +35,38 @@ pub(super) fn reason(
     let (lost, count) =
         lost_references(schema, audience, external, Some(before), states, is_allowed, MOST);
     let not_looked_at = count - lost.len();
-    let lost = lost.iter().filter(|one| matters(one));
-    let mut sentences: Vec<_> = lost
-        .map(|one| sentence(one, after.name_of_target(&one.reference).as_deref(), places))
-        .collect();
-    let count = sentences.len() + not_looked_at;
-    sentences.truncate(MOST_NAMED);
-    let first = sentences;
+    let at = |one: &LostReference| place_of(schema, fields, after_seen, one);
+    let is_told = |one: &&LostReference| {
+        let from = &one.reference;
+        let may_pass = || {
+            allowing.may_allow_inside(DANGLING_REFERENCE, after_seen, &from.type_url, &from.name)
+        };
+        matters(one) && !(may_pass() && allowing.allows(DANGLING_REFERENCE, at(one).as_ref()))
+    };
+    let lost: Vec<_> = lost.iter().filter(is_told).collect();
+    let sentences = lost.iter().take(MOST_NAMED).map(|one| {
+        let name = after_seen.name_of_target(&one.reference);
+        let at = at(one).map(|origin| format!("{}: ", text(&origin))).unwrap_or_default();
+        format!("{at}{}", sentence(one, name.as_deref(), places))
+    });
+    let (first, count) = (sentences.collect(), lost.len() + not_looked_at);
     (count > 0).then_some(Reason::Dangling(Listed { count, first }))
+}
+
+/// The place of the field with a reference, or else of its resource.
+fn place_of(
+    schema: &Schema,
+    fields: &FieldSteps,
+    after: &Seen,
+    lost: &LostReference,
+) -> Option<Origin> {
+    let from = &lost.reference;
+    let field = after.field_of(schema, from);
+    let (origin, field) = match field {
+        Some((origin, field)) => (origin, Some(field)),
+        None => (after.origin(&from.type_url, &from.name)?, lost.fields.first().cloned()),
+    };
+    Some(field.map_or_else(|| origin.clone(), |field| of_field(fields, origin, &field)))
 }
 
 /// Returns true if a reference that leads nowhere now is a reason.
@@ -65,8 +91,7 @@ fn sentence(lost: &LostReference, name: Option<&str>, places: Places<'_>) -> Str
         question => format!("; {question}"),
     };
     format!(
-        "{}{} `{}`{field} refers to {} `{}`, which {fate}{question}",
-        places.leading(&from.type_url, &from.name),
+        "{} `{}`{field} refers to {} `{}`, which {fate}{question}",
         from.type_url.short(),
         from.name,
         target.type_url.short(),

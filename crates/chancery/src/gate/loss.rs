@@ -165,12 +165,16 @@ pub(crate) enum Reason {
     Dangling(Listed),
     /// Resources come that a client does not take beside others, each in a sentence.
     Clash(Listed),
-    /// Clusters aggregate each other in a circle that did not before, each in a sentence.
+    /// An Envoy that runs refuses or loses something that one which starts would take, each in a sentence.
+    InPlace(Listed),
+    /// Clusters aggregate each other, so that clients find no endpoint, and did not before, each in a sentence.
     Cycle(Listed),
     /// Patches and removals are not applied that were before, or are new, each in a sentence.
     Unapplied(Listed),
     /// Nodes do not state a value that is asked for, or it does not fit, each in a sentence.
     Unstated(Listed),
+    /// Fields are filled for nodes no more, and keep what stands in the place of a value, each in a sentence.
+    Unfilled(Listed),
     /// Domains or addresses are served no more, each in a sentence. It holds nothing back.
     Narrowed(Listed),
     /// Certificates are replaced by ones that cannot be used, each in a sentence.
@@ -211,9 +215,11 @@ impl Reason {
             Self::GroupGone { .. } => "group-gone",
             Self::Dangling(_) => "dangling",
             Self::Clash(_) => "clash",
+            Self::InPlace(_) => "in-place",
             Self::Cycle(_) => "cycle",
             Self::Unapplied(_) => "unapplied",
             Self::Unstated(_) => "unstated",
+            Self::Unfilled(_) => "unfilled",
             Self::Narrowed(_) => "narrowed",
             Self::Expired(_) => "expired",
             Self::Faults(_) => "faults",
@@ -223,7 +229,7 @@ impl Reason {
     }
 
     /// The names of all kinds.
-    pub(crate) const KINDS: [&str; 14] = [
+    pub(crate) const KINDS: [&str; 16] = [
         "type-gone",
         "loss",
         "emptied",
@@ -231,10 +237,12 @@ impl Reason {
         "group-gone",
         "dangling",
         "clash",
+        "in-place",
         "cycle",
         "unanswered",
         "unapplied",
         "unstated",
+        "unfilled",
         "expired",
         "faults",
         "moved",
@@ -263,9 +271,12 @@ impl Display for Reason {
                 write!(f, "no routes left in {} route configuration{plural}: ", listed.count)?;
                 write_names(f, listed)
             }
-            Self::FileGone(listed) | Self::Unanswered(listed) | Self::Narrowed(listed) => {
-                write_sentences(f, listed)
-            }
+            Self::FileGone(listed)
+            | Self::Unanswered(listed)
+            | Self::InPlace(listed)
+            | Self::Cycle(listed)
+            | Self::Unfilled(listed)
+            | Self::Narrowed(listed) => write_sentences(f, listed),
             Self::Faults(files) => write_faulty(f, files),
             Self::Before { words, .. } => f.write_str(words),
             Self::GroupGone { group } => {
@@ -290,10 +301,6 @@ impl Display for Reason {
             Self::Clash(listed) => {
                 write_sentences(f, listed)?;
                 f.write_str(": Envoy refuses the second one")
-            }
-            Self::Cycle(listed) => {
-                write_sentences(f, listed)?;
-                f.write_str(": Envoy finds no endpoint behind such a member, and gRPC Java and Node fail all calls")
             }
             Self::Expired(listed) => {
                 write_sentences(f, listed)?;

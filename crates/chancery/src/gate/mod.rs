@@ -20,6 +20,7 @@ mod dangling;
 mod expired;
 mod filled;
 mod held;
+mod in_place;
 mod loss;
 mod memory;
 mod moves;
@@ -53,7 +54,7 @@ use self::memory::HeldBefore;
 pub(crate) use self::memory::{GateMemory, KeptAudience};
 pub(crate) use self::moves::{Move, name_nodes};
 use self::notices::Lost;
-use self::place::Places;
+use self::place::{FieldSteps, Places};
 use self::steps::Steps;
 pub(crate) use self::unstated::NodesByAudience;
 pub(crate) use self::users::{Use, Users};
@@ -86,6 +87,10 @@ struct Shared {
     unanswered: Steps<Option<Finding>>,
     /// The certificates that changes make worse, likewise.
     expired: Steps<Vec<Finding>>,
+    /// The reasons why clients that run do not take another form of a resource, likewise.
+    in_place: Steps<Option<String>>,
+    /// The places of fields that are told, likewise.
+    fields: FieldSteps,
     state: Mutex<State>,
 }
 
@@ -101,6 +106,8 @@ struct State {
     /// The time of the first start.
     begun: Duration,
     names: ExternalNames,
+    /// The clients of each layer.
+    checks: Arc<LayerChecks>,
     /// The names that clients know from elsewhere.
     external: External,
     /// The largest states that audiences had of late and have no more; those are few.
@@ -166,6 +173,7 @@ impl LoadGate {
             started: clock(),
             begun: clock(),
             external: names.for_catalog(),
+            checks: Arc::new(config.checks()),
             names,
             windows: BTreeMap::new(),
             held: BTreeMap::new(),
@@ -180,7 +188,8 @@ impl LoadGate {
         let (clock, find_users) = (Box::new(clock), OnceLock::new());
         let (find_nodes, nodes) = (OnceLock::new(), Mutex::default());
         let (users, state) = (Mutex::default(), Mutex::new(state));
-        let (lost, unanswered, expired) = (Steps::default(), Steps::default(), Steps::default());
+        let (lost, unanswered) = (Steps::default(), Steps::default());
+        let (expired, in_place) = (Steps::default(), Steps::default());
         let shared = Shared {
             schema,
             clock,
@@ -191,6 +200,8 @@ impl LoadGate {
             lost,
             unanswered,
             expired,
+            in_place,
+            fields: FieldSteps::default(),
             state,
         };
         Self(Arc::new(shared))
@@ -253,6 +264,7 @@ impl LoadGate {
         let differs = are_others_allowed || state.config != config.gate || state.names != names;
         state.config.clone_from(&config.gate);
         state.external = names.for_catalog();
+        state.checks = Arc::new(config.checks());
         state.names = names;
         differs
     }
@@ -293,8 +305,8 @@ impl LoadGate {
 
     /// Returns true if something is held back from a node that belongs to another group by now.
     pub(crate) fn holds_for_nobody(&self) -> bool {
-        let of_nodes = |it: &&Audience| it.node.is_some();
-        let held: Vec<_> = self.lock().held.keys().filter(of_nodes).cloned().collect();
+        let of_some = |it: &&Audience| it.node.is_some() || it.group.is_some();
+        let held: Vec<_> = self.lock().held.keys().filter(of_some).cloned().collect();
         let users = self.0.find_users.get().filter(|_| !held.is_empty()).map(|find| find());
         users.is_some_and(|users| held.iter().any(|it| users.of(it) == Use::Elsewhere))
     }
@@ -308,7 +320,8 @@ impl LoadGate {
             (!is_off).then(|| (state.external.clone(), Arc::clone(&state.allowing)))?
         };
         let schema = &self.0.schema;
-        let reason = dangling::reason(schema, (&external, &allowing), audience, change)?;
+        let known = (&external, &*allowing, &self.0.fields);
+        let reason = dangling::reason(schema, known, audience, change)?;
         let is_base = *audience == Audience::default();
         (!is_base || self.use_of(audience) == Some(Use::Used)).then_some(reason)
     }
@@ -356,6 +369,7 @@ impl LoadGate {
                 let nodes = self.nodes();
                 let of_audience = nodes.get(audience).map_or(&[][..], |nodes| nodes);
                 reasons.extend(unstated::reason(of_audience, before, after));
+                reasons.extend(unstated::unfilled(of_audience, before, after));
             }
         }
         reasons.extend(self.flaws(audience, [before, after], (&allowing, config)));
@@ -396,7 +410,9 @@ impl LoadGate {
     ) -> Vec<Reason> {
         let mut reasons: Vec<_> = self.dangling(audience, [before, after]).into_iter().collect();
         if config.messages != GateMode::Off {
-            reasons.extend(clash::reasons(allowing, before, after));
+            let checks = Arc::clone(&self.lock().checks);
+            reasons.extend(clash::reasons((allowing, &checks), audience, before, after));
+            reasons.extend(in_place::reason(&self.0.schema, &self.0.in_place, before, after));
             let known = &self.0.unanswered;
             reasons.extend(silent::unanswered(&self.0.schema, (known, allowing), before, after));
         }
@@ -478,6 +494,8 @@ impl Gate for LoadGate {
         self.0.lost.clear();
         self.0.unanswered.clear();
         self.0.expired.clear();
+        self.0.in_place.clear();
+        self.0.fields.clear();
         let mut state = self.lock();
         if !state.held.is_empty() || !state.held_before.is_empty() {
             let held: BTreeSet<_> = held.collect();
@@ -512,7 +530,11 @@ impl State {
         if let Some(before) = self.held_before.get(&loss.audience).filter(|it| it.is(loss.token)) {
             (loss.since, loss.at) = (before.0.since, before.0.at);
         }
-        let Some(outcome) = self.outcome(&mut loss, known.as_ref(), now) else { return false };
+        let Some(outcome) = self.outcome(&mut loss, known.as_ref(), now) else {
+            // Nothing else is seen, but some of the reasons may pass by now, or stand on other lines.
+            self.held.insert(loss.audience.clone(), loss);
+            return false;
+        };
         self.news.add(outcome, loss.clone());
         if outcome.is_live() {
             // A loss that was meant is the state with which later ones are compared.
@@ -546,7 +568,10 @@ impl State {
         let mode = match reason {
             Reason::Dangling(_) | Reason::Cycle(_) => self.config.dangling,
             // Broken rules of the messages, which only several of them together have.
-            Reason::Clash(_) | Reason::Unapplied(_) | Reason::Unanswered(_) => self.config.messages,
+            Reason::Clash(_)
+            | Reason::InPlace(_)
+            | Reason::Unapplied(_)
+            | Reason::Unanswered(_) => self.config.messages,
             _ => self.config.loss,
         };
         mode == GateMode::Enforce && self.warns_for(now).is_none()

@@ -1,10 +1,14 @@
-//! The places of resources in the files, for those who read why a change is held back.
+//! The places of resources and fields in the files, for those who read why a change is held back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use chancery_catalog::{Origin, Seen};
 use chancery_core::printable::{Printable, cut};
 use chancery_core::{ResourceName, TypeUrl};
+use chancery_proto::document::Position;
+
+use crate::field_places::{Field, find};
 
 /// The states before and after a change, of which both may have a resource, or one.
 #[derive(Clone, Copy)]
@@ -69,6 +73,38 @@ impl<'a> Places<'a> {
     }
 }
 
+/// The place of a field in a file, where only the beginning of its resource is known: its line if that is found.
+pub(super) fn of_field(known: &FieldSteps, origin: &Origin, field: &str) -> Origin {
+    let Origin::File { path, position } = origin else { return origin.clone() };
+    let wanted = || (path.to_path_buf(), *position, field.to_owned());
+    let place = known.find(wanted());
+    Origin::File { path: Arc::clone(path), position: place.unwrap_or(*position) }
+}
+
+/// The places of fields that were looked up while one commit is judged: many audiences have the same finding.
+#[derive(Default)]
+pub(super) struct FieldSteps(Mutex<BTreeMap<Field, Option<Position>>>);
+
+impl FieldSteps {
+    fn find(&self, field: Field) -> Option<Position> {
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = known().get(&field) {
+            return *place;
+        }
+        if known().len() >= MOST_LOOKED_UP {
+            return None;
+        }
+        let place = find(std::slice::from_ref(&field)).pop().flatten();
+        known().insert(field, place);
+        place
+    }
+
+    /// Forgets all, when a commit was judged.
+    pub(super) fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
 /// A place as text, with a bound.
 pub(super) fn text(origin: &Origin) -> String {
     printable(&origin.to_string())
@@ -82,3 +118,5 @@ fn printable(text: &str) -> String {
 const MOST_FILES: usize = 3;
 /// The bytes of a place that are shown.
 const LONGEST: usize = 512;
+/// The fields whose places are looked up for one commit: their files are read again.
+const MOST_LOOKED_UP: usize = 30;

@@ -1,4 +1,5 @@
-//! Values that a change asks nodes for and that nodes with open streams do not state, as a reason to hold it back.
+//! Values that a change asks nodes for and that nodes with open streams do not state, and values that it takes from
+//! them, as reasons to hold it back.
 //!
 //! Such a node would be refused, and keeps what it has until it is restarted. Not here: which values are needed,
 //! and what fits (`chancery_catalog`), and the refusal of a node that comes (`chancery_server`).
@@ -6,12 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use chancery_catalog::{Audience, Seen, Unstated};
+use chancery_catalog::{Audience, FilledValue, Seen, Unstated};
 use chancery_core::Node;
 use chancery_core::printable::{Printable, cut};
 
 use super::loss::{Listed, Reason};
-use super::place;
+use super::place::{self, Places};
 
 /// The nodes with open streams, by their audience without values.
 pub(crate) type NodesByAudience = BTreeMap<Audience, Vec<Arc<Node>>>;
@@ -53,6 +54,31 @@ pub(super) fn reason(nodes: &[Arc<Node>], before: &Seen, after: &Seen) -> Option
     (listed.count > 0).then_some(Reason::Unstated(listed))
 }
 
+/// The reason, if fields are filled for some of these nodes no more and keep what stands in the place of a value: no
+/// node was to be served that.
+pub(super) fn unfilled(nodes: &[Arc<Node>], before: &Seen, after: &Seen) -> Option<Reason> {
+    let found = before.no_longer_filled(after);
+    let needs = before.needs();
+    if found.is_empty() || !nodes.iter().any(|node| needs.stated_by(Some(node)).is_ok()) {
+        return None;
+    }
+    let places = Places::new(before, after);
+    let mut listed = Listed::default();
+    for FilledValue { key, value, .. } in &found {
+        listed.add_words(|| {
+            let at = places.leading(&key.type_url, &key.name);
+            let (kind, path) = (key.type_url.short(), Printable(cut(&value.path, LONGEST_PATH)));
+            let template = Printable(cut(&value.template, LONGEST_PATH));
+            format!(
+                "{at}{kind} `{}`: `{path}` is filled with `{template}` no more, and keeps what stands there in place of \
+                 it; write a value for all nodes there",
+                key.name
+            )
+        });
+    }
+    Some(Reason::Unfilled(listed))
+}
+
 /// The fault, and the place of the line that asks for the value.
 fn told(unstated: &Unstated) -> String {
     let place = match unstated {
@@ -69,3 +95,6 @@ const MOST_FILLED: usize = 2000;
 
 /// The bytes of an id that are shown.
 const LONGEST_ID: usize = 128;
+
+/// The bytes of a path and of a text with placeholders that are shown.
+const LONGEST_PATH: usize = 256;

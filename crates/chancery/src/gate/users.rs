@@ -11,6 +11,8 @@ pub(crate) struct Users {
     audiences: BTreeSet<Audience>,
     groups: BTreeSet<Option<Arc<str>>>,
     nodes: BTreeSet<Arc<str>>,
+    /// The groups that rules named before, and name no more.
+    left: BTreeSet<String>,
     /// True if there are no groups, so that all nodes belong to base.
     is_all_base: bool,
 }
@@ -22,7 +24,8 @@ pub(crate) enum Use {
     Used,
     /// No streams do.
     Unused,
-    /// No streams do, and its node is connected as one of another group.
+    /// No streams do, and its node is connected as one of another group; or no rule leads to its group any
+    /// more.
     Elsewhere,
 }
 
@@ -39,12 +42,23 @@ impl Users {
         users
     }
 
+    /// The same, where rules named these groups before and name them no more: their nodes are in others.
+    #[must_use]
+    pub(crate) fn leaving(self, left: BTreeSet<String>) -> Self {
+        Self { left, ..self }
+    }
+
     /// The use of an audience.
     pub(super) fn of(&self, audience: &Audience) -> Use {
         let Some(node) = &audience.node else {
             let is_all = audience.group.is_none() && self.is_all_base;
             let is_used = is_all || self.groups.contains(&audience.group);
-            return if is_used { Use::Used } else { Use::Unused };
+            let is_left = audience.group.as_ref().is_some_and(|group| self.left.contains(&**group));
+            return match is_used {
+                true => Use::Used,
+                false if is_left => Use::Elsewhere,
+                false => Use::Unused,
+            };
         };
         match self.audiences.contains(audience) {
             true => Use::Used,
@@ -72,6 +86,9 @@ mod tests {
         assert_eq!(of(Some("edge"), Some("a")), Use::Used);
         assert_eq!(of(None, Some("a")), Use::Elsewhere);
         assert_eq!(of(Some("edge"), Some("b")), Use::Unused);
+        let users = users.leaving(["old".to_owned(), "mesh".to_owned()].into());
+        let of = |group| users.of(&audience(Some(group), None));
+        assert_eq!([of("old"), of("mesh"), of("edge")], [Use::Elsewhere, Use::Used, Use::Used]);
         assert_eq!(Users::new([], false).of(&audience(None, None)), Use::Used);
     }
 }

@@ -18,7 +18,7 @@ use crate::exit::Failure;
 
 /// Runs the command.
 pub(crate) fn run(flags: &GetArgs) -> Result<(), Failure> {
-    let plan = Arc::new(QueryPlan::new(&flags.query)?);
+    let plan = Arc::new(QueryPlan::new(&flags.query)?.only_looking());
     output::check(flags.output, &plan.queries)?;
     let runtime = ask::runtime()?;
     let answers = runtime.block_on(answers(&plan))?;

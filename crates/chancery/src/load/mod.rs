@@ -6,7 +6,6 @@
 mod output;
 
 use std::io::{self, Write};
-use std::thread;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -17,6 +16,7 @@ use crate::admin::{LOAD, LoadDocument};
 use crate::admin_client::{AdminArgs, AdminClient, encoded};
 use crate::config::Span;
 use crate::exit::Failure;
+use crate::looks::Looks;
 use crate::stdout;
 
 /// Show what clients report about their calls: how many, to which cluster, and how they ended
@@ -93,15 +93,12 @@ Exit codes:
 
 /// Runs the command.
 pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
-    if args.every.0 < LEAST_TIME {
-        return Err(Failure::misuse("`--every` is at least 1s"));
-    }
-    let client = AdminClient::at(&args.admin)?;
-    let mut is_first = true;
-    loop {
+    let looks = Looks::new(args.watch, args.every, LEAST_TIME)?;
+    let client = args.admin.client()?;
+    looks.run(|is_first| {
         let found = client.load(args)?;
-        if found.rows.is_empty() && !args.watch {
-            return nothing(args);
+        if found.rows.is_empty() && !looks.are_many() {
+            return nothing(args).map(|()| false);
         }
         let text = match args.output {
             LoadFormat::Table => output::table(&found, args.by, is_first),
@@ -112,12 +109,8 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
         if is_read && args.output == LoadFormat::Json && found.next.is_some() {
             return Err(not_all(&found));
         }
-        if !is_read || !args.watch {
-            return Ok(());
-        }
-        is_first = false;
-        thread::sleep(args.every.0);
-    }
+        Ok(is_read)
+    })
 }
 
 impl AdminClient {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chancery_catalog::OverlayNames;
 use chancery_core::printable::Printable;
-use chancery_proto::syntax::closest;
+use chancery_proto::syntax::{closest, did_you_mean};
 use chancery_server::{Assign, Audiences, Client, LoadReporting, Refusal};
 
 use super::grouping::Grouping;
@@ -44,7 +44,7 @@ pub(crate) fn without_files(audiences: &Audiences<Grouping>) -> BTreeSet<String>
 /// meant.
 pub(crate) fn say_without_files(name: &str, known: &OverlayNames) -> String {
     let near = closest(name, known.iter().take(MOST_COMPARED).map(|known| &**known));
-    let near = near.map(|near| format!("; did you mean `{}`?", Printable(near)));
+    let near = near.map(|near| format!("; {}", Printable(did_you_mean(name, near))));
     let (name, near) = (Printable(name), near.unwrap_or_default());
     format!("chancery.yaml: group `{name}` has rules and no files below `groups/{name}`{near}")
 }

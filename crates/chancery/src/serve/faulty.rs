@@ -128,6 +128,11 @@ impl FaultyLayers {
 }
 
 impl FaultyRow {
+    /// The layer in words, if files of it are not served that nobody has let be so.
+    pub(crate) fn unserved(&self) -> Option<&str> {
+        (!self.partial).then_some(&*self.layer)
+    }
+
     /// The line of `/ready`.
     pub(crate) fn line(&self) -> String {
         let (layer, files) = (Printable(&self.layer), in_one_line(self.files.iter()));

@@ -2,7 +2,8 @@
 //!
 //! Not here: the judgement (`crate::gate`), and the log lines about what is held back (`held`).
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use chancery_catalog::Audience;
@@ -34,8 +35,21 @@ pub(super) fn say_mode(gate: &GateConfig, warns_for: Option<Duration>) {
 /// Finds the nodes with open streams.
 pub(super) fn users(audiences: &Audiences<Grouping>) -> impl Fn() -> Users + Send + Sync + 'static {
     let audiences = audiences.clone();
-    move || Users::new(audiences.watched(), !audiences.catalog().groups().is_empty())
+    let named_before = Mutex::new(BTreeSet::new());
+    move || {
+        let assignment = audiences.assignment();
+        let named: BTreeSet<_> = assignment.names().map(str::to_owned).collect();
+        let mut before = named_before.lock().unwrap_or_else(PoisonError::into_inner);
+        let left: BTreeSet<_> = before.difference(&named).take(MOST_LEFT).cloned().collect();
+        *before = &left | &named;
+        drop(before);
+        let has_groups = !audiences.catalog().groups().is_empty();
+        Users::new(audiences.watched(), has_groups).leaving(left)
+    }
 }
+
+/// The number of groups that are remembered because rules named them once.
+const MOST_LEFT: usize = 1000;
 
 /// Finds the nodes with open streams, and what they say of themselves.
 pub(super) fn nodes(

@@ -26,6 +26,7 @@ mod keeping;
 mod listeners;
 mod metrics;
 mod reference_warnings;
+mod referring;
 mod reloads;
 mod rules;
 mod seen_grpc;
@@ -61,8 +62,8 @@ use self::keeping::Started;
 use self::listeners::Listeners;
 use self::metrics::LoadMetrics;
 pub(crate) use self::reference_warnings::{
-    AGGREGATE_CYCLE, DANGLING_REFERENCE, DUPLICATE_ADDRESS, NOTHING_TO_REMOVE, ReferenceWarnings,
-    UNAPPLIED, UNUSED_RESOURCE,
+    DANGLING_REFERENCE, DUPLICATES, NOTHING_TO_REMOVE, ReferenceWarnings, UNAPPLIED,
+    UNUSED_RESOURCE, code_of_clash, code_of_cycle, concerns, outcome_of,
 };
 use self::reloads::Reloads;
 use self::signals::OperatorSignal;

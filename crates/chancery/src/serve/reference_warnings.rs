@@ -5,7 +5,6 @@
 //! Not here: which references these are (`chancery_catalog`).
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 
 use chancery_catalog::{
@@ -13,23 +12,28 @@ use chancery_catalog::{
     UnappliedEdit, WhyUnapplied,
 };
 use chancery_core::printable::Printable;
-use chancery_core::{Facts, ResourceName, TypeUrl};
+use chancery_core::{Api, Facts, ResourceName, TypeUrl};
 use chancery_proto::Schema;
-use chancery_proto::complete::{Clash, Cycle, Dangling};
-use chancery_proto::document::Position;
-use chancery_proto::resource::places_of_link;
-use chancery_sources::{NeededAllowances, Warning};
+use chancery_proto::complete::{Clash, Cycle, CycleShape};
+use chancery_sources::{LayerChecks, NeededAllowances, Warning};
 
-use crate::config::{AllowedCodes, ExternalNames};
+use super::referring::{FieldLines, Referring};
+use crate::config::{AllowedCodes, Config, ExternalNames};
 
 /// The code of a warning about a reference that leads nowhere.
 pub(crate) const DANGLING_REFERENCE: &str = "dangling-reference";
 /// The code of a warning about a resource that nothing refers to.
 pub(crate) const UNUSED_RESOURCE: &str = "unused-resource";
 /// The code of a warning about a listener with an address of another one.
-pub(crate) const DUPLICATE_ADDRESS: &str = "envoy/duplicate-address";
+const DUPLICATE_ADDRESS: &str = "envoy/duplicate-address";
+/// The code of a warning about a scope of routes with the key of another one.
+const DUPLICATE_SCOPE: &str = "envoy/duplicate-scope";
+/// The codes of clashes.
+pub(crate) const DUPLICATES: [&str; 2] = [DUPLICATE_ADDRESS, DUPLICATE_SCOPE];
 /// The code of a warning about clusters that aggregate each other.
-pub(crate) const AGGREGATE_CYCLE: &str = "aggregate-cycle";
+const AGGREGATE_CYCLE: &str = "aggregate-cycle";
+/// The code of a warning about a cluster that aggregates nothing but such clusters.
+const AGGREGATE_NESTED: &str = "aggregate-nested";
 /// The code of a warning about a patch that is not applied.
 pub(crate) const UNAPPLIED: &str = "layer/unapplied";
 /// The code of a warning about a removal of what is not there.
@@ -41,6 +45,8 @@ pub(crate) struct ReferenceWarnings {
     names: ExternalNames,
     external: External,
     allowed: AllowedCodes,
+    /// The clients of each layer.
+    checks: LayerChecks,
     present: Vec<Warning>,
     /// For each of them, the reference that it is about, if it is about one.
     referring: Vec<Option<Referring>>,
@@ -48,35 +54,14 @@ pub(crate) struct ReferenceWarnings {
     count: usize,
     /// True if all were looked at.
     is_whole: bool,
+    /// The lines of fields, if they are looked up.
+    lines: Option<FieldLines>,
     told: BTreeSet<Identity>,
 }
 
 /// The resource that a warning is about, and the groups for which it is missing, or the file and the sentence of
 /// an edit: what makes a warning another one. The lines, the number of references and the advice may change.
 type Identity = (TypeUrl, ResourceName, BTreeSet<Option<Arc<str>>>);
-
-/// A reference that leads nowhere, and what a layer says of the resource with it.
-pub(crate) struct Referring {
-    entry: Entry,
-    reference: Dangling,
-}
-
-impl Referring {
-    /// The file with the reference, the place at which its resource or the patch begins there, and the path of the
-    /// field.
-    pub(crate) fn field(&self, schema: &Schema) -> Option<(&Path, Position, String)> {
-        let Origin::File { path, position } = &self.entry.origin else { return None };
-        let Dangling { type_url, target, .. } = &self.reference;
-        let fields = match &self.entry.content {
-            EntryContent::Whole(resource) => {
-                places_of_link(schema, type_url, resource.body(), target, 1)
-            }
-            EntryContent::Patch(patch) => patch.places_of_link(target, 1),
-            EntryContent::Removal(_) => Vec::new(),
-        };
-        Some((path, *position, fields.into_iter().next()?))
-    }
-}
 
 impl ReferenceWarnings {
     /// No warnings yet, for a catalog whose clients know these names.
@@ -86,12 +71,20 @@ impl ReferenceWarnings {
             external: names.for_catalog(),
             names,
             allowed: AllowedCodes::default(),
+            checks: LayerChecks::default(),
             present: Vec::new(),
             referring: Vec::new(),
             count: 0,
             is_whole: true,
+            lines: None,
             told: BTreeSet::new(),
         }
+    }
+
+    /// The same warnings at the lines of the fields that refer, as far as files are small.
+    pub(super) fn at_fields(mut self, schema: &Schema) -> Self {
+        self.lines = Some(FieldLines::new(schema));
+        self
     }
 
     /// Takes other names that clients know.
@@ -100,6 +93,11 @@ impl ReferenceWarnings {
             self.external = names.for_catalog();
             self.names = names;
         }
+    }
+
+    /// Takes the clients of each layer.
+    pub(crate) fn set_clients(&mut self, config: &Config) {
+        self.checks = config.checks();
     }
 
     /// Takes the codes of which nobody wants to hear.
@@ -127,10 +125,13 @@ impl ReferenceWarnings {
             let identity = (clash.type_url.clone(), clash.name.clone(), groups);
             (identity, self.of_clash(clash, audiences), None)
         });
-        let cycles = references.cycles.iter().map(|(cycle, audiences)| {
+        let cycles = references.cycles.iter().filter_map(|(cycle, audiences)| {
+            let concerned = |it: &&Audience| concerns(&self.checks, cycle, it);
+            let audiences: Vec<_> = audiences.iter().filter(concerned).cloned().collect();
             let groups = audiences.iter().map(|audience| audience.group.clone()).collect();
             let identity = (cycle.type_url.clone(), cycle.name.clone(), groups);
-            (identity, self.of_cycle(cycle, audiences), None)
+            let warning = self.of_cycle(cycle, &audiences);
+            (!audiences.is_empty()).then_some((identity, warning, None))
         });
         // Of nodes that nobody has seen, only some edits are known to have no effect.
         let mut of_nodes = self.catalog.edits_of_nothing();
@@ -150,8 +151,21 @@ impl ReferenceWarnings {
             (identity, of_unapplied(unapplied), None)
         });
         let all = unapplied.chain(clashes).chain(cycles).chain(missing).chain(unused);
-        let (passed, now): (Vec<_>, Vec<_>) =
-            all.partition(|(_, it, _)| is_let_pass(comments, it) || self.allowed.allow(it.code));
+        let mut all: Vec<_> = all.collect();
+        let referring = all.iter().map(|(_, _, referring)| referring.as_ref());
+        let lines = self.lines.as_mut().map(|lines| lines.look(referring)).unwrap_or_default();
+        let mut passes = Vec::new();
+        for (at, (_, warning, _)) in all.iter_mut().enumerate() {
+            let mut is_let_pass =
+                is_let_pass(comments, warning) || self.allowed.allow(warning.code);
+            if let Some(place) = lines.get(at).copied().flatten() {
+                (warning.line, warning.column) = (Some(place.line), Some(place.column));
+                is_let_pass |= self::is_let_pass(comments, warning);
+            }
+            passes.push(is_let_pass);
+        }
+        let (passed, now): (Vec<_>, Vec<_>) = all.into_iter().zip(passes).partition(|(_, it)| *it);
+        let now: Vec<_> = now.into_iter().map(|(warning, _)| warning).collect();
         let new = now.iter().filter(|(identity, ..)| !self.told.contains(identity));
         let new = new.map(|(_, warning, _)| warning.clone()).collect();
         let (mut told, mut present, mut referring) = (BTreeSet::new(), Vec::new(), Vec::new());
@@ -210,29 +224,30 @@ impl ReferenceWarnings {
     }
 
     fn of_clash(&self, clash: &Clash, audiences: &[Audience]) -> Warning {
+        let (code, what) = code_of_clash(clash);
         let has_address = |facts: &Facts| !facts.addresses.is_empty();
         let origin = |name| self.origin_for(audiences.first(), &clash.type_url, name, has_address);
         let other =
             origin(&clash.other).map(|other| format!(" ({})", Printable(&other.to_string())));
         let message = format!(
-            "{}{clash}{}: Envoy refuses the one that comes second; give it another address",
+            "{}{clash}{}: Envoy refuses the one that comes second; give it another {what}",
             who(audiences),
             other.unwrap_or_default()
         );
         let resource = (clash.type_url.clone(), clash.name.clone());
-        warning(DUPLICATE_ADDRESS, resource, origin(&clash.name), message)
+        warning(code, resource, origin(&clash.name), message)
     }
 
     fn of_cycle(&self, cycle: &Cycle, audiences: &[Audience]) -> Warning {
-        let message = format!(
-            "{}{cycle}: Envoy finds no endpoint behind such a member, and gRPC Java and Node fail all calls; \
-             take a member out",
-            who(audiences)
-        );
+        let remedy = match cycle.shape {
+            CycleShape::Circle => "take a member out",
+            CycleShape::Nested => "let it aggregate the members of these",
+        };
+        let message = format!("{}{cycle}: {}; {remedy}", who(audiences), outcome_of(cycle));
         let is_aggregate = |facts: &Facts| facts.is_aggregate;
         let origin = self.origin_for(audiences.first(), &cycle.type_url, &cycle.name, is_aggregate);
         let resource = (cycle.type_url.clone(), cycle.name.clone());
-        warning(AGGREGATE_CYCLE, resource, origin, message)
+        warning(code_of_cycle(cycle), resource, origin, message)
     }
 
     fn of_unused(&self, type_url: &TypeUrl, name: &ResourceName) -> Warning {
@@ -300,6 +315,38 @@ impl ReferenceWarnings {
 pub(super) fn is_let_pass(comments: &mut NeededAllowances, warning: &Warning) -> bool {
     let place = warning.file.as_deref().zip(warning.line);
     place.is_some_and(|(file, line)| comments.let_pass(file, line, warning.code))
+}
+
+/// Returns true if those who see clusters that aggregate each other have a fault by that: gRPC takes nested ones.
+pub(crate) fn concerns(checks: &LayerChecks, cycle: &Cycle, audience: &Audience) -> bool {
+    let layer = audience.group.clone().map_or(Layer::Base, Layer::Group);
+    cycle.shape == CycleShape::Circle || checks.of(&layer).clients.has_envoy()
+}
+
+/// The code of a warning about clusters that aggregate each other.
+pub(crate) fn code_of_cycle(cycle: &Cycle) -> &'static str {
+    match cycle.shape {
+        CycleShape::Circle => AGGREGATE_CYCLE,
+        CycleShape::Nested => AGGREGATE_NESTED,
+    }
+}
+
+/// The words for what clients do with clusters that aggregate each other.
+pub(crate) fn outcome_of(cycle: &Cycle) -> &'static str {
+    match cycle.shape {
+        CycleShape::Circle => {
+            "Envoy finds no endpoint behind such a member, and gRPC Java and Node fail all calls"
+        }
+        CycleShape::Nested => "Envoy finds no endpoint behind such members, and answers 503",
+    }
+}
+
+/// The code of a warning about two resources with one thing, and the word for that.
+pub(crate) fn code_of_clash(clash: &Clash) -> (&'static str, &'static str) {
+    match clash.type_url.api() {
+        Api::Srds => (DUPLICATE_SCOPE, "key"),
+        _ => (DUPLICATE_ADDRESS, "address"),
+    }
 }
 
 /// The warning about an edit that is not applied.

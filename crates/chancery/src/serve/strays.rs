@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use chancery_catalog::{Layer, Reassigned, Revision};
 use chancery_core::printable::{Printable, cut};
-use chancery_proto::syntax::closest;
+use chancery_proto::syntax::{closest, did_you_mean_this};
 use chancery_server::Audiences;
 
 use super::grouping::Grouping;
@@ -53,10 +53,10 @@ fn of_group(audiences: &Audiences<Grouping>, name: &str) -> Option<Stray> {
     let is_used = used.contains(name);
     let near = closest(name, used.into_iter().take(MOST_COMPARED)).filter(|_| !is_used)?;
     let group = Some((name.to_owned(), near.to_owned()));
-    let (name, near) = (shown(name), shown(near));
+    let question = did_you_mean_this(name, near, |near| format!("`groups/{near}/`"));
+    let (name, question) = (shown(name), shown(&question));
     let words = format!(
-        "`groups/{name}/`: no rule of chancery.yaml names group `{name}`, and no node of it is connected; did \
-         you mean `groups/{near}/`?"
+        "`groups/{name}/`: no rule of chancery.yaml names group `{name}`, and no node of it is connected; {question}"
     );
     Some(Stray { words, group })
 }
@@ -66,10 +66,10 @@ fn of_node(audiences: &Audiences<Grouping>, id: &str) -> Option<Stray> {
     let is_connected = nodes.iter().any(|node| node.id == id);
     let others = nodes.iter().map(|node| node.id.as_str()).filter(|it| !own.contains(it));
     let near = closest(id, others.take(MOST_COMPARED)).filter(|_| !is_connected)?;
-    let (id, near) = (shown(id), shown(near));
-    let words = format!(
-        "`nodes/{id}/`: no node `{id}` is connected; did you mean `nodes/{near}/`, which is and has no files?"
-    );
+    let question =
+        did_you_mean_this(id, near, |near| format!("`nodes/{near}/`, which is and has no files"));
+    let (id, question) = (shown(id), shown(&question));
+    let words = format!("`nodes/{id}/`: no node `{id}` is connected; {question}");
     Some(Stray { words, group: None })
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use chancery_core::printable::Printable;
-use chancery_proto::syntax::closest;
+use chancery_proto::syntax::{closest, did_you_mean_this};
 use chancery_server::Audiences;
 
 use super::grouping::Grouping;
@@ -71,10 +71,10 @@ pub(super) fn nearly_clusters(
 
 /// The words about a group and the cluster that is nearly its name.
 pub(super) fn say_nearly((group, cluster): &(String, String)) -> String {
-    let (group, cluster) = (Printable(group), Printable(cluster));
+    let question = did_you_mean_this(group, cluster, |near| format!("`groups/{near}/`"));
+    let (group, cluster, question) = (Printable(group), Printable(cluster), Printable(question));
     format!(
-        "group `{group}` has files and no node, and nodes of cluster `{cluster}` are in no group; did you mean \
-         `groups/{cluster}/`?"
+        "group `{group}` has files and no node, and nodes of cluster `{cluster}` are in no group; {question}"
     )
 }
 

@@ -137,10 +137,12 @@ impl Past {
         (Opened { files, served: self.served, kept, is_unread }, layers)
     }
 
-    /// Reads what is kept. A read that fails may succeed in a moment; and what another process writes meanwhile is
-    /// read again from its new head on, because that process removes what the new head does not need. Storage says
-    /// nothing when it answers again, so it is asked a few times. This is the thread that reads files, for which
-    /// nobody waits without a bound.
+    /// Reads what is kept, again if that may help.
+    ///
+    /// Another process that writes removes what its new head does not need, once that is there: so what is
+    /// missing below an older head is found below the new one, and nobody has to wait for it. Storage that fails
+    /// says nothing when it answers again, so it is asked a few times with a pause. This is the thread that reads
+    /// files, at a start, and nobody waits for it without a bound.
     fn read_patiently(
         &self,
         files: &StateFiles,
@@ -148,21 +150,25 @@ impl Past {
         may_write: bool,
     ) -> Result<Option<(Head, Kept)>, Unusable> {
         for _ in 1..TRIES {
-            match self.read(files, entries) {
-                Err(Unusable::Damaged(why)) if may_write => return Err(Unusable::Damaged(why)),
-                Err(_) => std::thread::sleep(PAUSE),
+            let head = files.head();
+            let seen = head.as_ref().ok().cloned();
+            match self.read(head, files, entries) {
+                Err(Unusable::Unread(_)) => std::thread::sleep(PAUSE),
+                Err(damaged) if may_write || files.head().ok() == seen => return Err(damaged),
+                Err(_) => {}
                 read => return read,
             }
         }
-        self.read(files, entries)
+        self.read(files.head(), files, entries)
     }
 
     fn read(
         &self,
+        head: Result<Option<Vec<u8>>, ReadError>,
         files: &StateFiles,
         entries: &ReadEntries<'_>,
     ) -> Result<Option<(Head, Kept)>, Unusable> {
-        let bytes = files.head().map_err(|error| {
+        let bytes = head.map_err(|error| {
             let why = format!("its head {error}");
             match error {
                 ReadError::Io(_) => Unusable::Unread(why),
@@ -205,7 +211,7 @@ impl Past {
 const WITHOUT: &str =
     "the first load is not judged, and a layer with faults has nothing to fall back on";
 
-/// The number of times that a state is read, and the time between two of them.
+/// The number of times that a state is read at most, and the time between two reads of storage that fails.
 const TRIES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(100);
 

@@ -10,17 +10,18 @@ use crate::state::utc;
 use crate::table::table;
 
 pub(super) fn node(document: &NodeDocument) -> String {
-    let NodeDocument { load, node, streams, gone, history } = document;
+    let NodeDocument { load, node, not_live, streams, gone, history } = document;
     let group = node.group.as_deref().unwrap_or("none");
+    let landed = if node.landed == 0 { "none".to_owned() } else { node.landed.to_string() };
     let mut text = format!(
-        "node {}, cluster {}, group {}\n{} for {}; the last load is {load}, and {} has landed here\n",
+        "node {}, cluster {}, group {}\n{} for {}; the last load is {load}, and {landed} has landed here\n",
         Printable(&node.id),
         Printable(&node.cluster),
         Printable(group),
         node.state.word(),
         ago(node.since),
-        node.landed,
     );
+    text.extend(not_live.iter().map(|line| super::overview::not_live(line)));
     if node.claims_differ.is_some() {
         text += "its streams state different clusters, localities or metadata\n";
     }

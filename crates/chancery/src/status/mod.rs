@@ -6,9 +6,9 @@
 mod detail;
 mod overview;
 mod reasons;
+mod resources;
 mod running;
 
-use std::thread;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -18,10 +18,11 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use self::overview::nodes as nodes_table;
 use self::running::RunningArgs;
-use crate::admin::{NODES, NodeDocument, RESOURCES_BELOW, ResourceDocument, STATUS, StatusSummary};
-use crate::admin_client::{AdminArgs, AdminClient, encoded};
+use crate::admin::{NODES, NodeDocument, STATUS, StatusSummary};
+use crate::admin_client::{AdminArgs, AdminClient, Reply, encoded};
 use crate::config::Span;
 use crate::exit::Failure;
+use crate::looks::Looks;
 use crate::stdout;
 
 /// Show what the nodes of a server hold: in step, pending, rejected and why, silent, gone
@@ -39,7 +40,8 @@ pub(crate) struct StatusArgs {
     #[arg(value_name = "NODE", conflicts_with_all = ["resource", "group", "state"])]
     node: Option<String>,
 
-    /// Show one resource: where it comes from, and who has which version, as in cds/orders
+    /// Show one resource, as cds/orders: where it comes from, and who has which version. With a * at the end, as
+    /// in 'cds/ord*', list those whose names begin so
     #[arg(long, value_name = "TYPE/NAME", conflicts_with = "state")]
     resource: Option<ResourceName>,
 
@@ -116,6 +118,7 @@ Examples:
   chancery status --group edge --state rejected
   chancery status edge-7
   chancery status --resource cds/orders
+  chancery status --resource 'cds/*' --group edge
   chancery status --watch
   chancery status -o json
   chancery status --envoy 10.0.0.7:19000
@@ -137,26 +140,20 @@ pub(crate) fn run(args: &StatusArgs) -> Result<(), Failure> {
         }
         return running::run(&args.running, &args.admin, args.output);
     }
-    if args.every.0 < LEAST_TIME {
-        return Err(Failure::misuse("`--every` is at least 100ms"));
-    }
-    let client = AdminClient::at(&args.admin)?;
+    let looks = Looks::new(args.watch, args.every, LEAST_TIME)?;
+    let client = args.admin.client()?;
     let mut before = String::new();
-    loop {
+    looks.run(|is_first| {
         let text = shown(&client, args)?;
         // The same text is not shown again.
-        if text != before {
-            let gap = if before.is_empty() { "" } else { "\n" };
-            if !stdout::write(format!("{gap}{text}").as_bytes())? {
-                return Ok(());
-            }
+        if text == before {
+            return Ok(true);
         }
-        if !args.watch {
-            return Ok(());
-        }
+        let gap = if is_first { "" } else { "\n" };
+        let is_read = stdout::write(format!("{gap}{text}").as_bytes());
         before = text;
-        thread::sleep(args.every.0);
-    }
+        is_read
+    })
 }
 
 impl StatusArgs {
@@ -177,13 +174,11 @@ fn shown(client: &AdminClient, args: &StatusArgs) -> Result<String, Failure> {
         let path = format!("{NODES}/{}?resources={resources}&limit={limit}", encoded(id));
         return written::<NodeDocument>(client, &path, args, detail::node);
     }
+    if let Some(resource) = &args.resource {
+        return resources::text(client, args, resource);
+    }
     let group = args.group.as_ref().map(|group| format!("&group={}", encoded(group)));
     let group = group.unwrap_or_default();
-    if let Some(ResourceName { r#type, name }) = &args.resource {
-        let (of, name) = (encoded(r#type), encoded(name));
-        let path = format!("{RESOURCES_BELOW}/{of}/{name}?limit={limit}{group}");
-        return written::<ResourceDocument>(client, &path, args, detail::resource);
-    }
     let state = args.state.and_then(|state| state.to_possible_value());
     let state = state.map(|state| format!("&state={}", state.get_name())).unwrap_or_default();
     let path = format!("{STATUS}?limit={limit}{group}{state}");
@@ -197,7 +192,11 @@ fn written<D: DeserializeOwned + Serialize>(
     args: &StatusArgs,
     table: fn(&D) -> String,
 ) -> Result<String, Failure> {
-    let reply = client.get(path)?;
+    Ok(formatted(&document(client, &client.get(path)?)?, args, table))
+}
+
+/// The document in a reply.
+fn document<D: DeserializeOwned>(client: &AdminClient, reply: &Reply) -> Result<D, Failure> {
     if let Some(error) = reply.error().filter(|error| error.code.starts_with("unknown-")) {
         let failure = Failure::negative(anyhow!("{}", error.message));
         return Err(match error.hint {
@@ -205,11 +204,15 @@ fn written<D: DeserializeOwned + Serialize>(
             None => failure,
         });
     }
-    let document: D = client.document(&reply)?;
-    Ok(match args.output {
-        StatusFormat::Table => table(&document),
-        StatusFormat::Json => crate::admin::line(&document),
-    })
+    client.document(reply)
+}
+
+/// A document in the format that is asked for.
+fn formatted<D: Serialize>(document: &D, args: &StatusArgs, table: fn(&D) -> String) -> String {
+    match args.output {
+        StatusFormat::Table => table(document),
+        StatusFormat::Json => crate::admin::line(document),
+    }
 }
 
 impl std::str::FromStr for ResourceName {

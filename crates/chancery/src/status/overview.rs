@@ -12,6 +12,7 @@ pub(super) fn text(summary: &StatusSummary) -> String {
         None => "nothing is loaded\n".to_owned(),
         Some(load) => shown(load, summary.not_landed_for),
     };
+    text.extend(summary.not_live.iter().map(|line| not_live(line)));
     if summary.groups.is_empty() {
         return text + "no node is connected\n";
     }
@@ -39,6 +40,11 @@ fn shown(load: &LoadShown, not_landed_for: Option<u64>) -> String {
         (None, None) => "not landed yet".to_owned(),
     };
     format!("load {number} of {}: {landing}\n", utc(*at))
+}
+
+/// An edit that is not live.
+pub(super) fn not_live(line: &str) -> String {
+    format!("not live: {}\n", Printable(line))
 }
 
 /// The nodes, a line each.

@@ -16,14 +16,14 @@ use chancery_core::printable::Printable;
 
 pub(crate) use self::options::WaitArgs;
 use self::options::{Target, WaitFormat};
-use crate::admin::{BUSY, WAIT, WaitDocument, WaitOutcome};
-use crate::admin_client::{AdminClient, encoded};
+use crate::admin::{BUSY, TOO_EARLY, WAIT, WaitDocument, WaitOutcome};
+use crate::admin_client::{AdminClient, Unanswered, encoded};
 use crate::exit::Failure;
 use crate::stdout;
 
 /// Runs the command.
 pub(crate) fn run(args: &WaitArgs) -> Result<(), Failure> {
-    let client = AdminClient::at(&args.admin)?;
+    let client = args.admin.client()?;
     let waiting = Waiting { args, client, began: Instant::now() };
     let found = waiting.wait()?;
     let text = match args.output {
@@ -49,16 +49,25 @@ impl Waiting<'_> {
             other => other.clone(),
         };
         let mut progress = Progress::default();
+        let mut restart = Restart::default();
         loop {
             let left = self.args.timeout.0.saturating_sub(self.began.elapsed());
-            let Some(found) = self.ask(target.as_ref(), left)? else {
-                // Others have all the places of those who wait.
-                if left.is_zero() {
-                    return Err(no_answer("too many others wait"));
+            let found = match self.ask(target.as_ref(), restart.least(), left)? {
+                Answer::Found(found) => found,
+                Answer::Busy if left.is_zero() => return Err(no_answer("too many others wait")),
+                Answer::None(failure) if left.is_zero() || !restart.may_be_one(&failure) => {
+                    return Err(failure);
                 }
-                thread::sleep(BUSY_TIME.min(left));
-                continue;
+                answer => {
+                    if matches!(answer, Answer::None(_)) {
+                        progress.show("waiting for the server, which does not answer any more");
+                        restart.begin();
+                    }
+                    thread::sleep(BUSY_TIME.min(left));
+                    continue;
+                }
             };
+            restart.answered(&found);
             let is_newer = found.outcome == WaitOutcome::Superseded && self.args.latest;
             if is_newer && !left.is_zero() {
                 target = None;
@@ -75,12 +84,13 @@ impl Waiting<'_> {
         }
     }
 
-    /// Asks once; `None` if the server has no place for one more.
+    /// Asks once.
     fn ask(
         &self,
         target: Option<&Target>,
+        least: Option<u64>,
         left: Duration,
-    ) -> Result<Option<WaitDocument>, Failure> {
+    ) -> Result<Answer, Failure> {
         // A part of a second is a whole one: the end of the time is looked at by the clock of this side.
         let seconds = if left.is_zero() { 0 } else { left.as_secs().clamp(1, LONGEST) };
         let mut path = format!("{WAIT}?timeout={seconds}&limit={ROWS}");
@@ -90,7 +100,7 @@ impl Waiting<'_> {
         for node in &self.args.node {
             path += &format!("&node={}", encoded(node));
         }
-        if let Some(count) = self.args.min_nodes {
+        if let Some(count) = self.args.min_nodes.max(least) {
             path += &format!("&min_nodes={count}");
         }
         path += &match target {
@@ -103,11 +113,57 @@ impl Waiting<'_> {
             Some(Target::Hash(hash)) => format!("&hash={}", encoded(hash)),
             Some(Target::File(path)) => format!("&file={}", encoded(&path.to_string_lossy())),
         };
-        let reply = self.client.get(&path)?;
-        if reply.error().is_some_and(|error| error.code == BUSY) {
-            return Ok(None);
+        let reply = match self.client.get(&path) {
+            Ok(reply) => reply,
+            Err(failure) => return Ok(Answer::None(failure)),
+        };
+        match reply.error() {
+            Some(error) if error.code == BUSY => Ok(Answer::Busy),
+            Some(error) if error.code == TOO_EARLY => Ok(Answer::None(self.client.refused(&reply))),
+            _ => self.client.document(&reply).map(Answer::Found),
         }
-        self.client.document(&reply).map(Some)
+    }
+}
+
+/// The answer to one question.
+enum Answer {
+    Found(WaitDocument),
+    /// Others have all the places of those who wait.
+    Busy,
+    /// The server cannot be asked, or has not loaded anything yet.
+    None(Failure),
+}
+
+/// A restart of the server while the command waits. Nodes need a moment to come back after it, so as many
+/// as counted before have to be there, for a time.
+#[derive(Default)]
+struct Restart {
+    /// The number of nodes that counted in the last answer; `None` before the first one.
+    counted: Option<u64>,
+    /// The time at which the server was first missed, if it was.
+    at: Option<Instant>,
+}
+
+impl Restart {
+    /// Returns true if the server was there before. Otherwise the address may be wrong.
+    fn may_be_one(&self, failure: &Failure) -> bool {
+        self.counted.is_some() || self.at.is_some() || failure.is_by::<Unanswered>()
+    }
+
+    fn begin(&mut self) {
+        self.at = Some(Instant::now());
+    }
+
+    fn answered(&mut self, found: &WaitDocument) {
+        if self.least().is_none() {
+            self.counted = u64::try_from(found.counted).ok();
+        }
+    }
+
+    /// Returns the number of nodes that have to have the load because they were there before.
+    fn least(&self) -> Option<u64> {
+        let is_recent = self.at.is_some_and(|at| at.elapsed() < RETURN_TIME);
+        self.counted.filter(|_| is_recent)
     }
 }
 
@@ -170,6 +226,9 @@ const LONGEST: u64 = 5;
 
 /// The time to wait where others have all places.
 const BUSY_TIME: Duration = Duration::from_secs(1);
+
+/// The time in which nodes come back after a restart of the server.
+const RETURN_TIME: Duration = Duration::from_secs(30);
 
 /// The number of nodes that are named.
 const ROWS: usize = 50;

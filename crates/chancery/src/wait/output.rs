@@ -27,7 +27,9 @@ pub(super) fn verdict(found: &WaitDocument) -> String {
             let count = |state| found.nodes.iter().filter(|node| node.state == state).count();
             let (rejected, silent) = (count(NodeState::Rejected), count(NodeState::Silent));
             format!(
-                "{load} has not landed: rejected by {rejected}, {silent} silent, {landed} of {counted} have it"
+                "{load} has not landed: rejected by {rejected}, {silent} silent, {landed} of {counted} have \
+                 it{}",
+                found.why.as_ref().map(|why| format!("; {why}")).unwrap_or_default()
             )
         }
         WaitOutcome::Superseded => {

@@ -17,7 +17,7 @@ use std::{fs, thread};
 use tempfile::TempDir;
 
 #[allow(unused_imports, reason = "each of the test programs uses a part of it")]
-pub(crate) use program::{PATIENCE, Pipe, Program, Running};
+pub(crate) use program::{PATIENCE, PAUSE, Pipe, Program, Running};
 
 /// A server on free ports.
 pub(crate) struct Server {
@@ -223,11 +223,12 @@ pub(crate) fn cluster(name: &str, seconds: u32) -> String {
     )
 }
 
-/// Asks again and again: each asking is an exchange over the network, so this does not spin.
+/// Asks again and again, with a pause that leaves the machine to the server.
 #[track_caller]
 pub(crate) fn eventually(mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < deadline, "what is waited for does not hold in {PATIENCE:?}");
+        thread::park_timeout(PAUSE);
     }
 }

@@ -17,7 +17,7 @@ use mio::{Events, Interest, Poll, Token};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The time between two checks whether a program has ended.
-const PAUSE: Duration = Duration::from_millis(5);
+pub(crate) const PAUSE: Duration = Duration::from_millis(5);
 
 /// The number of bytes of a program's output that are kept to be shown.
 const TAIL: usize = 4096;

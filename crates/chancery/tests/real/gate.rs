@@ -57,3 +57,48 @@ fn traffic_goes_on_over_sotw_while_a_cut_is_held_back() {
 fn traffic_goes_on_over_delta_while_a_cut_is_held_back() {
     traffic_goes_on("DELTA_GRPC");
 }
+
+/// A cluster that aggregates another one.
+fn aggregate(name: &str, member: &str) -> String {
+    format!(
+        "\
+- '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: {name}
+  connect_timeout: 1s
+  lb_policy: CLUSTER_PROVIDED
+  cluster_type:
+    name: envoy.clusters.aggregate
+    typed_config:
+      '@type': type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig
+      clusters: [{member}]
+"
+    )
+}
+
+#[test]
+fn an_aggregate_of_aggregates_alone_has_no_endpoint_and_is_held_back() {
+    let Some(clients) = clients() else { return };
+    let dir = tempfile::tempdir().expect("there is a temporary directory");
+    let backend = Backend::start("backend");
+    let edge = Port::reserve();
+    let directory = Directory::new(dir.path(), "config");
+    let leaf = cluster("leaf", Source::Ads) + &endpoints("leaf", &[backend.port()]);
+    directory.write("lds.yaml", &listener("l1", edge.number(), &rds("r1", Source::Ads), ""));
+    directory.write("rds.yaml", &routes("r1", "top"));
+    directory.write("leaf.yaml", &leaf);
+    directory.write("middle.yaml", &aggregate("middle", "leaf"));
+    directory.write("top.yaml", &aggregate("top", "leaf"));
+    let chancery = Chancery::serve(&directory);
+    let bootstrap = Bootstrap::ads("GRPC").server("xds", chancery.port(), Transport::H2c);
+    let mut envoy = Envoy::start(&clients, VERSIONS[0], dir.path(), &bootstrap, edge.number());
+    envoy.is_live();
+    envoy.answers_from("backend");
+    directory.write("top.yaml", &aggregate("top", "middle"));
+    chancery.says("cds `top` aggregates nothing but aggregates: `middle`");
+    envoy.answers_from("backend");
+    chancery.confirm();
+    envoy.answers_at_last(&[], 503);
+    directory.write("top.yaml", &aggregate("top", "leaf"));
+    envoy.answers_at_last(&[], 200);
+    envoy.refused_nothing();
+}

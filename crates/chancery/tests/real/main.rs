@@ -9,6 +9,7 @@
 
 mod envoy;
 mod envoy_rules;
+mod fleet;
 mod gate;
 mod grpc;
 mod layers;

@@ -127,7 +127,9 @@ fn an_envoy_tells_what_it_runs_and_what_it_rejected() {
 
         // An Envoy that is given nothing new goes on to tell of its last error.
         directory.write("lds.yaml", &good.replace("stat_prefix: edge", "stat_prefix: mended"));
-        is_repaired(dir.path(), &["--envoy", &at]);
+        is_repaired(dir.path(), &["--envoy", &at, "--admin", &admin]);
+        // It exchanges the filter chains in place, and goes on to state the version of before.
+        assert_eq!(verdicts(&beside().1)[0], "lds l1 acknowledged", "{version}");
     }
 }
 

@@ -33,8 +33,15 @@ pub(crate) struct Flight {
     answered_nonce: Option<Arc<str>>,
     /// The version of the last response that was sent.
     sent_version: Option<Arc<str>>,
-    /// The version of the last response that was accepted.
-    accepted_version: Option<Arc<str>>,
+    /// The last response that was accepted.
+    accepted: Option<AcceptedResponse>,
+}
+
+/// The version of a response that the client accepted, and when it did.
+#[derive(Debug)]
+struct AcceptedResponse {
+    version: Arc<str>,
+    at: Time,
 }
 
 /// One response under way.
@@ -162,14 +169,15 @@ impl Flight {
         older
     }
 
-    /// Takes out the oldest response if it has that nonce: the client has answered it.
-    pub(crate) fn take(&mut self, nonce: &str, accepted: bool) -> Option<SentResponse> {
+    /// Takes out the oldest response if it has that nonce: the client has answered it, and has accepted it at
+    /// that time if there is one.
+    pub(crate) fn take(&mut self, nonce: &str, accepted: Option<Time>) -> Option<SentResponse> {
         self.responses.front().filter(|sent| *sent.nonce == *nonce)?;
         let answered = self.responses.pop_front()?;
         self.content_bytes -= answered.contents.held_bytes();
         self.answered_nonce = Some(Arc::clone(&answered.nonce));
-        if accepted {
-            self.accepted_version = Some(Arc::clone(&answered.version));
+        if let Some(at) = accepted {
+            self.accepted = Some(AcceptedResponse { version: Arc::clone(&answered.version), at });
         }
         Some(answered)
     }
@@ -181,7 +189,12 @@ impl Flight {
 
     /// The version of the last response that was accepted.
     pub(crate) fn last_accepted(&self) -> Option<&Arc<str>> {
-        self.accepted_version.as_ref()
+        self.accepted.as_ref().map(|accepted| &accepted.version)
+    }
+
+    /// The time at which the client last accepted a response.
+    pub(crate) fn last_accepted_at(&self) -> Option<Time> {
+        self.accepted.as_ref().map(|accepted| accepted.at)
     }
 
     /// Returns true if this is the nonce of the response that was answered last.
@@ -423,13 +436,13 @@ mod tests {
         let nonce = |at: usize| (MOST_UNANSWERED + at).to_string();
         assert_eq!(flight.take_older_than(&nonce(3)).len(), 3);
         check(&flight);
-        let answered = flight.take(&nonce(3), false).unwrap();
+        let answered = flight.take(&nonce(3), None).unwrap();
         check(&flight);
         assert!(flight.merge_into_next(std::iter::once(&answered.contents)));
         check(&flight);
         assert!(flight.content_bytes > 0);
         flight.take_older_than(&nonce(MOST_UNANSWERED - 1));
-        flight.take(&nonce(MOST_UNANSWERED - 1), true);
+        flight.take(&nonce(MOST_UNANSWERED - 1), Some(Time::default()));
         assert_eq!(flight.content_bytes, 0);
     }
 }

@@ -52,7 +52,7 @@ impl Subscription {
         let skipped = self.flight.take_older_than(nonce);
         let skipped =
             if skipped.is_empty() { Vec::new() } else { self.record_unanswered(skipped, events) };
-        let Some(sent) = self.flight.take(nonce, error.is_none()) else {
+        let Some(sent) = self.flight.take(nonce, error.is_none().then_some(now)) else {
             if error.is_none() {
                 self.ledger.accept_late(nonce);
             }

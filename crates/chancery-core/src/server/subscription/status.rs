@@ -32,6 +32,7 @@ impl Subscription {
             wanted: Wanted(&self.interest),
             sent: self.flight.last_sent().cloned(),
             acknowledged: self.flight.last_accepted().cloned(),
+            acknowledged_at: self.flight.last_accepted_at(),
             rejection: self.rejection.as_deref(),
             waits,
             unsettled: self.unsettled_counts(),

@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn faults_are_read() {
-        // C-150
+        // gRFC A33
         assert_eq!(policy(json!({})), FaultPolicy::default());
         let rolled = json!({"numerator": 5, "denominator": "MILLION"});
         let fixed = json!({
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn faults_that_mean_nothing_are_rejected() {
-        // C-150
+        // gRFC A33
         for (fields, expected) in [
             (
                 json!({"abort": {"httpStatus": 100}}),

@@ -10,7 +10,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use chancery_calls::filters::{FilterChain, FilterConfig, FilterEntry, ListedFilter, Overrides};
-use chancery_core::TypeUrl;
 use envoy_types::pb::envoy::config::route::v3 as rds;
 use envoy_types::pb::envoy::extensions::filters::http::fault::v3::HttpFault;
 use envoy_types::pb::envoy::extensions::filters::http::rbac::v3::{Rbac, RbacPerRoute};
@@ -21,20 +20,13 @@ use envoy_types::pb::envoy::extensions::filters::http::stateful_session::v3::{
 use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3 as hcm;
 use envoy_types::pb::google::protobuf::Any;
 use hcm::http_filter::ConfigType;
-use prost::Message;
 
 use super::fault::{At, Fault};
+use super::typed_struct::TypedStruct;
 use super::{opened, quoted};
 
-/// The names of the message that stands for one of another type: the newer and the older.
-const TYPED_STRUCTS: [&str; 2] = ["xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"];
-
-/// The type that a struct stands for. Its values are of no interest here.
-#[derive(Clone, PartialEq, Message)]
-struct TypedStruct {
-    #[prost(string, tag = "1")]
-    type_url: String,
-}
+/// The number of faults of a list that are told.
+const MOST_TOLD: usize = 8;
 
 /// The configuration of a filter that is known in its place, or the type of one that is not.
 type Known = Result<FilterConfig, String>;
@@ -44,8 +36,12 @@ pub(super) fn chain(list: &[hcm::HttpFilter]) -> Result<FilterChain, Fault> {
     let entries = list.iter().enumerate().map(|(at, it)| entry(it).at(format_args!("[{at}]")));
     let chain = FilterChain::new(entries.collect::<Result<_, _>>()?);
     chain.map_err(|faults| {
-        let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
-        faults.join("; ").into()
+        let told: Vec<_> = faults.iter().take(MOST_TOLD).map(ToString::to_string).collect();
+        let more = match faults.len() - told.len() {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        format!("{}{more}", told.join("; ")).into()
     })
 }
 
@@ -91,7 +87,8 @@ fn replacement(config: &Any) -> Result<Option<FilterConfig>, Fault> {
         Some(wrapper) => (wrapper.config.as_ref(), wrapper.is_optional),
         None => (Some(config), false),
     };
-    match known(config.unwrap_or(&Any::default()), of_route)? {
+    let none = Any::default();
+    match known(config.unwrap_or(&none), of_route)? {
         Ok(config) => Ok(Some(config)),
         Err(_) if is_optional => Ok(None),
         Err(type_url) => {
@@ -111,7 +108,7 @@ fn known(
     if is_built_in(config) {
         return Err("the filter has another message in this place".into());
     }
-    let Some(inner) = typed_struct(config) else { return Ok(Err(config.type_url.clone())) };
+    let Some(inner) = TypedStruct::opened(config) else { return Ok(Err(config.type_url.clone())) };
     let inner = Any { type_url: inner?.type_url, value: Vec::new() };
     match is_built_in(&inner) {
         true => Err("the filter must have its own message, and no `TypedStruct`".into()),
@@ -145,14 +142,6 @@ fn of_route(config: &Any) -> Option<Result<FilterConfig, Fault>> {
     faults().or_else(rbac).or_else(session)
 }
 
-/// Returns the struct in an `Any`.
-fn typed_struct(config: &Any) -> Option<Result<TypedStruct, String>> {
-    let name = TypeUrl::message_name_in(&config.type_url);
-    let name = TYPED_STRUCTS.into_iter().find(|known| *known == name)?;
-    let decoded = TypedStruct::decode(&*config.value);
-    Some(decoded.map_err(|error| format!("a malformed `{name}`: {error}")))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -168,7 +157,7 @@ mod tests {
     fn a_struct_is_the_type_that_it_stands_for() {
         // C-093
         const FAULT: &str = "envoy.extensions.filters.http.fault.v3.HTTPFault";
-        for name in super::TYPED_STRUCTS {
+        for name in ["xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"] {
             let known = override_of(&typed_struct(name, FAULT)).unwrap_err();
             let why = "the filter must have its own message, and no `TypedStruct`";
             assert_eq!(known, format!(".typed_per_filter_config[f]: {why}"));

@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn actions_are_to_allow_to_deny_or_to_ignore() {
-        // C-129
+        // gRFC A41
         for (action, expected) in
             [("ALLOW", RbacAction::Allow), ("DENY", RbacAction::Deny), ("LOG", RbacAction::Ignore)]
         {
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn all_rules_are_read() {
-        // C-129
+        // gRFC A41
         let (exact, range) =
             (json!({"exact": "a"}), json!({"addressPrefix": "10.0.0.0", "prefixLen": 8}));
         let path = json!({"path": exact});
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn rules_that_servers_do_not_know_are_rejected() {
-        // C-129
+        // gRFC A41
         let condition = ": a policy must have no `condition` and no `checked_condition`";
         assert_eq!(fault(json!({"condition": {}})), condition);
         assert_eq!(fault(json!({"checkedCondition": {}})), condition);

@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_cookie_has_a_name_a_path_and_a_time() {
-        // C-106
+        // gRFC A55
         let minute = Duration::from_secs(60);
         for (cookie, expected) in [
             (json!({"name": "c"}), SessionCookie::new("c", "", Duration::ZERO)),
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn sessions_can_be_off() {
-        // C-106
+        // gRFC A55
         let listed = listed(&filter("f", KIND, json!({}))).unwrap();
         assert!(matches!(listed, FilterConfig::Disabled));
         for fields in [json!({}), json!({"disabled": true}), json!({"statefulSession": {}})] {
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn sessions_that_mean_nothing_are_rejected() {
-        // C-106
+        // gRFC A55
         let unset = json!({"sessionState": {"name": "s", "typedConfig": any("config.cluster.v3.Cluster", json!({}))}});
         let path = "session_state.typed_config";
         for (fields, expected) in [

@@ -24,6 +24,8 @@ pub(crate) struct Standing {
     pub(crate) is_current: bool,
     /// True if it has still to look at the present state, or to ask for its audience again.
     pub(crate) is_unseen: bool,
+    /// True if it has still to look at what says that it has to ask for its audience again.
+    pub(crate) is_reassigned: bool,
     /// When the present state was shown, as far as that is known.
     pub(crate) since: Option<Instant>,
 }
@@ -50,13 +52,13 @@ impl Place {
     /// The part of its audience that the stream has seen. Whoever finds it current and looks at its card after that does not find it
     /// settled with an older state.
     pub(crate) fn standing(&self) -> Standing {
-        let reassigned = self.handle.reassigned.load(Ordering::Acquire);
+        let is_reassigned = self.handle.reassigned.load(Ordering::Acquire);
         let current = self.handle.current.load(Ordering::Acquire);
         let shown = lock(&self.audience.shown);
         let count = self.audience.count.load(Ordering::Acquire);
         let (is_shown, since) = (shown.snapshot().is_some(), shown.published());
         drop(shown);
-        let is_unseen = reassigned || current != count;
-        Standing { is_current: is_shown && !is_unseen, is_unseen, since }
+        let is_unseen = is_reassigned || current != count;
+        Standing { is_current: is_shown && !is_unseen, is_unseen, is_reassigned, since }
     }
 }

@@ -9,11 +9,11 @@ use super::parameter::Parameter;
 use super::schema::{Described, Types};
 use crate::admin::confirm::{Confirmation, HeldDocument};
 use crate::admin::load_reports::LoadDocument;
-use crate::admin::load_status::StatusDocument;
+use crate::admin::loaded_document::StatusDocument;
 use crate::admin::nodes::NodesDocument;
 use crate::admin::status::{
-    EventKind, EventRow, LoadsDocument, NodeDocument, NodeState, ResourceDocument, StatusSummary,
-    WaitDocument,
+    EventKind, EventRow, LoadsDocument, NodeDocument, NodeState, ResourceDocument,
+    ResourcesDocument, StatusSummary, WaitDocument,
 };
 
 /// One path, and what is answered there.
@@ -44,6 +44,7 @@ pub(super) enum Ask {
     Load,
     Status,
     Node,
+    Resources,
     Resource,
     Loads,
     Wait,
@@ -51,7 +52,7 @@ pub(super) enum Ask {
 }
 
 /// All endpoints.
-pub(super) static ENDPOINTS: [Endpoint; 11] = [
+pub(super) static ENDPOINTS: [Endpoint; 12] = [
     Endpoint {
         path: "/api/v1/openapi.json",
         about: "this description of the API",
@@ -64,7 +65,7 @@ pub(super) static ENDPOINTS: [Endpoint; 11] = [
     Endpoint {
         path: CONFIG,
         about: "what is loaded, from which file and line, and what is wrong",
-        parameters: &[],
+        parameters: &[&FIELDS],
         ask: Ask::Config,
         answer: StatusDocument::schema,
         rows: None,
@@ -109,10 +110,19 @@ pub(super) static ENDPOINTS: [Endpoint; 11] = [
     Endpoint {
         path: "/api/v1/nodes/{id}",
         about: "one node: what it wants, was sent, acknowledged and rejected, and its history",
-        parameters: &[&TYPE, &RESOURCES, &FIELDS, &LIMIT],
+        parameters: &[&TYPE, &SELECTION, &FIELDS, &LIMIT],
         ask: Ask::Node,
         answer: NodeDocument::schema,
         rows: None,
+        post: None,
+    },
+    Endpoint {
+        path: RESOURCES,
+        about: "the resources that are loaded, from which file and line, page by page",
+        parameters: &[&TYPE, &PREFIX, &IN_GROUP, &FIELDS, &LIMIT, &AFTER],
+        ask: Ask::Resources,
+        answer: ResourcesDocument::schema,
+        rows: Some("resources"),
         post: None,
     },
     Endpoint {
@@ -158,10 +168,15 @@ pub(super) static ENDPOINTS: [Endpoint; 11] = [
 static STATE: Parameter = Parameter::words("state", "Only nodes in this state.", NodeState::WORDS);
 static TYPE: Parameter =
     Parameter::text("type", "Only this type: its short name, as `cds`, or its URL.");
-static RESOURCES: Parameter = Parameter::words(
+static SELECTION: Parameter = Parameter::words(
     "resources",
     "The resources of each type that are told of: those that are not acknowledged, unless it is said.",
     &["unsettled", "all", "none"],
+);
+static PREFIX: Parameter = Parameter::text("prefix", "Only names that begin so.");
+static IN_GROUP: Parameter = Parameter::text(
+    "group",
+    "Only what the files of this group have; empty for what is for all nodes.",
 );
 static AUDIENCES: Parameter = Parameter::text(
     "group",
@@ -280,8 +295,8 @@ pub(crate) const NODES: &str = "/api/v1/nodes";
 /// The path at which the states of nodes are shown.
 pub(crate) const STATUS: &str = "/api/v1/status";
 
-/// The path below which a resource is shown.
-pub(crate) const RESOURCES_BELOW: &str = "/api/v1/resources";
+/// The path at which the resources are listed, and below which one of them is shown.
+pub(crate) const RESOURCES: &str = "/api/v1/resources";
 
 /// The path at which the last loads are listed.
 const LOADS: &str = "/api/v1/loads";

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! All that is refused is refused in one form (`error`), and all that takes long is made in turn (`turn`).
-//! Not here: the pages themselves (`nodes`, `load_reports`, `load_status`, `confirm`).
+//! Not here: the pages themselves (`nodes`, `load_reports`, `loaded_document`, `status`, `confirm`).
 
 mod endpoint;
 mod error;
@@ -24,8 +24,8 @@ use http_body_util::Either;
 use hyper::body::{Body, Bytes};
 use serde::Serialize;
 
-pub(crate) use self::endpoint::{CONFIG, CONFIRM, LOAD, NODES, RESOURCES_BELOW, STATUS, WAIT};
-pub(crate) use self::error::{ApiError, ErrorDocument, NO_SUCH_PATH};
+pub(crate) use self::endpoint::{CONFIG, CONFIRM, LOAD, NODES, RESOURCES, STATUS, WAIT};
+pub(crate) use self::error::{ApiError, ErrorDocument, NO_SUCH_PATH, TOO_EARLY};
 pub(crate) use self::parameter::Asked;
 pub(crate) use self::schema::{Described, Types, document};
 pub(crate) use self::turn::Turn;
@@ -114,14 +114,25 @@ async fn page(admin: &Admin, endpoint: &Endpoint, asked: Asked) -> Result<Bytes,
     let selection = Selection::of(endpoint, &asked)?;
     match endpoint.ask {
         Ask::OpenApi => Ok(written(&selection, &openapi::document())),
-        Ask::Config => Ok(admin.loaded.json().await?),
+        Ask::Config => match selection.keys() {
+            None => Ok(admin.loaded.json().await?),
+            Some(keys) => {
+                let work = admin.loaded.part(keys);
+                admin.turn.run(move || work().into()).await
+            }
+        },
         Ask::Confirm => Ok(written(&selection, &admin.confirmations.list(asked.texts("group")))),
         Ask::Nodes => in_turn(admin, selection, admin.nodes.page(&asked)?).await,
         Ask::Load => in_turn(admin, selection, admin.load_reports.page(&asked)?).await,
-        Ask::Status => in_turn(admin, selection, admin.status.summary(&asked)?).await,
+        Ask::Status => {
+            let held = admin.loaded.held_loads(admin.confirmations.gate());
+            in_turn(admin, selection, admin.status.summary(&held, &asked)?).await
+        }
+        Ask::Resources => in_turn(admin, selection, admin.status.resources(&asked)?).await,
         Ask::Loads => in_turn(admin, selection, admin.status.loads(&asked)?).await,
         Ask::Node => {
-            let work = admin.status.node(&admin.turn, &asked).await?;
+            let held = admin.loaded.held_loads(admin.confirmations.gate());
+            let work = admin.status.node(&admin.turn, held, &asked).await?;
             in_turn(admin, selection, work).await
         }
         Ask::Resource => {

@@ -35,6 +35,11 @@ impl Selection {
         Ok(Self { rows: endpoint.rows, keys: Some(keys) })
     }
 
+    /// The keys that are wanted, if not all are.
+    pub(super) fn keys(&self) -> Option<&[String]> {
+        self.keys.as_deref()
+    }
+
     /// The JSON of a document, with these keys alone.
     pub(super) fn text(&self, document: &impl Serialize) -> String {
         let Some(keys) = &self.keys else {

@@ -2,7 +2,7 @@
 //! added. `docs/status.md` says exactly what each state means.
 
 use crate::admin::api::document;
-use crate::admin::load_status::ResourceRow;
+use crate::admin::loaded_document::ResourceRow;
 
 document! {
     /// The states of the nodes, and those that need somebody's attention first.
@@ -12,6 +12,9 @@ document! {
         /// The seconds since the oldest load was shown after the last one that has landed; none if the last
         /// one has.
         not_landed_for: Option<u64>,
+        /// Edits that are not live: layers with faults, and what the gate holds back. The first of them, in
+        /// words.
+        not_live: Vec<String> = default,
         /// The groups of the nodes.
         groups: Vec<GroupStatus>,
         /// The number of all nodes that were asked for.
@@ -149,6 +152,8 @@ document! {
         load: u64,
         /// The state of the node.
         node: NodeStatusRow,
+        /// Edits that concern it and are not live. The first of them, in words.
+        not_live: Vec<String> = default,
         /// Its open streams.
         streams: Vec<StreamRow>,
         /// Its streams that are gone, the last one first.
@@ -211,6 +216,8 @@ document! {
         sent: Option<String>,
         /// The version of the last response that the client accepted.
         acknowledged: Option<String>,
+        /// The time at which it accepted that.
+        acknowledged_at: Option<u64>,
         /// The version of the response that it rejected, as long as that waits for a change.
         rejected: Option<String>,
         /// The first of the resources in it that had changed. One of them is at fault, or several are.
@@ -343,6 +350,41 @@ document! {
         Repaired = "repaired",
         /// Events are not remembered any more, because the reader is too slow or was away too long.
         Missed = "missed",
+    }
+}
+
+document! {
+    /// A page of the resources that the layers have.
+    struct ResourcesDocument {
+        /// The number of all rows that were asked for.
+        count: usize,
+        /// Those on this page, by type, name and layer.
+        resources: Vec<ListedResource>,
+        /// The text to give as `after` for the next page, if there is one.
+        next: Option<String>,
+    }
+}
+
+document! {
+    /// A resource of one layer.
+    struct ListedResource {
+        /// The short name of the type, or its URL.
+        r#type: String,
+        /// The name.
+        name: String,
+        /// The layer, in words.
+        layer: String,
+        /// `patch` or `remove`, if the layer does not have the resource whole.
+        edit: Option<String> = default,
+        /// The version, if the layer has the resource whole.
+        version: Option<String> = default,
+        /// The file it comes from, or another origin.
+        file: String,
+        /// The number of the line, or 0.
+        line: usize,
+        /// The number of open streams that reject something of this name now, whatever layer they have it from:
+        /// those whose reason names it, or names nothing and may mean it.
+        rejected_by: usize,
     }
 }
 

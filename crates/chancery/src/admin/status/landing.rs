@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use chancery_catalog::Audience;
+use chancery_catalog::{Audience, Layer};
 use chancery_core::Node;
-use chancery_server::{AudienceName, Audiences, Fleet, Outcome};
+use chancery_server::{AudienceName, Audiences, Fleet, Outcome, StreamStatus};
 
 use super::document::{WaitDocument, WaitOutcome};
+use super::not_live::{self, NotLive};
 use super::rows;
 use super::views::{Groups, View, views};
 use super::wait::Wanted;
@@ -42,15 +43,27 @@ pub(super) fn look(
     let landed = all.len() - behind.len();
     let (mut outcome, mut why) = outcome(landing.outcome(), wanted, &all, landed);
     // It is read after the streams: a load that they have was judged by now.
-    let held = held.list();
+    let waiting = held.list();
     let concerns = |since: Option<u64>| wanted.is_of_present() || since.is_none_or(|it| it <= load);
-    let waits = held.iter().find(|(held, since)| concerns(*since) && counts.sees(&held.audience));
-    if let Some((held, since)) = waits.filter(|_| outcome != WaitOutcome::Never) {
-        let audience = rows::shown(held.audience.to_string());
+    let mut waiting = waiting.iter();
+    if let Some((held, since)) =
+        waiting.find(|(held, since)| concerns(*since) && counts.sees(&held.audience))
+    {
         // Until it is recorded, nobody knows whether it is of this load.
         let is_known = wanted.is_of_present() || since.is_some();
-        outcome = if is_known { WaitOutcome::Refused } else { WaitOutcome::Waiting };
-        why = Some(format!("held back from {audience} until it is confirmed: {}", held.why()));
+        if outcome != WaitOutcome::Never {
+            outcome = if is_known { WaitOutcome::Refused } else { WaitOutcome::Waiting };
+        }
+        why = Some(not_live::held(held));
+    }
+    if wanted.is_of_present() {
+        let not_live = NotLive::new(held, &groups);
+        if let Some(fault) = not_live.fault(|layer| counts.see(&not_live, layer)) {
+            if outcome != WaitOutcome::Never {
+                outcome = WaitOutcome::Refused;
+            }
+            why = Some(rows::shown(format!("the newest edits are not loaded: {fault}")));
+        }
     }
     let is_behind = |view: &View<'_>| {
         let number = view.streams.first().filter(|_| view.id.is_empty()).map(|it| it.id);
@@ -162,9 +175,29 @@ impl<'f> Counts<'f> {
         let counts = self.fleet.streams.iter().filter(|stream| {
             let node = stream.node.as_deref();
             let (id, cluster) = (node.map(|it| &*it.id), node.map_or("", |it| &*it.cluster));
-            stream.audience.as_ref().is_some_and(|audience| self.has(id, cluster, audience))
+            let audience = stream.audience.as_ref().filter(|_| stream.counts);
+            audience.is_some_and(|audience| self.has(id, cluster, audience))
         });
         counts.map(|stream| key(stream.node.as_deref(), stream.id)).collect()
+    }
+
+    /// Returns true if the layer belongs to those who are asked about, or a client that counts sees it.
+    fn see(&self, not_live: &NotLive<'_>, layer: Option<&Layer>) -> bool {
+        let Wanted { groups, nodes, .. } = self.wanted;
+        let is_named = match layer {
+            Some(Layer::Group(name)) => {
+                groups.iter().any(|group| self.groups.is_seen_in(name, group))
+            }
+            Some(Layer::Node(name)) => nodes.iter().any(|node| **node == **name),
+            None | Some(Layer::Base) => true,
+        };
+        let is_seen = |stream: &StreamStatus| {
+            let node = stream.node.as_deref();
+            let (id, cluster) = (node.map(|it| &*it.id), node.map_or("", |it| &*it.cluster));
+            let counts = stream.audience.as_ref().is_some_and(|it| self.has(id, cluster, it));
+            counts && not_live.is_seen(layer, id, self.groups.of_node(node).as_deref())
+        };
+        is_named || groups.is_empty() && nodes.is_empty() || self.fleet.streams.iter().any(is_seen)
     }
 
     /// Returns true if a client that counts sees this audience.

@@ -1,4 +1,4 @@
-//! The states of clients and what they hold: `/api/v1/status`, `nodes/{id}`, `resources/…`, `loads`, `wait` and
+//! The states of clients and what they hold: `/api/v1/status`, `nodes/{id}`, `resources`, `loads`, `wait` and
 //! `events`.
 //!
 //! Whatever goes over all streams is worked out in turn, beside the thread that answers probes. Not here:
@@ -8,9 +8,11 @@
 mod document;
 mod events;
 mod landing;
+mod not_live;
 mod one_node;
 mod one_resource;
 mod rereads;
+mod resource_list;
 mod rows;
 mod states;
 mod summary;
@@ -30,14 +32,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use self::document::{
     EventKind, EventRow, HeldResource, LoadShown, LoadsDocument, NodeDocument, NodeState,
-    NodeStatusRow, RejectionRow, ResourceDocument, ResourceState, StatusSummary, StreamRow,
-    TypeRow, WaitDocument, WaitOutcome,
+    NodeStatusRow, RejectionRow, ResourceDocument, ResourceState, ResourcesDocument, StatusSummary,
+    StreamRow, TypeRow, WaitDocument, WaitOutcome,
 };
 pub(crate) use self::events::EventBody;
 use self::events::EventRows;
+pub(crate) use self::one_resource::UNKNOWN_RESOURCE;
 pub(crate) use self::rereads::Rereads;
 pub(super) use self::states::States;
 use super::api::{self, ApiError, Asked, Turn};
+use super::load_status::HeldLoads;
 use super::{Admin, Lifetime};
 use crate::ask;
 use crate::serve::Grouping;
@@ -85,13 +89,15 @@ impl StatusPages {
     /// The work that makes the summary that is asked for.
     pub(super) fn summary(
         &self,
+        held: &HeldLoads,
         asked: &Asked,
     ) -> Result<impl FnOnce() -> Result<StatusSummary, ApiError> + Send + use<>, ApiError> {
         let ((audiences, book), changes) = (self.served()?, Arc::clone(&self.changes));
+        let held = held.clone();
         let group = asked.text("group").map(str::to_owned);
         let state = asked.text("state").and_then(NodeState::read);
         let wanted = summary::Wanted { group, state, limit: api::limit(asked) };
-        Ok(move || Ok(summary::summary(&audiences, &book, &changes, &wanted)))
+        Ok(move || Ok(summary::summary(&audiences, &book, (&changes, &held), &wanted)))
     }
 
     /// The work that makes the page of loads that is asked for.
@@ -121,6 +127,7 @@ impl StatusPages {
     pub(super) async fn node(
         &self,
         turn: &Turn,
+        held: HeldLoads,
         asked: &Asked,
     ) -> Result<impl FnOnce() -> Result<NodeDocument, ApiError> + Send + use<>, ApiError> {
         let ((audiences, book), wanted) = (self.served()?, one_node::Wanted::of(asked)?);
@@ -133,7 +140,23 @@ impl StatusPages {
         };
         let (fleet, streams) = turn.run(find).await?;
         let looks = book.look(streams, wanted.query, LOOK_TIME).await;
-        Ok(move || one_node::document(&audiences, &book, (&fleet, looks), &wanted.id, &events))
+        Ok(move || {
+            let mut node =
+                one_node::document(&audiences, &book, (&fleet, looks), &wanted.id, &events)?;
+            let groups = views::Groups::of(&audiences);
+            let not_live = not_live::NotLive::new(&held, &groups);
+            node.not_live = not_live.of_node(&wanted.id, node.node.group.as_deref());
+            Ok(node)
+        })
+    }
+
+    /// The work that makes the page of resources that is asked for.
+    pub(super) fn resources(
+        &self,
+        asked: &Asked,
+    ) -> Result<impl FnOnce() -> Result<ResourcesDocument, ApiError> + Send + use<>, ApiError> {
+        let ((audiences, book), wanted) = (self.served()?, resource_list::Wanted::of(asked)?);
+        Ok(move || resource_list::page(&audiences, &book, &wanted))
     }
 
     /// The work that makes the document of a resource, once the streams were asked.

@@ -96,6 +96,7 @@ pub(super) fn document(
         node: view.row(book),
         streams: view.streams.iter().take(MOST_STREAMS).map(stream).collect(),
         gone: gone.collect(),
+        not_live: Vec::new(),
         history: events.of_node(book, id, MOST_EVENTS),
     })
 }
@@ -145,6 +146,7 @@ fn type_row(details: &TypeDetails) -> TypeRow {
         names: some(&details.names),
         sent: rows::version(details.sent.as_ref()),
         acknowledged: rows::version(details.acknowledged.as_ref()),
+        acknowledged_at: details.acknowledged_at.map(rows::seconds),
         rejected: rows::version(details.rejected.as_ref()),
         suspects: some(&details.suspects),
         waits: details.waits.iter().map(wait).collect(),

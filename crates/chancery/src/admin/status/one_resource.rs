@@ -11,7 +11,7 @@ use chancery_server::{Fleet, LookQuery, Looks, StatusBook, StreamStatus, TypeDet
 use super::document::{HolderRow, ResourceDocument, ResourceState, VersionRow};
 use super::rows;
 use crate::admin::api::{self, ApiError, Asked};
-use crate::admin::load_status::ResourceRow;
+use crate::admin::loaded_document::ResourceRow;
 use crate::ask::Query;
 
 /// The resource that is asked for.
@@ -148,12 +148,15 @@ fn unknown(catalog: &Catalog, wanted: &Wanted) -> ApiError {
     let near = chancery_proto::syntax::closest(&wanted.name, names.iter().map(String::as_str));
     let (of, name) = (rows::type_name(&wanted.type_url), rows::shown(&wanted.name));
     let error =
-        ApiError::unknown("unknown-resource", format!("nobody has a resource `{name}` of `{of}`"));
+        ApiError::unknown(UNKNOWN_RESOURCE, format!("nobody has a resource `{name}` of `{of}`"));
     match near {
         Some(near) => error.hint(format!("did you mean `{}`?", rows::shown(near))),
         None => error,
     }
 }
+
+/// The code for a resource that nobody has.
+pub(crate) const UNKNOWN_RESOURCE: &str = "unknown-resource";
 
 /// The number of layers that are shown.
 const MOST_ORIGINS: usize = 1000;

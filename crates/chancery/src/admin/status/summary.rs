@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use chancery_server::{Audiences, LoadStatus, StatusBook};
 
 use super::document::{GroupStatus, LoadShown, NodeState, StatusSummary};
+use super::not_live::NotLive;
 use super::views::{Groups, View, views};
 use super::{Changes, rows};
+use crate::admin::load_status::HeldLoads;
 use crate::admin::written_bytes;
 use crate::serve::Grouping;
 
@@ -22,7 +24,7 @@ pub(super) struct Wanted {
 pub(super) fn summary(
     audiences: &Audiences<Grouping>,
     book: &StatusBook,
-    changes: &Changes,
+    (changes, held): (&Changes, &HeldLoads),
     wanted: &Wanted,
 ) -> StatusSummary {
     let fleet = book.fleet();
@@ -57,6 +59,7 @@ pub(super) fn summary(
     StatusSummary {
         load: last.map(|load| shown(&load, changes)),
         not_landed_for: book.oldest_load().map(|age| age.as_secs()),
+        not_live: NotLive::new(held, &groups).all(),
         groups: by_group,
         count: nodes.len(),
         nodes: first,

@@ -9,6 +9,7 @@ use chancery_server::{Audiences, Fleet, GoneStream, StatusBook, StreamStatus};
 
 use super::document::{GroupStatus, NodeState, NodeStatusRow};
 use super::rows;
+use crate::admin::api::ApiError;
 use crate::serve::Grouping;
 
 /// A node: all streams whose clients state one id, or one stream whose client states none.
@@ -57,6 +58,20 @@ impl Groups {
     /// Returns true if there is such a group.
     pub(super) fn has(&self, name: &str) -> bool {
         self.known.contains(name) || self.grouping.names().any(|known| known == name)
+    }
+
+    /// Checks that there is such a group.
+    pub(super) fn check(&self, name: &str) -> Result<(), ApiError> {
+        if self.has(name) {
+            return Ok(());
+        }
+        let message = format!("there is no group `{}`", rows::shown(name));
+        let error = ApiError::unknown("unknown-group", message);
+        let names = self.names();
+        Err(match chancery_proto::syntax::closest(name, names.iter().map(String::as_str)) {
+            Some(near) => error.hint(format!("did you mean `{}`?", rows::shown(near))),
+            None => error,
+        })
     }
 
     /// The names of all groups.

@@ -12,7 +12,6 @@ use tokio::time::{Instant, timeout_at};
 
 use super::document::{WaitDocument, WaitOutcome};
 use super::landing;
-use super::rows;
 use super::views::Groups;
 use crate::admin::Admin;
 use crate::admin::api::{self, ApiError, Asked};
@@ -144,14 +143,7 @@ async fn reread(
 
 fn check_groups(audiences: &Audiences<Grouping>, wanted: &Wanted) -> Result<(), ApiError> {
     let groups = Groups::of(audiences);
-    let Some(odd) = wanted.groups.iter().find(|group| !groups.has(group)) else { return Ok(()) };
-    let message = format!("there is no group `{}`", rows::shown(odd));
-    let error = ApiError::unknown("unknown-group", message);
-    let names = groups.names();
-    Err(match chancery_proto::syntax::closest(odd, names.iter().map(String::as_str)) {
-        Some(near) => error.hint(format!("did you mean `{}`?", rows::shown(near))),
-        None => error,
-    })
+    wanted.groups.iter().try_for_each(|group| groups.check(group))
 }
 
 /// The number of the load with the digest that is waited for.

@@ -124,7 +124,8 @@ struct Asked {
 impl Asked {
     fn new(wanted: &Wanted, variant: Variant) -> Result<Self, Failure> {
         let node = wanted.node.clone();
-        let plan = QueryPlan::of_node(&wanted.server, node, variant, &wanted.schema)?;
+        let plan =
+            QueryPlan::of_node(&wanted.server, node, variant, &wanted.schema)?.only_looking();
         let client = plan.client()?;
         Ok(Self { plan: Arc::new(plan), client })
     }

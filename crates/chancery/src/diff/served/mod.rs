@@ -26,9 +26,8 @@ use self::representatives::Representative;
 use super::options::DiffArgs;
 use super::side::{DirectorySide, keys_of};
 use crate::admin_client::{AdminClient, ConnectedNode, ConnectedNodes};
-use crate::ask::{self, ServerArgs, is_on_this_machine, usual_admin};
+use crate::ask::{self, ServerArgs};
 use crate::check::LoadedDirectory;
-use crate::config::AdminAddress;
 use crate::exit::Failure;
 
 /// All that is known of a server.
@@ -102,24 +101,22 @@ fn nodes(
     flags: &DiffArgs,
     server: &ServerArgs,
 ) -> Result<(Vec<ConnectedNode>, Option<String>), Failure> {
-    if let Some(address) = flags.admin {
-        return match address {
-            AdminAddress::On(_) => Ok(told(AdminClient::new(address)?.nodes(None)?)),
-            AdminAddress::Off => Ok((Vec::new(), None)),
+    if let Some(admin) = &flags.admin {
+        return match admin.is_off() {
+            false => Ok(told(AdminClient::at(admin, &flags.access)?.nodes(None)?)),
+            true => flags.access.unused().map(|()| (Vec::new(), None)),
         };
     }
     let unknown = |why: &str| {
         let unknown = format!("the nodes of the server, so nobody knows which would move: {why}");
         Ok((Vec::new(), Some(unknown)))
     };
-    if !server.servers.iter().any(|uri| is_on_this_machine(uri)) {
-        return unknown(
-            "its admin interface answers on its own machine only; run this there, or forward the port and \
-             give `--admin`",
-        );
-    }
-    match AdminClient::new(usual_admin()).and_then(|admin| admin.nodes(None)) {
+    let Some(admin) = AdminClient::beside(&server.servers, &flags.access)? else {
+        return unknown("give the address of its admin interface with `--admin`");
+    };
+    match admin.nodes(None) {
         Ok(nodes) => Ok(told(nodes)),
+        Err(error) if flags.access.is_given() => Err(error),
         Err(_) => unknown("its admin interface was not reached; give its address with `--admin`"),
     }
 }

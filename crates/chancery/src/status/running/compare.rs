@@ -130,6 +130,7 @@ fn beside(clients: &mut [&mut RunningClient], sent: &SentByName) {
             name: kept(name),
             version: String::new(),
             state: RunningState::Absent,
+            keeps_version: false,
             error: None,
             sent: Some(sent.state.word()),
             verdict: Some(verdict),
@@ -154,7 +155,10 @@ fn verdict(resource: &RunningResource, sent: Option<&Sent>) -> Verdict {
             let runs = Some(&resource.version);
             if runs == sent.own.as_ref() || runs == sent.of_response.as_ref() {
                 Verdict::Same
-            } else if resource.version.is_empty() || sent.of_response.is_some() {
+            } else if resource.version.is_empty()
+                || resource.keeps_version
+                || sent.of_response.is_some()
+            {
                 Verdict::Acknowledged
             } else {
                 Verdict::OtherVersion
@@ -177,6 +181,7 @@ mod tests {
             name: name.to_owned(),
             version: version.to_owned(),
             state,
+            keeps_version: false,
             error: None,
             sent: None,
             verdict: None,
@@ -208,6 +213,9 @@ mod tests {
         ] {
             assert_eq!(verdict(&running("a", version, state), sent.as_ref()), expected);
         }
+        let in_place = RunningResource { keeps_version: true, ..running("a", "1", Running) };
+        let newer = sent(Acknowledged, "2", true);
+        assert_eq!(verdict(&in_place, Some(&newer)), Verdict::Acknowledged);
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use anyhow::Context;
 use chancery_client::Options;
 use chancery_client::bootstrap::XdsServer;
-use chancery_client::credentials::ChannelCredentials;
 use chancery_client::status::{
     ClientConfig, ConfigStatus, GenericXdsConfig, ResourceState, StatusQuestion, fetch,
 };
@@ -12,17 +11,15 @@ use super::options::Limits;
 use super::report::{RunningClient, RunningError, RunningResource, RunningState, kept, type_name};
 
 /// Asks a server of CSDS.
-pub(super) async fn ask(address: &str, limits: &Limits) -> anyhow::Result<Vec<RunningClient>> {
-    let channel = ChannelCredentials::Insecure;
-    let server = XdsServer { uri: address.to_owned(), channel, ..XdsServer::default() };
+pub(super) async fn ask(server: &XdsServer, limits: &Limits) -> anyhow::Result<Vec<RunningClient>> {
     let options = Options {
         connect_timeout: limits.time,
         max_response_bytes: limits.bytes,
         ..Options::default()
     };
     let question = StatusQuestion { exclude_contents: true, ..StatusQuestion::default() };
-    let answer = fetch(&server, &question, &options).await;
-    let clients = answer.with_context(|| format!("cannot ask `{address}` for its CSDS"))?;
+    let answer = fetch(server, &question, &options).await;
+    let clients = answer.with_context(|| format!("cannot ask `{}` for its CSDS", server.uri))?;
     Ok(clients.into_iter().map(client).collect())
 }
 
@@ -44,6 +41,7 @@ fn resource(config: &GenericXdsConfig) -> RunningResource {
         version: kept(&config.version_info),
         state: state(config),
         error,
+        keeps_version: false,
         sent: None,
         verdict: None,
     }

@@ -213,6 +213,7 @@ impl Entry {
             version: kept(&error.version_info),
             details: kept(&error.details),
         });
+        let is_replaced = self.warming_state.is_some();
         let mut rows = Vec::with_capacity(states.len() * names.len());
         for (state, entry) in states {
             for name in &names {
@@ -221,6 +222,7 @@ impl Entry {
                     name: kept(name),
                     version: kept(&entry.version_info),
                     state,
+                    keeps_version: self.active_state.is_some() && !is_replaced,
                     // It is about the last update, which no state has.
                     error: error.take(),
                     sent: None,

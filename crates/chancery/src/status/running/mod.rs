@@ -28,8 +28,8 @@ pub(crate) use self::options::RunningArgs;
 use self::options::Source;
 use self::report::RunningClient;
 use super::StatusFormat;
-use crate::admin_client::{AdminArgs, AdminClient, AdminServer};
-use crate::config::AdminAddress;
+use crate::admin_client::AdminArgs;
+use crate::ask::tls_hint;
 use crate::exit::Failure;
 use crate::stdout;
 
@@ -43,8 +43,8 @@ pub(crate) fn run(
     format: StatusFormat,
 ) -> Result<(), Failure> {
     let mut clients = ask(args)?;
-    if admin.admin != AdminServer::At(AdminAddress::Off) {
-        let server = AdminClient::at(admin)?.within(SERVER_TIME);
+    if !admin.admin.is_off() {
+        let server = admin.client()?.within(SERVER_TIME);
         if let Err(why) = compare::compare(&server, &mut clients) {
             // It goes to stderr, because a program may read stdout.
             write!(io::stderr(), "not compared with what was sent:\n{why}").ok();
@@ -65,11 +65,22 @@ pub(crate) fn run(
 fn ask(args: &RunningArgs) -> Result<Vec<RunningClient>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start")?;
-    let asked = match args.source()? {
-        Source::Envoy(address) => runtime.block_on(envoy::ask(&address, &args.limits())),
-        Source::Csds(address) => runtime.block_on(csds::ask(&address, &args.limits())),
-    };
-    asked.map_err(Failure::broken)
+    match args.source()? {
+        Source::Envoy(address) => {
+            runtime.block_on(envoy::ask(&address, &args.limits())).map_err(Failure::broken)
+        }
+        Source::Csds(address) => {
+            let asked = runtime.block_on(csds::ask(&args.tls.server(&address)?, &args.limits()));
+            asked.map_err(|error| {
+                let hint = tls_hint(args.tls.is_secure(), &format!("{error:#}"));
+                let failure = Failure::broken(error);
+                match hint {
+                    Some(hint) => failure.hint(hint),
+                    None => failure,
+                }
+            })
+        }
+    }
 }
 
 /// The time of the server to tell what it sent.

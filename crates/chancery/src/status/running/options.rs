@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::ask::TlsArgs;
 use crate::config::{Size, Span};
 use crate::exit::Failure;
 
@@ -17,8 +18,9 @@ pub(crate) struct RunningArgs {
     envoy: Option<String>,
 
     /// The same of a client that tells it by CSDS: HOST:PORT or unix:PATH, at which a gRPC application serves
-    /// its status
-    #[arg(long, value_name = "ADDR", help_heading = "What runs")]
+    /// its status; or the discovery port of an xDS server, which tells of all its clients. The flags of TLS are
+    /// for this connection
+    #[arg(long, value_name = "ADDR", group = "servers", help_heading = "What runs")]
     csds: Option<String>,
 
     /// The time that a connection to --envoy or --csds may take, and then its answer
@@ -28,6 +30,10 @@ pub(crate) struct RunningArgs {
     /// The largest answer of --envoy or --csds that is read
     #[arg(long, value_name = "SIZE", default_value = "256MiB", help_heading = "What runs")]
     running_max: Size,
+
+    // They need `servers`, the group of `csds`.
+    #[command(flatten)]
+    pub(super) tls: TlsArgs,
 }
 
 /// The place where somebody tells what runs.

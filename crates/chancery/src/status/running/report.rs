@@ -30,6 +30,10 @@ pub(super) struct RunningResource {
     /// The version that it has; empty if it has none or does not state it.
     pub(super) version: String,
     pub(super) state: RunningState,
+    /// True if the version may be that of an earlier form: an Envoy that exchanges nothing but the filter chains of a
+    /// listener goes on to state the version of before.
+    #[serde(skip)]
+    pub(super) keeps_version: bool,
     /// The last error, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<RunningError>,

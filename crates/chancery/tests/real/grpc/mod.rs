@@ -86,7 +86,7 @@ struct Greeter {
 }
 
 /// A management server as a bootstrap names it.
-fn server(uri: &str) -> Value {
+pub(crate) fn server(uri: &str) -> Value {
     json!({
         "server_uri": uri,
         "channel_creds": [{"type": "insecure"}],
@@ -95,7 +95,7 @@ fn server(uri: &str) -> Value {
 }
 
 /// A bootstrap with these management servers, the first one first.
-fn bootstrap(servers: &[Value]) -> Value {
+pub(crate) fn bootstrap(servers: &[Value]) -> Value {
     json!({
         "xds_servers": servers,
         "node": {"id": "grpc-1", "cluster": "test", "locality": {"region": "r1", "zone": "z1"}},
@@ -112,7 +112,7 @@ fn bootstrap_for(chancery: &Chancery) -> Value {
 /// The resources of a service: listener, routes and cluster, each under a name of the service.
 ///
 /// `name` makes the name of a resource of a type, as in [`plain`] and [`xdstp`].
-fn service(name: impl Fn(&str) -> String, security: &str) -> String {
+pub(crate) fn service(name: impl Fn(&str) -> String, security: &str) -> String {
     let routes = name("route.v3.RouteConfiguration");
     let cluster = name("cluster.v3.Cluster");
     let endpoints = name("endpoint.v3.ClusterLoadAssignment");
@@ -173,7 +173,7 @@ fn eds_cluster(name: &str, endpoints: &str) -> String {
 }
 
 /// The listener has the name the client asks for, the others one of their type.
-fn plain(kind: &str) -> String {
+pub(crate) fn plain(kind: &str) -> String {
     match kind {
         "listener.v3.Listener" => "hello.test".to_owned(),
         _ => format!("hello-{}", kind.split('.').next().expect("a word")),

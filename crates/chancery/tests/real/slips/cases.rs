@@ -1,7 +1,7 @@
 //! The slips.
 
 use super::tree::{
-    CANARY, CLUSTERS, ENDPOINTS, FILTERS, HTTP, MESH, NODE, ROUTES, SECRETS, SERVER, STATUS,
+    CANARY, CLUSTERS, ENDPOINTS, FILTERS, HTTP, MESH, NODE, ROUTES, SECRETS, SERVER, STATUS, Tree,
 };
 use super::{Slip, live, slip};
 
@@ -28,7 +28,7 @@ pub(super) const FILES: &[Slip] = &[
     slip(
         "clusters cut after 13 lines",
         |t| t.cut(CLUSTERS, 13),
-        &["held back", "no endpoints left in 1 endpoint set: `api`", "`db`", "listeners.yaml:43"],
+        &["held back", "no endpoints left in 1 endpoint set: `api`", "`db`", "listeners.yaml:53"],
     ),
     slip(
         "clusters cut after 24 lines",
@@ -116,6 +116,54 @@ pub(super) const FILES: &[Slip] = &[
         &["routes.yaml:2"],
     ),
     slip("bytes that are no text", |t| t.write(ROUTES, "\u{0}\u{1}\u{2}"), &["routes.yaml"]),
+];
+
+/// Gives the address of one listener to another one, and the other way round.
+fn swap_addresses(tree: &Tree) {
+    let text = tree.text(MESH);
+    let ports: Vec<&str> =
+        text.lines().filter_map(|it| it.split_once("port_value: ")).map(|(_, it)| it).collect();
+    let swapped = text.replacen(ports[0], "FIRST", 1).replacen(ports[1], ports[0], 1);
+    tree.write(MESH, &swapped.replacen("FIRST", ports[1], 1));
+}
+
+/// Changes that an Envoy takes when it starts, and not while it runs.
+pub(super) const IN_PLACE: &[Slip] = &[
+    slip(
+        "a secret of another kind",
+        |t| {
+            let kind = "generic_secret: {secret: {inline_string: x}}";
+            let start = t.text(SECRETS).split("tls_certificate").next().unwrap_or_default();
+            t.write(SECRETS, &format!("{start}{kind}\n"));
+        },
+        &["held back", "secrets.yaml:1", "`tls_certificate` becomes `generic_secret`"],
+    ),
+    slip(
+        "another number of sockets",
+        |t| {
+            t.replace_first(
+                MESH,
+                "  filter_chains:",
+                "  enable_reuse_port: false\n  filter_chains:",
+            )
+        },
+        &["held back", "listeners.yaml:1: lds `mesh`: `enable_reuse_port` changes"],
+    ),
+    slip(
+        "listeners that change addresses",
+        swap_addresses,
+        &["held back", "lds `mesh` takes an address that ", "lds `mesh-tls` gives up"],
+    ),
+    slip(
+        "a filter of another type",
+        |t| {
+            let of = "type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer";
+            let start = t.text(FILTERS).split("typed_config").next().unwrap_or_default();
+            let typed = format!("typed_config: {{\"@type\": {of}, max_request_bytes: 9}}");
+            t.write(FILTERS, &format!("{start}{typed}\n"));
+        },
+        &["held back", "filters.yaml:1: ecds `mark` is a `", "does not have in `type_urls`"],
+    ),
 ];
 
 /// Messages that Envoy would reject.
@@ -412,7 +460,7 @@ pub(super) const NAMES: &[Slip] = &[
     slip(
         "a cluster that is removed and its route kept",
         |t| t.cut(CLUSTERS, 21),
-        &["held back", "`db`", "listeners.yaml:43"],
+        &["held back", "`db`", "listeners.yaml:53"],
     ),
     slip(
         "`endpoints: []`",
@@ -593,7 +641,7 @@ pub(super) const LIVE: &[Slip] = &[
     live(
         "a listener of several that is removed",
         |t| t.cut(MESH, 42),
-        &["listeners.yaml:43", "no listener has the address"],
+        &["listeners.yaml:53", "no listener has the address"],
     ),
     live(
         "rules in another order",

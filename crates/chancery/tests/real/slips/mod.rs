@@ -89,6 +89,11 @@ fn slips_in_messages_cut_no_traffic_and_are_told() {
 }
 
 #[test]
+fn slips_that_only_a_running_envoy_refuses_cut_no_traffic_and_are_told() {
+    none_cuts_traffic(cases::IN_PLACE);
+}
+
+#[test]
 fn slips_in_names_cut_no_traffic_and_are_told() {
     none_cuts_traffic(cases::NAMES);
 }

@@ -2,8 +2,13 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::Value;
 
 use super::http;
 use super::ports::Port;
@@ -135,10 +140,10 @@ impl Chancery {
     }
 
     /// The rows of the load reports that a query asks for.
-    pub(crate) fn load(&self, query: &str) -> Vec<serde_json::Value> {
+    pub(crate) fn load(&self, query: &str) -> Vec<Value> {
         let reply = http::get(self.admin.number(), &format!("/api/v1/load{query}"), &[]);
         let text = reply.map(|reply| reply.body).unwrap_or_default();
-        let mut document: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        let mut document: Value = serde_json::from_str(&text).unwrap_or_default();
         serde_json::from_value(document["rows"].take()).unwrap_or_default()
     }
 
@@ -150,6 +155,69 @@ impl Chancery {
         let done = command.output().expect("it can be run");
         let told = [done.stdout, done.stderr].concat();
         (done.status.code(), String::from_utf8_lossy(&told).into_owned())
+    }
+
+    /// The exit code and the output of a command that asks its admin interface.
+    pub(crate) fn told_by(&self, words: &[&str]) -> (Option<i32>, String) {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+        command.args(words).env("CHANCERY_ADMIN", self.admin.address()).env("NO_COLOR", "1");
+        let name = format!("{}-{}", words[0], NEXT.fetch_add(1, Ordering::Relaxed));
+        let mut asking = Process::start(self.process.dir(), &name, &mut command);
+        let ended = wait::until(&format!("{words:?} to end"), || asking.ended());
+        (ended.code(), asking.output())
+    }
+
+    /// The document at a path of its API.
+    #[track_caller]
+    pub(crate) fn api(&self, path: &str) -> Value {
+        let page = self.page(&format!("/api/v1/{path}"));
+        serde_json::from_str(&page).unwrap_or_else(|fault| panic!("{path}: {fault}: {page}"))
+    }
+
+    /// A connection to its admin interface.
+    pub(crate) fn connection(&self) -> http::Connection {
+        http::Connection::open(self.admin.number()).expect("it is up")
+    }
+
+    /// The answer by CSDS about the clients that a question is about.
+    #[track_caller]
+    pub(crate) fn client_status(&self, question: &Value) -> Value {
+        let reply =
+            http::post(self.admin.number(), "/v3/discovery:client_status", &question.to_string());
+        let body = reply.map(|reply| reply.body).unwrap_or_default();
+        serde_json::from_str(&body).unwrap_or_else(|fault| panic!("{question}: {fault}: {body}"))
+    }
+
+    /// The events that a query asks for, from now on.
+    pub(crate) fn events(&self, query: &str) -> Events {
+        self.read_events(query, "")
+    }
+
+    /// The events after one of this id. One of another start of a server stands before all events of this one.
+    pub(crate) fn events_after(&self, id: &str) -> Events {
+        self.read_events("", &format!("last-event-id: {id}\r\n"))
+    }
+
+    fn read_events(&self, query: &str, header: &str) -> Events {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.admin.number())).expect("it is up");
+        stream.set_read_timeout(Some(wait::BOUND)).expect("a bound is one");
+        let line = format!("GET /api/v1/events{query} HTTP/1.1\r\nhost: localhost\r\n");
+        stream.write_all(format!("{line}{header}\r\n").as_bytes()).expect("it is up");
+        let mut events = Events { lines: BufReader::new(stream) };
+        // From here on the answer has begun.
+        events.line("HTTP/1.1 200");
+        if header.is_empty() {
+            events.line("id: ");
+        }
+        events
+    }
+
+    /// The value of a metric with these labels; 0 if it is not there.
+    pub(crate) fn metric(&self, line: &str) -> f64 {
+        let page = self.page("/metrics");
+        let value = |it: &str| it.strip_prefix(line)?.strip_prefix(' ')?.parse().ok();
+        page.lines().find_map(value).unwrap_or_default()
     }
 
     /// The address of its admin interface.
@@ -206,3 +274,36 @@ impl Chancery {
         Self::serve_on(ports, directory, &[] as &[&str])
     }
 }
+
+/// The events of the daemon as they happen.
+#[derive(Debug)]
+pub(crate) struct Events {
+    lines: BufReader<TcpStream>,
+}
+
+impl Events {
+    /// The next line that begins so, without the beginning.
+    #[track_caller]
+    fn line(&mut self, begin: &str) -> String {
+        for _ in 0..MOST_LINES {
+            let mut line = String::new();
+            let read = self.lines.read_line(&mut line).expect("a line in time");
+            assert_ne!(read, 0, "the end before `{begin}`");
+            if let Some(rest) = line.trim_end().strip_prefix(begin) {
+                return rest.to_owned();
+            }
+        }
+        panic!("{MOST_LINES} lines, and none begins with `{begin}`")
+    }
+
+    /// The kind and the document of the next event.
+    #[track_caller]
+    pub(crate) fn next(&mut self) -> (String, Value) {
+        let kind = self.line("event: ");
+        let data = self.line("data: ");
+        (kind, serde_json::from_str(&data).unwrap_or_else(|fault| panic!("{fault}: {data}")))
+    }
+}
+
+/// The most lines that are read for one event.
+const MOST_LINES: usize = 1000;

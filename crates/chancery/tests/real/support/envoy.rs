@@ -66,6 +66,11 @@ impl Envoy {
         });
     }
 
+    /// Sends it a signal by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        self.process.signal(name);
+    }
+
     /// All that it has said.
     pub(crate) fn output(&self) -> String {
         self.process.output()

@@ -58,6 +58,17 @@ impl<S: Read + Write> Connection<S> {
         self.reply()
     }
 
+    /// Posts a document of JSON to a path.
+    pub(crate) fn post(&mut self, path: &str, body: &str) -> io::Result<Reply> {
+        let length = body.len();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Content-Length: {length}\r\n\r\n{body}"
+        );
+        self.stream.get_mut().write_all(head.as_bytes())?;
+        self.reply()
+    }
+
     fn reply(&mut self) -> io::Result<Reply> {
         let head = self.head()?;
         let status = head.first().and_then(|line| line.split(' ').nth(1)?.parse().ok());
@@ -123,4 +134,9 @@ fn invalid(what: &str) -> io::Error {
 /// Asks once, on a connection of its own; nothing if there was no whole answer.
 pub(crate) fn get(port: u16, path: &str, headers: &[&str]) -> Option<Reply> {
     Connection::open(port).ok()?.get(path, headers).ok()
+}
+
+/// Posts a document of JSON once, on a connection of its own; nothing if there was no whole answer.
+pub(crate) fn post(port: u16, path: &str, body: &str) -> Option<Reply> {
+    Connection::open(port).ok()?.post(path, body).ok()
 }

@@ -57,6 +57,18 @@ impl Process {
         }
     }
 
+    /// The directory of its output.
+    pub(crate) fn dir(&self) -> &Path {
+        self.log.parent().expect("it is in a directory")
+    }
+
+    /// Sends it a signal by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status().expect("it can be run");
+        assert!(sent.success(), "{} cannot be sent {name}", self.name);
+    }
+
     /// All it has said so far.
     pub(crate) fn output(&self) -> String {
         text(&self.log)
