@@ -27,7 +27,7 @@ const PICKS: u64 = 1_000;
 /// A path, taken that many times by so many threads.
 type Path = fn(u64, usize);
 
-const PATHS: [(&str, Path); 8] = [
+const PATHS: [(&str, Path); 9] = [
     ("pick-first", |times, threads| picks(&ready(PICK_FIRST), times, threads)),
     ("round-robin", |times, threads| picks(&ready(PolicyConfig::RoundRobin), times, threads)),
     ("least-request", |times, threads| {
@@ -37,7 +37,8 @@ const PATHS: [(&str, Path); 8] = [
     ("ring-hash", |times, threads| picks(&ready(ring_hash()), times, threads)),
     ("ring-half-failed", |times, threads| picks(&half_failed(), times, threads)),
     ("outlier-detection", |times, threads| picks(&detecting(), times, threads)),
-    ("ring-updates", |times, _| ring_updates(times)),
+    ("updates", |times, _| updates(&in_localities(), times)),
+    ("ring-updates", |times, _| updates(&ring_hash(), times)),
 ];
 
 const PICK_FIRST: PolicyConfig = PolicyConfig::PickFirst { shuffle: false };
@@ -115,6 +116,10 @@ fn target(config: PolicyConfig) -> PolicyTarget {
 
 fn ring_hash() -> PolicyConfig {
     PolicyConfig::RingHash(RingHashConfig::default())
+}
+
+fn in_localities() -> PolicyConfig {
+    PolicyConfig::WrrLocality(Arc::new(PolicyConfig::RoundRobin))
 }
 
 /// Lets calls ask for connections until those of all endpoints were tried.
@@ -231,12 +236,12 @@ fn pick_many(picker: &dyn Picker, times: u64, thread: usize) {
 }
 
 /// One of a thousand endpoints goes, and another one comes, each time.
-fn ring_updates(times: u64) {
-    let mut driven = Driven::<Switch>::new(&target(ring_hash()));
+fn updates(config: &PolicyConfig, times: u64) {
+    let mut driven = Driven::<Switch>::new(&target(config.clone()));
     connect_all(&mut driven, |_| false);
     for at in (1..).take(usize::try_from(times).unwrap_or(usize::MAX)) {
         let endpoints = endpoints(at, at + ENDPOINTS);
-        let target = PolicyTarget { config: ring_hash(), endpoints, note: None };
+        let target = PolicyTarget { config: config.clone(), endpoints, note: None };
         driven.tree.update(&target, driven.now);
         driven.run(|_| false);
         driven.picker();

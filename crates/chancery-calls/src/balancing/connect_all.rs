@@ -74,7 +74,7 @@ impl<C: Choose> Balancer for ConnectAll<C> {
         let Some(place) = self.endpoints.subchannel(id, state, cx) else { return };
         self.endpoints.connect(place, cx);
         let member = &self.endpoints.members()[place];
-        if *state == SubchannelState::Ready && member.ready() == Some(id) {
+        if *state == SubchannelState::Ready && member.connected() == Some(id) {
             self.choose.connected(member, cx);
         }
     }

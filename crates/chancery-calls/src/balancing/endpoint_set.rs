@@ -202,6 +202,11 @@ impl<T> Member<T> {
         self.connection.selected().map(|(id, _)| id)
     }
 
+    /// Returns the subchannel of the endpoint that is connected, although it may be taken out.
+    pub fn connected(&self) -> Option<SubchannelId> {
+        self.connection.connected()
+    }
+
     /// Returns the endpoint for a call with these observers, if it is ready.
     pub fn picked(&self, observers: Observers) -> Option<Picked> {
         let (subchannel, endpoint) = (self.ready()?, Arc::clone(&self.endpoint));

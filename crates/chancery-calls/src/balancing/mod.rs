@@ -3,11 +3,12 @@
 //! ```text
 //!   Tree                         what a driver holds: actions, a deadline, a picker
 //!    └─ Priority                 the clusters of an aggregate, or the one cluster
-//!        └─ Cluster              drops, allows and counts calls
-//!            └─ Priority         the priorities of its endpoints
-//!                └─ Switch       changes the kind of a policy without a call that fails
-//!                    └─ WrrLocality      divides by the weights of localities
-//!                        └─ ConnectAll   has an EndpointSet: a PickFirst for each endpoint
+//!        └─ OutlierDetection     takes endpoints out whose calls fail
+//!            └─ Cluster          drops, allows and counts calls
+//!                └─ Priority     the priorities of its endpoints
+//!                    └─ Switch   changes the kind of a policy without a call that fails
+//!                        └─ WrrLocality      divides by the weights of localities
+//!                            └─ ConnectAll   has an EndpointSet: a PickFirst for each endpoint
 //! ```
 //!
 //! An update goes down the tree. The state of a subchannel finds its way down by [`Owners`], which note

@@ -267,11 +267,9 @@ impl PickFirst {
         }
     }
 
-    /// Returns true if the connection that is used was taken out.
+    /// Returns true if the connection was taken out.
     fn is_ejected(&self) -> bool {
-        let Phase::Ready { place } = self.phase else { return false };
-        let used = self.attempts.get(place).and_then(|attempt| attempt.subchannel);
-        used.is_some_and(|id| self.ejected.contains(&id))
+        self.connected().is_some_and(|id| self.ejected.contains(&id))
     }
 
     /// The time of the deadline has come.
@@ -299,7 +297,13 @@ impl PickFirst {
         }
     }
 
-    /// Returns the subchannel that is connected, with its endpoint.
+    /// Returns the subchannel that is connected, although it may be taken out.
+    pub(super) fn connected(&self) -> Option<SubchannelId> {
+        let Phase::Ready { place } = self.phase else { return None };
+        self.attempts.get(place)?.subchannel
+    }
+
+    /// Returns the subchannel that takes calls, with its endpoint.
     pub(super) fn selected(&self) -> Option<(SubchannelId, &Arc<Endpoint>)> {
         let Phase::Ready { place } = self.phase else { return None };
         let attempt = self.attempts.get(place).filter(|_| !self.is_ejected())?;

@@ -9,9 +9,8 @@ use std::sync::Arc;
 
 use chancery_core::Time;
 
-use self::config::RingSizes;
 use self::picker::{ByHash, MemberState};
-use self::ring::{Ring, Spot};
+use self::ring::{LazyRing, Spot};
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, SubchannelId};
 use super::endpoint_set::{EndpointSet, Member};
@@ -32,9 +31,7 @@ pub(super) struct RingHash {
     endpoints: EndpointSet,
     config: RingHashConfig,
     note: Option<Arc<str>>,
-    ring: Arc<Ring>,
-    /// All that the ring was made of.
-    made_of: (RingSizes, Vec<Spot>),
+    ring: Arc<LazyRing>,
     /// True if endpoints have changed since the ring was made.
     is_old: bool,
     /// Where the search for an idle endpoint goes on.
@@ -70,17 +67,21 @@ impl RingHash {
     }
 
     /// Returns the ring, which is made again only if endpoints, weights or sizes are others.
-    fn ring(&mut self) -> Arc<Ring> {
+    fn ring(&mut self) -> Arc<LazyRing> {
         if std::mem::take(&mut self.is_old) {
             let members = self.endpoints.members();
             let endpoints = members.iter().map(|member| &member.endpoint);
             let spots = endpoints.clone().zip(weights::normalised(endpoints));
             let spots = spots.map(|(endpoint, weight)| Spot::new(endpoint, weight)).collect();
-            let made_of = (self.config.sizes, spots);
-            if made_of != self.made_of {
-                self.ring = Arc::new(Ring::new(made_of.0, &made_of.1));
-                self.made_of = made_of;
+            let ring = LazyRing::new(self.config.sizes, spots);
+            if !ring.is_of_same(&self.ring) {
+                self.ring = Arc::new(ring);
             }
+        }
+        // Until somebody calls there is no need for a ring, and then a call waits for a connection
+        // anyway. Later no call waits for a ring.
+        if self.connectivity() != Connectivity::Idle {
+            self.ring.get();
         }
         Arc::clone(&self.ring)
     }
@@ -173,5 +174,49 @@ fn state_of(member: &Member) -> MemberState {
             Some(picked) => MemberState::Ready(picked),
             None => MemberState::Connecting,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::super::context::{Action, Ids};
+    use super::super::endpoint::Endpoint;
+    use super::*;
+    use crate::SeededDice;
+
+    /// C-114: lazy connect, and a ring only for who uses it.
+    #[test]
+    fn an_idle_policy_has_no_ring() {
+        let endpoints = ["10.0.0.1:80", "10.0.0.2:80"]
+            .map(|address| Arc::new(Endpoint::at(address.parse().expect("an address"))));
+        let config = PolicyConfig::RingHash(RingHashConfig::default());
+        let (mut ids, mut actions, mut dice) = (Ids::default(), VecDeque::new(), SeededDice(1));
+        let mut cx = Context {
+            now: Time::default(),
+            dice: &mut dice,
+            ids: &mut ids,
+            actions: &mut actions,
+            trail: Vec::new(),
+        };
+        let mut policy = RingHash::default();
+        let update = Update { config: &config, endpoints: &endpoints, note: None };
+        policy.update(&update, &mut cx);
+        policy.picker();
+        assert!(!policy.ring.is_made());
+        policy.wake(Wake::All, &mut cx);
+        let Some(Action::Create { id, .. }) = cx.actions.front() else { panic!("it connects") };
+        let id = *id;
+        policy.picker();
+        let ring = Arc::clone(&policy.ring);
+        assert!(ring.is_made(), "before there is a call that needs it");
+        policy.subchannel(id, &SubchannelState::Ready, &mut cx);
+        policy.update(&update, &mut cx);
+        policy.picker();
+        assert!(
+            Arc::ptr_eq(&ring, &policy.ring),
+            "neither a state nor the same endpoints change it"
+        );
     }
 }

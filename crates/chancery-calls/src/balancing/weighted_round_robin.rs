@@ -81,7 +81,7 @@ impl ByReports {
 
     /// Asks the server of a connection for reports, or lets it end them.
     fn watch(&self, member: &Member<Kept>, cx: &mut Context<'_>) {
-        let Some(id) = member.ready() else { return };
+        let Some(id) = member.connected() else { return };
         let watch = self.config.out_of_band.zip(member.kept.reports.as_ref());
         let watch = watch.map(|(period, reports)| {
             let reports = Arc::clone(reports);

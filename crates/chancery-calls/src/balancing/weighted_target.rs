@@ -182,8 +182,10 @@ impl Balancer for WrrLocality {
 
 fn by_locality(endpoints: &[Arc<Endpoint>]) -> BTreeMap<&Locality, Vec<Arc<Endpoint>>> {
     let mut localities = BTreeMap::<_, Vec<_>>::new();
-    for endpoint in endpoints {
-        localities.entry(&endpoint.locality.name).or_default().push(Arc::clone(endpoint));
+    // Neighbours mostly share their locality, which then need not be compared by its texts.
+    for neighbours in endpoints.chunk_by(|one, next| Arc::ptr_eq(&one.locality, &next.locality)) {
+        let name = &neighbours[0].locality.name;
+        localities.entry(name).or_default().extend_from_slice(neighbours);
     }
     localities
 }

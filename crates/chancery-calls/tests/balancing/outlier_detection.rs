@@ -7,8 +7,9 @@ use std::time::Duration;
 use chancery_calls::balancing::{
     Connectivity, Detection, DetectionMethod, DetectionTarget, Ejection, Endpoint,
     FailurePercentage, OutlierDetection, Percent, Pick, PolicyConfig, PolicyTarget, Priority,
-    RingHashConfig, SuccessRate, Switch, Unenforced,
+    RingHashConfig, SuccessRate, Switch, Unenforced, WeightedRoundRobinConfig,
 };
+use chancery_core::client::load::OrcaReport;
 
 use crate::support::{BACKOFF, Play, address, end, endpoints, target};
 
@@ -287,6 +288,23 @@ fn calls_count_for_the_endpoint_that_has_the_address() {
     play.pass(10 * SECOND);
     assert_eq!(play.ejections.len(), 1);
     assert_eq!(play.call(), "to 10.0.0.1:80", "but there is nothing else for pick_first");
+}
+
+/// C-116, C-149: an endpoint that is out and is connected again is asked for its load, which counts when
+/// it is in again.
+#[test]
+fn an_endpoint_that_is_out_goes_on_to_report() {
+    let all = endpoints("1 2 3");
+    let config = WeightedRoundRobinConfig { out_of_band: Some(SECOND), ..Default::default() };
+    let policy = PolicyConfig::WeightedRoundRobin(Arc::new(config));
+    let mut play = Detecting::of(1);
+    play.up("1 2 3").update_to(&detecting(&by_failures(), &all, target(&policy, &all)));
+    calls(&mut play, 30, "2");
+    play.pass(10 * SECOND);
+    assert_eq!(used(&mut play), "1 3");
+    play.down("2").up("2").pass(BACKOFF);
+    assert_eq!(used(&mut play), "1 3");
+    assert_eq!(play.report("2", &OrcaReport::default()), Some(SECOND));
 }
 
 /// C-149: an ejection is a failure for the policy below: a ring walks on, and comes back.

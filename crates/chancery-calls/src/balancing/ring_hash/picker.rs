@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName};
 use xxhash_rust::xxh64::{Xxh64, xxh64};
 
-use super::ring::Ring;
+use super::ring::LazyRing;
 use crate::balancing::context::EndpointId;
 use crate::balancing::pick_first::with_note;
 use crate::balancing::picker::{Pick, PickArgs, Picked, Picker, Wake};
@@ -14,7 +14,7 @@ use crate::{Code, Failure};
 /// Chooses by the hash of the call.
 #[derive(Debug)]
 pub(super) struct ByHash {
-    pub(super) ring: Arc<Ring>,
+    pub(super) ring: Arc<LazyRing>,
     /// The endpoints by their places.
     pub(super) members: Box<[MemberState]>,
     pub(super) header: Option<HeaderName>,
@@ -34,7 +34,7 @@ pub(super) enum MemberState {
 
 impl ByHash {
     fn walk(&self, hash: u64) -> impl Iterator<Item = &MemberState> {
-        self.ring.from(hash).filter_map(|place| self.members.get(place))
+        self.ring.get().from(hash).filter_map(|place| self.members.get(place))
     }
 
     /// Takes the first endpoint from the hash on that has not failed, and waits until it is connected.

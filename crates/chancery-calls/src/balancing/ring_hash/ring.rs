@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use xxhash_rust::xxh64::xxh64;
 
@@ -16,6 +16,14 @@ use crate::balancing::Endpoint;
 pub(super) struct Ring {
     hashes: Box<[u64]>,
     places: Box<[u32]>,
+}
+
+/// A ring that is made when somebody needs it.
+#[derive(Debug, Default)]
+pub(super) struct LazyRing {
+    sizes: RingSizes,
+    spots: Vec<Spot>,
+    ring: OnceLock<Ring>,
 }
 
 /// All of an endpoint that its entries on a ring depend on.
@@ -51,10 +59,31 @@ impl Spot {
     }
 }
 
+impl LazyRing {
+    pub(super) fn new(sizes: RingSizes, spots: Vec<Spot>) -> Self {
+        Self { sizes, spots, ring: OnceLock::new() }
+    }
+
+    /// Returns true if the other one is the same ring.
+    pub(super) fn is_of_same(&self, other: &Self) -> bool {
+        (self.sizes, &self.spots) == (other.sizes, &other.spots)
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_made(&self) -> bool {
+        self.ring.get().is_some()
+    }
+
+    /// Returns the ring. Only the first time it has to be made.
+    pub(super) fn get(&self) -> &Ring {
+        self.ring.get_or_init(|| Ring::new(self.sizes, &self.spots))
+    }
+}
+
 impl Ring {
     /// Returns a ring on which each endpoint has a number of entries by its weight. The one with the
     /// least weight has a whole number of them, as far as sizes allow that.
-    pub(super) fn new(sizes: RingSizes, spots: &[Spot]) -> Self {
+    fn new(sizes: RingSizes, spots: &[Spot]) -> Self {
         let (min, max) = sizes.capped();
         let total: f64 = spots.iter().map(|spot| f64::from(spot.weight)).sum();
         let least = spots.iter().map(|spot| spot.weight).min().map_or(1.0, f64::from) / total;
