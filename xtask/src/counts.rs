@@ -1,7 +1,8 @@
-//! The number of instructions of the hot paths of the core, compared with the record.
+//! The number of instructions of the hot paths of the core and of calls, compared with the record.
 //!
 //! ```text
 //!   chancery-core/benches/hot_paths.rs PATH TIMES     under valgrind, twice: few times, more times
+//!   chancery-calls/benches/picks.rs PATH TIMES
 //!   (more - few) / TIMES                              what one pass takes; what sets up falls out
 //! ```
 //!
@@ -56,7 +57,8 @@ pub(crate) fn counts(root: &Path) -> Result<()> {
 pub(crate) fn record(root: &Path) -> Result<()> {
     let counted = count_all(root)?;
     let mut text = String::from(
-        "# Instructions that one pass of a hot path takes (chancery-core/benches/hot_paths.rs).\n\
+        "# Instructions that one pass of a hot path takes (chancery-core/benches/hot_paths.rs,\n\
+         # chancery-calls/benches/picks.rs: a thousand picks).\n\
          # Written by `cargo xtask counts --record`, compared by `cargo xtask ci`.\n",
     );
     for (path, count) in &counted {
@@ -65,8 +67,19 @@ pub(crate) fn record(root: &Path) -> Result<()> {
     fs::write(root.join(RECORD), text).context(RECORD)
 }
 
+/// The programs that have the paths, with their packages. No two paths have the same name.
+const PROGRAMS: [(&str, &str); 2] = [("chancery-core", "hot_paths"), ("chancery-calls", "picks")];
+
 fn count_all(root: &Path) -> Result<InstructionCounts> {
-    let paths = CountedProgram::build(root, "chancery-core", "hot_paths")?;
+    let mut counts = InstructionCounts::new();
+    for (package, program) in PROGRAMS {
+        counts.extend(count_program(root, package, program)?);
+    }
+    Ok(counts)
+}
+
+fn count_program(root: &Path, package: &str, program: &str) -> Result<InstructionCounts> {
+    let paths = CountedProgram::build(root, package, program)?;
     let count = |path: String| {
         let count = |times: u64| paths.instructions(&[&path, &times.to_string()]);
         let [few, more] = [FEW, MORE].map(count);

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use chancery_core::client::load::LoadKey;
 use chancery_core::client::{AuthorityKey, CachedResource, ErrorKind, ServerId, WatchError};
 use chancery_core::{Resource, ResourceName, TypeUrl};
@@ -119,6 +120,24 @@ impl Client {
         let type_url = TypeUrl::new(T::TYPE_URL);
         self.0.decoders.add::<T>(&type_url);
         Watch::new(self.watch_raw(&type_url, name))
+    }
+
+    /// Decodes resources of this type as `T` from now on, also those that are watched as bytes or
+    /// followed. What `T` refuses is rejected. [`decoded`](crate::resource::decoded) returns the value.
+    pub fn decode_as<T: ResourceType>(&self) {
+        self.0.decoders.add::<T>(&TypeUrl::new(T::TYPE_URL));
+    }
+
+    /// Decodes resources of this type by a function, which may know more than a resource says. Everything
+    /// else is as for [`decode_as`](Self::decode_as), and of several decoders of a type the first counts.
+    ///
+    /// The function runs on the tasks of the client, with whatever server has sent: it must not block, and
+    /// its error is as that of [`ResourceType::decode`].
+    pub fn decode_with<T: ResourceType>(
+        &self,
+        decode: impl Fn(&str, &Bytes) -> Result<T, String> + Send + Sync + 'static,
+    ) {
+        self.0.decoders.add_function(&TypeUrl::new(T::TYPE_URL), decode);
     }
 
     /// Watches a resource as bytes. Everything else is as for [`watch`](Self::watch).

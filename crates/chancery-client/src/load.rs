@@ -100,8 +100,19 @@ impl Load {
 impl LocalityLoad {
     /// Counts a call that begins.
     pub fn started(&self) -> Call {
-        self.tally.started();
+        self.begin();
         Call { of: self.clone(), ended: false }
+    }
+
+    /// Counts a call that begins, for a program that keeps track of its calls by itself. Each has to
+    /// [`end`](Self::end) once.
+    pub fn begin(&self) {
+        self.tally.started();
+    }
+
+    /// Counts the end of a call that had begun, with the metrics that the endpoint reports.
+    pub fn end(&self, succeeded: bool, said: Option<&OrcaReport>) {
+        self.tally.ended(succeeded, said.map(|said| (said, &*self.load.metrics)));
     }
 }
 
@@ -123,14 +134,14 @@ impl Call {
 
     fn end(mut self, succeeded: bool, said: Option<&OrcaReport>) {
         self.ended = true;
-        self.of.tally.ended(succeeded, said.map(|said| (said, &*self.of.load.metrics)));
+        self.of.end(succeeded, said);
     }
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
         if !self.ended {
-            self.of.tally.ended(false, None);
+            self.of.end(false, None);
         }
     }
 }

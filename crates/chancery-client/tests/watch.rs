@@ -220,6 +220,29 @@ async fn everything_can_be_rejected_and_the_server_hears_of_it_before_the_end() 
     }
 }
 
+/// C-055
+#[tokio::test]
+async fn a_decoder_may_know_more_than_a_resource_says() {
+    let server = TestServer::start(snapshot(&[("a", "1"), ("b", "1")])).await.unwrap();
+    let client = client(vec![self::server(server.address())], quick());
+    let known = ["a".to_owned()];
+    client.decode_with(move |name, _| match known.iter().any(|known| known == name) {
+        true => Ok(Cluster(format!("the known {name}"))),
+        false => Err("the bootstrap does not know it".to_owned()),
+    });
+    let cluster = within(client.get::<Cluster>("a")).await.unwrap();
+    assert_eq!(*cluster.value, Cluster("the known a".to_owned()));
+    let Err(error) = within(client.get::<Cluster>("b")).await else { panic!() };
+    assert!(error.to_string().contains("the bootstrap does not know it"), "{error}");
+    // The first decoder of a type counts.
+    client.decode_as::<Cluster>();
+    let mut watch = client.watch::<Cluster>("a");
+    let Some(Event::Changed { value: Ok(again), .. }) = within(watch.next()).await else {
+        panic!()
+    };
+    assert_eq!(*again.value, Cluster("the known a".to_owned()));
+}
+
 /// C-074
 #[tokio::test]
 async fn a_panic_is_heard_of_by_every_watch() {

@@ -32,9 +32,11 @@ mod type_map;
 mod type_url;
 
 // The public interface.
+pub mod base64;
 pub mod client;
 pub mod percent;
 pub mod printable;
+pub mod re2;
 pub mod server;
 pub(crate) use message::PART_SUFFIX;
 pub use message::{

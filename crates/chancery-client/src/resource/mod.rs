@@ -68,13 +68,27 @@ pub struct Received<T> {
 #[derive(Default)]
 pub(crate) struct Decoders(RwLock<HashMap<TypeUrl, Decode>>);
 
-type Decode = fn(&str, &Bytes) -> Result<DecodedBody, String>;
+type Decode = Arc<dyn Fn(&str, &Bytes) -> Result<DecodedBody, String> + Send + Sync>;
 
 impl Decoders {
     /// Decodes bodies of the type as `T` from now on, unless another type came first.
     pub(crate) fn add<T: ResourceType>(&self, type_url: &TypeUrl) {
+        self.add_function(type_url, T::decode);
+    }
+
+    /// Decodes bodies of the type by a function from now on, unless another one came first.
+    pub(crate) fn add_function<T: ResourceType>(
+        &self,
+        type_url: &TypeUrl,
+        decode: impl Fn(&str, &Bytes) -> Result<T, String> + Send + Sync + 'static,
+    ) {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        all.entry(type_url.clone()).or_insert(decoded::<T>);
+        all.entry(type_url.clone()).or_insert_with(|| {
+            Arc::new(move |name, body| {
+                let value = DropLater::new(Arc::new(decode(name, body)?));
+                Ok(DecodedBody(Arc::new(value)))
+            })
+        });
     }
 }
 
@@ -86,22 +100,20 @@ impl Decoder for Decoders {
         body: &Bytes,
     ) -> Result<Option<DecodedBody>, String> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let decode = all.get(type_url).copied();
+        let decode = all.get(type_url).cloned();
         drop(all);
         decode.map(|decode| decode(name.as_str(), body)).transpose()
     }
 }
 
-fn decoded<T: ResourceType>(name: &str, body: &Bytes) -> Result<DecodedBody, String> {
-    let value = DropLater::new(Arc::new(T::decode(name, body)?));
-    Ok(DecodedBody(Arc::new(value)))
-}
-
-/// Returns the value of a resource. It was decoded when it arrived, unless it was not watched as a
-/// `T` then.
-pub(crate) fn value<T: ResourceType>(cached: &CachedResource) -> Result<Arc<T>, String> {
-    let decoded = cached.decoded.as_ref().and_then(|decoded| decoded.0.downcast_ref::<DropLater>());
-    if let Some(value) = decoded.and_then(DropLater::get) {
+/// Returns the value of a resource. It was decoded when it arrived, unless its client did not decode
+/// resources as `T` then.
+///
+/// # Errors
+/// The reason why it is no `T`. There is none for a resource that was decoded as one.
+pub fn decoded<T: ResourceType>(cached: &CachedResource) -> Result<Arc<T>, String> {
+    let value = cached.decoded.as_ref().and_then(|decoded| decoded.0.downcast_ref::<DropLater>());
+    if let Some(value) = value.and_then(DropLater::get) {
         return Ok(value);
     }
     T::decode(cached.resource.name().as_str(), cached.resource.body()).map(Arc::new)

@@ -94,7 +94,7 @@ impl<T: ResourceType> Stream for Watch<T> {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event<T>>> {
         let event = ready!(self.raw.poll_taken(cx));
-        Poll::Ready(event.map(|event| self.raw.typed_event(event, resource::value::<T>)))
+        Poll::Ready(event.map(|event| self.raw.typed_event(event, resource::decoded::<T>)))
     }
 }
 

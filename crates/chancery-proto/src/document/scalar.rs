@@ -3,6 +3,7 @@
 //! These functions know only the kind of the field and the value. Its position and path are known
 //! to [`super::reader`].
 
+use chancery_core::base64;
 use prost_reflect::bytes::Bytes;
 use prost_reflect::{EnumDescriptor, Kind, MapKey, Value as Field};
 
@@ -156,46 +157,13 @@ fn text<'n>(node: &'n TreeNode<'_>) -> Fit<&'n str> {
 
 fn bytes(node: &TreeNode<'_>, dialect: Dialect) -> Fit<Bytes> {
     match (node.value(), dialect) {
-        (TreeValue::Text(text), Dialect::Json) => base64(text)
+        (TreeValue::Text(text), Dialect::Json) => base64::decode(text)
             .map(Bytes::from)
             .ok_or_else(|| Mismatch::Invalid("the text is no base64".to_owned(), None)),
         (TreeValue::Text(text), Dialect::Text) => Ok(Bytes::copy_from_slice(text.as_bytes())),
         (TreeValue::Bytes(bytes), _) => Ok(Bytes::copy_from_slice(bytes)),
         _ => Err(Mismatch::Expected("bytes as base64".to_owned())),
     }
-}
-
-/// Decodes both base64 alphabets, with or without padding. White space is skipped, because block
-/// scalars contain it.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut held, mut digits, mut padding) = (0u32, 0u32, 0usize, 0usize);
-    for byte in text.bytes().filter(|byte| !byte.is_ascii_whitespace()) {
-        let digit = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' | b'-' => 62,
-            b'/' | b'_' => 63,
-            b'=' => {
-                padding += 1;
-                continue;
-            }
-            _ => return None,
-        };
-        if padding > 0 {
-            return None;
-        }
-        digits += 1;
-        (bits, held) = (bits << 6 | u32::from(digit), held + 6);
-        if held >= 8 {
-            held -= 8;
-            out.push((bits >> held & 0xff) as u8);
-        }
-    }
-    let left = digits % 4;
-    let padded = padding == 0 || (padding < 3 && (digits + padding) % 4 == 0);
-    (left != 1 && padded && bits & ((1 << held) - 1) == 0).then_some(out)
 }
 
 /// Reads an enum value by name or by number. A number that is not declared is refused like an
@@ -237,27 +205,4 @@ fn one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
         names[MOST] = "…".to_owned();
     }
     format!("expected one of {}", names.join(", "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn base64_is_read_in_both_alphabets_and_nothing_else() {
-        for (text, bytes) in [
-            ("", &b""[..]),
-            ("eA==", b"x"),
-            ("eA", b"x"),
-            ("eHk=", b"xy"),
-            ("eHl6\n", b"xyz"),
-            ("-_8=", b"\xfb\xff"),
-            ("+/8=", b"\xfb\xff"),
-        ] {
-            assert_eq!(base64(text).as_deref(), Some(bytes), "{text}");
-        }
-        for text in ["e", "e===", "eA=", "eA===", "=", "eB==", "e!==", "eA==eA==", "é"] {
-            assert_eq!(base64(text), None, "{text}");
-        }
-    }
 }

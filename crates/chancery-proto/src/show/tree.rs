@@ -7,6 +7,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use chancery_core::base64;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, ReflectMessage, Value};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Number, Value as Json};
@@ -43,7 +44,7 @@ impl TreeBuilder<'_> {
     fn opened(&self, type_url: &str, value: &Bytes, depth: usize) -> Tree {
         let mut entries = vec![("@type".to_owned(), Tree::Text(type_url.to_owned()))];
         let value = match self.viewer.content_of(type_url, value, depth) {
-            AnyContent::Opaque(bytes) => Tree::Text(base64(&bytes)),
+            AnyContent::Opaque(bytes) => Tree::Text(base64::encode(&bytes)),
             AnyContent::Withheld => Tree::Text(REDACTED.to_owned()),
             AnyContent::Message(message) => {
                 let special = Special::of(&message.descriptor()).is_some();
@@ -149,7 +150,7 @@ impl TreeBuilder<'_> {
             }
             Value::F64(is) => number(*is).into(),
             Value::String(text) => Tree::Text(text.clone()),
-            Value::Bytes(bytes) => Tree::Text(base64(bytes)),
+            Value::Bytes(bytes) => Tree::Text(base64::encode(bytes)),
             Value::EnumNumber(number) => {
                 let known = kind.and_then(Kind::as_enum).and_then(|all| all.get_value(*number));
                 known.map_or_else(
@@ -210,33 +211,5 @@ impl fmt::Display for Tree {
         let write =
             if f.alternate() { serde_json::to_string_pretty } else { serde_json::to_string };
         f.write_str(&write(self).map_err(|_| fmt::Error)?)
-    }
-}
-
-/// Encodes base64 with the usual alphabet and padding.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for at in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * at) & 63) as usize];
-            out.push(if at > three.len() { '=' } else { char::from(digit) });
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn base64_is_padded() {
-        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v")] {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-        assert_eq!(base64(b"\xff\xef\xfe"), "/+/+");
     }
 }

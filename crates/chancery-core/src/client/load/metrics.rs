@@ -20,6 +20,12 @@ pub struct OrcaReport {
     pub mem_utilization: Option<f64>,
     /// `application_utilization`, if it is said.
     pub application_utilization: Option<f64>,
+    /// `rps_fractional`: the calls that the endpoint has in a second, if it is said.
+    pub rps_fractional: Option<f64>,
+    /// `eps`: the calls of a second that end with an error, if it is said.
+    pub eps: Option<f64>,
+    /// `utilization`: how much of its own resources the endpoint uses, by their names.
+    pub utilization: BTreeMap<String, f64>,
     /// `named_metrics`: what the program of the endpoint says.
     pub named_metrics: BTreeMap<String, f64>,
 }

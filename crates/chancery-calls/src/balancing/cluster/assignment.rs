@@ -1,0 +1,52 @@
+//! The endpoints of a cluster as EDS says them, and the priorities that they make.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::names::PriorityNames;
+use crate::balancing::endpoint::{Endpoint, EndpointLocality};
+use crate::balancing::node::PolicyTarget;
+use crate::balancing::policy::PolicyConfig;
+
+/// The endpoints of a cluster. What makes an assignment invalid was refused where it was read
+/// (C-108).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Assignment {
+    /// The localities. Two of one priority have different names.
+    pub localities: Vec<AssignedLocality>,
+}
+
+/// A locality with its endpoints.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AssignedLocality {
+    /// Its name and its weight in its priority.
+    pub locality: Arc<EndpointLocality>,
+    /// Its priority; 0 is the best.
+    pub priority: u32,
+    /// The endpoints that may take calls.
+    pub endpoints: Vec<Arc<Endpoint>>,
+}
+
+impl Assignment {
+    /// Returns the priorities of this assignment for a cluster with this policy.
+    pub fn priorities(
+        &self,
+        config: &PolicyConfig,
+        note: Option<&Arc<str>>,
+        names: &mut PriorityNames,
+    ) -> Vec<(Arc<str>, PolicyTarget)> {
+        let mut priorities = BTreeMap::<u32, Vec<&AssignedLocality>>::new();
+        for locality in &self.localities {
+            priorities.entry(locality.priority).or_default().push(locality);
+        }
+        let localities = priorities
+            .values()
+            .map(|all| all.iter().map(|it| &it.locality.name).collect::<BTreeSet<_>>());
+        let names = names.assign(&localities.collect::<Vec<_>>());
+        let targets = priorities.into_values().map(|localities| {
+            let endpoints = localities.iter().flat_map(|it| it.endpoints.iter().cloned()).collect();
+            PolicyTarget { config: config.clone(), endpoints, note: note.cloned() }
+        });
+        names.into_iter().zip(targets).collect()
+    }
+}

@@ -1,0 +1,150 @@
+//! The calls that a cluster drops, allows and counts, around the picker of its priorities.
+//!
+//! The order is that of gRPC: first the parts that are dropped, each for itself (C-118), then the
+//! number of calls under way (C-147), then the choice of an endpoint.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use chancery_core::Locality;
+
+use super::ClusterTarget;
+use crate::Failure;
+use crate::balancing::endpoint::EndpointLocality;
+use crate::balancing::picker::{CallObserver, Pick, PickArgs, Picker};
+
+/// A part of the calls that is dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DropCategory {
+    /// The name, for load reports.
+    pub name: Arc<str>,
+    /// The part, in millionths; at most 1,000,000.
+    pub per_million: u32,
+}
+
+/// The calls that are under way, in a whole process, to one cluster and service.
+#[derive(Debug, Default)]
+pub struct InFlight(AtomicU32);
+
+/// The permit of a call that is under way. It counts until it is dropped.
+#[derive(Debug)]
+pub struct Permit(Arc<InFlight>);
+
+/// Counts calls for load reports.
+pub trait LoadSink: Send + Sync + fmt::Debug {
+    /// Returns the one who counts the calls of a locality.
+    fn locality(&self, locality: &Locality) -> Arc<dyn CallObserver>;
+
+    /// A call was dropped, for a category or, by circuit breaking, for none (C-132).
+    fn dropped(&self, category: Option<&str>);
+}
+
+/// Those who count the calls of each locality, found by the place of the locality in memory: a call
+/// compares no names.
+#[derive(Debug, Default)]
+pub(super) struct LocalityLoads(Vec<(Arc<EndpointLocality>, Arc<dyn CallObserver>)>);
+
+/// Drops, allows and counts.
+#[derive(Debug)]
+pub(super) struct Limited {
+    name: Arc<str>,
+    drops: Arc<[DropCategory]>,
+    in_flight: Arc<InFlight>,
+    max_requests: u32,
+    load: Option<Arc<dyn LoadSink>>,
+    loads: Arc<LocalityLoads>,
+    inner: Arc<dyn Picker>,
+}
+
+impl InFlight {
+    /// Lets one more call begin, unless as many as this are under way.
+    fn permit(self: &Arc<Self>, most: u32) -> Option<Permit> {
+        let begin = |now: u32| (now < most).then(|| now + 1);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, begin).ok()?;
+        Some(Permit(Arc::clone(self)))
+    }
+
+    /// Returns the number of calls that are under way.
+    pub fn count(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl LocalityLoads {
+    pub(super) fn new(target: &ClusterTarget) -> Self {
+        let Some(load) = &target.load else { return Self::default() };
+        let endpoints = target.priorities.iter().flat_map(|(_, target)| target.endpoints.iter());
+        let mut localities: Vec<_> = endpoints.map(|endpoint| &endpoint.locality).collect();
+        localities.sort_unstable_by_key(|locality| Arc::as_ptr(locality));
+        localities.dedup_by_key(|locality| Arc::as_ptr(locality));
+        let observed = |locality: &Arc<_>| {
+            let of: &EndpointLocality = locality;
+            (Arc::clone(locality), load.locality(&of.name))
+        };
+        Self(localities.into_iter().map(observed).collect())
+    }
+
+    fn of(&self, locality: &Arc<EndpointLocality>) -> Option<&Arc<dyn CallObserver>> {
+        let wanted = Arc::as_ptr(locality);
+        let place = self.0.binary_search_by_key(&wanted, |(known, _)| Arc::as_ptr(known));
+        let same_name = || self.0.iter().position(|(known, _)| known.name == locality.name);
+        // An endpoint of the configuration before may have the same locality at another place.
+        let place = place.ok().or_else(same_name)?;
+        self.0.get(place).map(|(_, observer)| observer)
+    }
+}
+
+impl Limited {
+    pub(super) fn new(
+        target: &ClusterTarget,
+        loads: Arc<LocalityLoads>,
+        inner: Arc<dyn Picker>,
+    ) -> Self {
+        Self {
+            name: Arc::clone(&target.name),
+            drops: Arc::clone(&target.drops),
+            in_flight: Arc::clone(&target.in_flight),
+            max_requests: target.max_requests,
+            load: target.load.clone(),
+            loads,
+            inner,
+        }
+    }
+
+    fn dropped(&self, category: Option<&str>, why: String) -> Pick {
+        if let Some(load) = &self.load {
+            load.dropped(category);
+        }
+        Pick::Drop(Failure::unavailable(why))
+    }
+}
+
+impl Picker for Limited {
+    fn pick(&self, call: &mut PickArgs<'_>) -> Pick {
+        for category in &*self.drops {
+            if call.dice.below(1_000_000) < u64::from(category.per_million) {
+                let (name, of) = (&self.name, &category.name);
+                let why = format!("cluster `{name}` drops this part of its calls: `{of}`");
+                return self.dropped(Some(of), why);
+            }
+        }
+        let Some(permit) = self.in_flight.permit(self.max_requests) else {
+            let (name, most) = (&self.name, self.max_requests);
+            let why = format!("cluster `{name}` has {most} calls under way, which is its limit");
+            return self.dropped(None, why);
+        };
+        let mut pick = self.inner.pick(call);
+        if let Pick::To(picked) = &mut pick {
+            picked.observers.extend(self.loads.of(&picked.endpoint.locality).cloned());
+            call.permit = Some(permit);
+        }
+        pick
+    }
+}

@@ -1,0 +1,125 @@
+//! One cluster: its priorities, the calls that it drops, the calls that it allows at a time, and the
+//! count of those that it has (C-118, C-132, C-147). Not here: outlier detection.
+
+mod assignment;
+mod limits;
+mod names;
+
+use std::sync::Arc;
+
+use chancery_core::Time;
+
+pub use self::assignment::{AssignedLocality, Assignment};
+pub use self::limits::{DropCategory, InFlight, LoadSink, Permit};
+use self::limits::{Limited, LocalityLoads};
+pub use self::names::PriorityNames;
+use super::connectivity::{Connectivity, SubchannelState};
+use super::context::{Context, SubchannelId};
+use super::node::{Node, PolicyTarget};
+use super::picker::{Failing, Picker, Wake};
+use super::priority::Priority;
+use super::switch::Switch;
+use crate::Failure;
+
+/// A cluster with its endpoints, as its resources say.
+#[derive(Clone, Debug)]
+pub struct ClusterTarget {
+    /// The name, for messages.
+    pub name: Arc<str>,
+    /// The priorities, the best first, each with its policy and endpoints.
+    pub priorities: Vec<(Arc<str>, PolicyTarget)>,
+    /// The reason why there are no priorities, if the control plane gave one.
+    pub problem: Option<Arc<str>>,
+    /// The parts of the calls that are dropped.
+    pub drops: Arc<[DropCategory]>,
+    /// The calls that are under way in the process, to this cluster and service.
+    pub in_flight: Arc<InFlight>,
+    /// The number of them that is allowed.
+    pub max_requests: u32,
+    /// Counts the calls for load reports.
+    pub load: Option<Arc<dyn LoadSink>>,
+}
+
+/// One cluster.
+#[derive(Debug)]
+pub struct Cluster {
+    target: ClusterTarget,
+    loads: Arc<LocalityLoads>,
+    priorities: Priority<Switch>,
+    /// The picker that was made, with the one of the priorities that it was made of.
+    picker: Option<(Arc<dyn Picker>, Arc<dyn Picker>)>,
+}
+
+impl Cluster {
+    fn failure(&self) -> Failure {
+        let name = &self.target.name;
+        Failure::unavailable(match &self.target.problem {
+            Some(problem) => format!("cluster `{name}`: {problem}"),
+            None => format!("cluster `{name}` has no endpoints"),
+        })
+    }
+}
+
+impl Node for Cluster {
+    type Config = ClusterTarget;
+
+    fn new(target: &ClusterTarget) -> Self {
+        Self {
+            target: target.clone(),
+            loads: Arc::default(),
+            priorities: Priority::new(&target.priorities),
+            picker: None,
+        }
+    }
+
+    fn update(&mut self, target: &ClusterTarget, cx: &mut Context<'_>) {
+        self.target.clone_from(target);
+        self.loads = Arc::new(LocalityLoads::new(target));
+        self.picker = None;
+        self.priorities.update(&target.priorities, cx);
+    }
+
+    fn subchannel(&mut self, id: SubchannelId, state: &SubchannelState, cx: &mut Context<'_>) {
+        self.priorities.subchannel(id, state, cx);
+    }
+
+    fn ejected(&mut self, id: SubchannelId, is_ejected: bool, cx: &mut Context<'_>) {
+        self.priorities.ejected(id, is_ejected, cx);
+    }
+
+    fn wake(&mut self, wake: Wake, cx: &mut Context<'_>) {
+        self.priorities.wake(wake, cx);
+    }
+
+    fn on_time(&mut self, cx: &mut Context<'_>) {
+        self.priorities.on_time(cx);
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.priorities.deadline()
+    }
+
+    fn connectivity(&self) -> Connectivity {
+        self.priorities.connectivity()
+    }
+
+    fn picker(&mut self) -> Arc<dyn Picker> {
+        let inner = match self.target.priorities.is_empty() {
+            true => Arc::new(Failing(self.failure())),
+            false => self.priorities.picker(),
+        };
+        if let Some((picker, of)) = &self.picker
+            && Arc::ptr_eq(of, &inner)
+        {
+            return Arc::clone(picker);
+        }
+        let limited = Limited::new(&self.target, Arc::clone(&self.loads), Arc::clone(&inner));
+        let picker: Arc<dyn Picker> = Arc::new(limited);
+        self.picker = Some((Arc::clone(&picker), inner));
+        picker
+    }
+
+    fn close(&mut self, cx: &mut Context<'_>) {
+        self.priorities.close(cx);
+    }
+}

@@ -1,0 +1,117 @@
+//! The endpoints among which policies choose.
+
+use std::hash::{Hash, Hasher};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use chancery_core::Locality;
+
+/// One endpoint: a server, with one or more addresses (C-120).
+#[derive(Clone, Debug, Eq)]
+pub struct Endpoint {
+    /// Its addresses, in the order in which they are tried. There is at least one.
+    pub addresses: Arc<[SocketAddr]>,
+    /// Its weight in its locality; at least 1.
+    pub weight: u32,
+    /// The locality that it is in.
+    pub locality: Arc<EndpointLocality>,
+    /// Its health, as the control plane says.
+    pub health: Health,
+    /// Its name, for `auto_host_rewrite` and SNI; empty if it has none.
+    pub hostname: Arc<str>,
+    /// The text that is hashed for its place on a ring, instead of its address (gRFC A76).
+    pub hash_key: Option<Arc<str>>,
+}
+
+/// The locality of endpoints, with its weight among those of one priority.
+#[derive(Clone, Debug, Eq)]
+pub struct EndpointLocality {
+    /// Region, zone and sub-zone.
+    pub name: Locality,
+    /// The weight; at least 1.
+    pub weight: u32,
+}
+
+/// The health of an endpoint. Endpoints with another one are left out where resources are read
+/// (C-109).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Health {
+    /// HEALTHY or UNKNOWN: it takes calls.
+    #[default]
+    Healthy,
+    /// DRAINING: it takes the calls of sessions that it has, and no others.
+    Draining,
+}
+
+/// The identity of an endpoint: its addresses, in any order (gRFC A61).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct EndpointKey(Arc<[SocketAddr]>);
+
+/// An update looks for each of many endpoints several times, and an address is a number.
+impl Hash for EndpointKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for address in &*self.0 {
+            match address {
+                SocketAddr::V4(v4) => {
+                    let bits = u64::from(v4.ip().to_bits());
+                    state.write_u64(bits << 16 | u64::from(v4.port()));
+                }
+                SocketAddr::V6(v6) => {
+                    state.write_u128(v6.ip().to_bits());
+                    state.write_u16(v6.port());
+                }
+            }
+        }
+    }
+}
+
+impl PartialEq for Endpoint {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { addresses, weight, locality, health, hostname, hash_key } = self;
+        *addresses == other.addresses
+            && (*weight, *health) == (other.weight, other.health)
+            && *locality == other.locality
+            && is_same_text(hostname, &other.hostname)
+            && *hash_key == other.hash_key
+    }
+}
+
+impl PartialEq for EndpointLocality {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { name: Locality { region, zone, sub_zone }, weight } = self;
+        *weight == other.weight
+            && is_same_text(region, &other.name.region)
+            && is_same_text(zone, &other.name.zone)
+            && is_same_text(sub_zone, &other.name.sub_zone)
+    }
+}
+
+/// Most texts of an endpoint are empty. An empty `String` has no memory, and to compare nothing at no
+/// address is so slow on some processors that it took half of the time of an update.
+fn is_same_text(one: &str, other: &str) -> bool {
+    one.len() == other.len() && (one.is_empty() || one == other)
+}
+
+impl Endpoint {
+    /// Returns an endpoint with one address, a weight of 1, and no locality.
+    pub fn at(address: SocketAddr) -> Self {
+        let locality = EndpointLocality { name: Locality::default(), weight: 1 };
+        Self {
+            addresses: Arc::from([address]),
+            weight: 1,
+            locality: Arc::new(locality),
+            health: Health::Healthy,
+            hostname: "".into(),
+            hash_key: None,
+        }
+    }
+
+    pub(super) fn key(&self) -> EndpointKey {
+        if self.addresses.is_sorted() {
+            return EndpointKey(Arc::clone(&self.addresses));
+        }
+        let mut addresses = self.addresses.to_vec();
+        addresses.sort_unstable();
+        EndpointKey(addresses.into())
+    }
+}

@@ -1,0 +1,219 @@
+//! The endpoints of a policy that connects to many, each with a `pick_first` of its own (gRFC A61).
+//! Not here: how a policy chooses among them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use chancery_core::Time;
+
+use super::connectivity::{Connectivity, StateCounts, SubchannelState};
+use super::context::{Context, EndpointId, Part, SubchannelId};
+use super::endpoint::{Endpoint, EndpointKey};
+use super::owners::{Deadlines, Owners};
+use super::pick_first::PickFirst;
+use super::picker::{Observers, Picked};
+
+/// The endpoints of a policy, which may keep something of its own for each.
+#[derive(Debug, Default)]
+pub(super) struct EndpointSet<T = ()> {
+    members: Vec<Member<T>>,
+    places: HashMap<EndpointKey, usize>,
+    owners: Owners<EndpointKey>,
+    deadlines: Deadlines<EndpointKey>,
+    counts: StateCounts,
+}
+
+/// An endpoint of a policy, with its connection.
+#[derive(Debug)]
+pub struct Member<T = ()> {
+    pub(super) id: EndpointId,
+    pub(super) endpoint: Arc<Endpoint>,
+    /// The policy keeps this as long as the endpoint is there.
+    pub kept: T,
+    key: EndpointKey,
+    connection: PickFirst,
+}
+
+impl<T: Default> EndpointSet<T> {
+    /// Takes new endpoints. Those that stay keep their connections, those that go are given up
+    /// (C-120).
+    pub(super) fn update(&mut self, endpoints: &[Arc<Endpoint>], cx: &mut Context<'_>) {
+        let mut before: Vec<_> = std::mem::take(&mut self.members).into_iter().map(Some).collect();
+        let places = std::mem::take(&mut self.places);
+        self.counts = StateCounts::default();
+        for endpoint in endpoints {
+            let key = endpoint.key();
+            if self.places.contains_key(&key) {
+                continue;
+            }
+            let known = places.get(&key).and_then(|place| before.get_mut(*place)?.take());
+            let member = self.updated(known, key, endpoint, cx);
+            self.counts.add(member.connectivity());
+            self.places.insert(member.key.clone(), self.members.len());
+            self.members.push(member);
+        }
+        for mut member in before.into_iter().flatten() {
+            self.deadlines.set(&member.key, None);
+            self.owners.within(&member.key, cx, |cx| {
+                member.connection.close(cx);
+                cx.forget_endpoint(member.id);
+            });
+        }
+    }
+
+    fn updated(
+        &mut self,
+        known: Option<Member<T>>,
+        key: EndpointKey,
+        endpoint: &Arc<Endpoint>,
+        cx: &mut Context<'_>,
+    ) -> Member<T> {
+        let is_same = known.as_ref().is_some_and(|known| known.endpoint == *endpoint);
+        let mut member = match known {
+            Some(known) => Member { endpoint: Arc::clone(endpoint), ..known },
+            None => {
+                let id = self.owners.within(&key, cx, |cx| cx.new_endpoint());
+                let connection = PickFirst::default();
+                Member { id, endpoint: Arc::clone(endpoint), kept: T::default(), key, connection }
+            }
+        };
+        if !is_same {
+            let connection = &mut member.connection;
+            let endpoints = std::slice::from_ref(endpoint);
+            self.owners.within(&member.key, cx, |cx| connection.update(endpoints, cx));
+            self.deadlines.set(&member.key, member.connection.deadline());
+        }
+        member
+    }
+
+    /// A subchannel has another state. Returns the place of its endpoint.
+    pub(super) fn subchannel(
+        &mut self,
+        id: SubchannelId,
+        state: &SubchannelState,
+        cx: &mut Context<'_>,
+    ) -> Option<usize> {
+        let place = self.place_of(Part::Subchannel(id))?;
+        self.change(place, cx, |connection, cx| connection.subchannel(id, state, cx));
+        Some(place)
+    }
+
+    /// An endpoint was taken out by outlier detection, or let in again.
+    pub(super) fn ejected(&mut self, id: SubchannelId, is_ejected: bool, cx: &mut Context<'_>) {
+        if let Some(place) = self.place_of(Part::Subchannel(id)) {
+            self.change(place, cx, |connection, _| connection.ejected(id, is_ejected));
+        }
+    }
+
+    /// Connects an endpoint that is idle.
+    pub(super) fn connect(&mut self, place: usize, cx: &mut Context<'_>) {
+        self.change(place, cx, PickFirst::connect);
+    }
+
+    /// Connects the endpoint of this id, if it is still there.
+    pub(super) fn connect_endpoint(&mut self, id: EndpointId, cx: &mut Context<'_>) {
+        if let Some(place) = self.place_of(Part::Endpoint(id)) {
+            self.connect(place, cx);
+        }
+    }
+
+    /// Connects all that are idle.
+    pub(super) fn connect_all(&mut self, cx: &mut Context<'_>) {
+        if self.counts.idle == 0 {
+            return;
+        }
+        for place in 0..self.members.len() {
+            if self.members[place].connectivity() == Connectivity::Idle {
+                self.connect(place, cx);
+            }
+        }
+    }
+
+    /// The time of the deadline has come.
+    pub(super) fn on_time(&mut self, cx: &mut Context<'_>) {
+        while let Some(key) = self.deadlines.pop_due(cx.now) {
+            if let Some(place) = self.places.get(&key).copied() {
+                self.change(place, cx, PickFirst::on_time);
+            }
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.deadlines.next()
+    }
+
+    pub(super) fn members(&self) -> &[Member<T>] {
+        &self.members
+    }
+
+    /// The policy may change what it keeps.
+    pub(super) fn members_mut(&mut self) -> &mut [Member<T>] {
+        &mut self.members
+    }
+
+    pub(super) fn counts(&self) -> StateCounts {
+        self.counts
+    }
+
+    /// Returns the error of one that has failed, so that a call that fails can say why.
+    pub(super) fn error(&self) -> Arc<str> {
+        let failed = |member: &&Member<T>| member.connectivity() == Connectivity::TransientFailure;
+        let error = self.members.iter().rev().find(failed).map(Member::error);
+        error.unwrap_or_else(|| "there are no endpoints".into())
+    }
+
+    /// Gives up all connections.
+    pub(super) fn close(&mut self, cx: &mut Context<'_>) {
+        self.update(&[], cx);
+    }
+
+    fn place_of(&self, part: Part) -> Option<usize> {
+        self.places.get(self.owners.of(part)?).copied()
+    }
+
+    fn change(
+        &mut self,
+        place: usize,
+        cx: &mut Context<'_>,
+        change: impl FnOnce(&mut PickFirst, &mut Context<'_>),
+    ) {
+        let Some(member) = self.members.get_mut(place) else { return };
+        self.counts.remove(member.connectivity());
+        let connection = &mut member.connection;
+        self.owners.within(&member.key, cx, |cx| change(connection, cx));
+        self.counts.add(member.connectivity());
+        self.deadlines.set(&member.key, member.connection.deadline());
+    }
+}
+
+impl<T> Member<T> {
+    /// Returns the endpoint.
+    pub fn endpoint(&self) -> &Arc<Endpoint> {
+        &self.endpoint
+    }
+
+    /// Returns the state of its connection.
+    pub fn connectivity(&self) -> Connectivity {
+        self.connection.connectivity()
+    }
+
+    /// Returns the subchannel of the endpoint, if it is ready.
+    pub fn ready(&self) -> Option<SubchannelId> {
+        self.connection.selected().map(|(id, _)| id)
+    }
+
+    /// Returns the subchannel of the endpoint that is connected, although it may be taken out.
+    pub fn connected(&self) -> Option<SubchannelId> {
+        self.connection.connected()
+    }
+
+    /// Returns the endpoint for a call with these observers, if it is ready.
+    pub fn picked(&self, observers: Observers) -> Option<Picked> {
+        let (subchannel, endpoint) = (self.ready()?, Arc::clone(&self.endpoint));
+        Some(Picked { subchannel, endpoint, observers })
+    }
+
+    pub(super) fn error(&self) -> Arc<str> {
+        self.connection.error()
+    }
+}

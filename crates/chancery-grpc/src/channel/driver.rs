@@ -1,0 +1,224 @@
+//! The driver of a channel: it follows the listener, runs the trees of its clusters, and publishes what
+//! calls see. There is one task for each channel.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chancery_calls::Failure;
+use chancery_client::Client;
+use chancery_client::resource::decoded;
+use chancery_client::watch::XdsConfigWatch;
+use chancery_core::client::{XdsConfig, XdsConfigResult};
+use chancery_core::{ResourceName, Time, TypeUrl};
+use tokio::time::{Instant, sleep_until};
+
+use super::cluster::RunningCluster;
+use super::dns::Names;
+use super::published::{ChannelConfig, ClusterHandle, Published};
+use super::shared::Shared;
+use super::targets::{Targets, clusters_of};
+use crate::connect::Inbox;
+use crate::read::listeners::{Listener, RouteSource};
+use crate::read::routes::Routes;
+use crate::read::surroundings::{Surroundings, decode_for};
+
+/// The driver of a channel.
+pub(super) struct Driver {
+    shared: Arc<Shared>,
+    client: Client,
+    watch: XdsConfigWatch,
+    inbox: Arc<Inbox>,
+    clusters: BTreeMap<Arc<str>, RunningCluster>,
+    names_by_id: BTreeMap<u64, Arc<str>>,
+    last_id: u64,
+    names: Names,
+    /// The configuration in use.
+    config: Option<Arc<XdsConfig>>,
+    began: Instant,
+}
+
+impl Driver {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        client: Client,
+        listener: ResourceName,
+        surroundings: Surroundings,
+    ) -> Self {
+        decode_for(&client, surroundings);
+        let watch = client.follow(listener);
+        Self {
+            shared,
+            client,
+            watch,
+            inbox: Arc::default(),
+            clusters: BTreeMap::new(),
+            names_by_id: BTreeMap::new(),
+            last_id: 0,
+            names: Names::default(),
+            config: None,
+            began: Instant::now(),
+        }
+    }
+
+    /// Runs until the client has ended.
+    pub(super) async fn run(mut self) {
+        loop {
+            let deadline = self.clusters.values().filter_map(RunningCluster::deadline).min();
+            let deadline = deadline.map(|time| self.began + time.0);
+            let timer = async {
+                match deadline {
+                    Some(deadline) => sleep_until(deadline).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                config = self.watch.next() => match config {
+                    Some(config) => self.receive(config),
+                    None => return,
+                },
+                () = self.inbox.arrived() => self.take_mail(),
+                () = self.names.answered() => self.update_clusters(),
+                () = timer => self.on_time(),
+            }
+            self.settle();
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time(self.began.elapsed())
+    }
+
+    fn receive(&mut self, config: XdsConfigResult) {
+        match config {
+            Ok(config) => {
+                self.config = Some(config);
+                self.apply();
+            }
+            Err(error) => self.fail(error.to_string()),
+        }
+    }
+
+    fn fail(&mut self, why: String) {
+        self.config = None;
+        self.shared.publish(Published::Failed(Failure::unavailable(why)));
+    }
+
+    /// Brings the clusters to the configuration first, and the routes to them after that, so that no
+    /// call meets a cluster that is not ready to be asked (C-101).
+    fn apply(&mut self) {
+        let Some(config) = self.config.clone() else { return };
+        let (listener, routes) = match routes_of(&config) {
+            Ok(found) => found,
+            Err(why) => return self.fail(why),
+        };
+        self.names.want(&self.targets(&config).dns_names());
+        let named = clusters_of(&routes.0);
+        let handles: BTreeMap<_, _> =
+            named.into_iter().map(|name| (Arc::clone(&name), self.handle(&name))).collect();
+        self.update_clusters();
+        self.settle();
+        self.shared.publish(Published::Config(ChannelConfig {
+            routes: Arc::clone(&routes.0),
+            max_stream_duration: listener.max_stream_duration,
+            clusters: handles,
+        }));
+    }
+
+    fn targets<'a>(&'a self, config: &'a XdsConfig) -> Targets<'a> {
+        Targets { config, client: &self.client, resolved: self.names.resolved() }
+    }
+
+    /// Returns the handle of a cluster, which is made if nobody has one.
+    fn handle(&mut self, name: &Arc<str>) -> Arc<ClusterHandle> {
+        if let Some(handle) = self.clusters.get(name).and_then(RunningCluster::handle) {
+            return handle;
+        }
+        self.remove(name);
+        self.last_id += 1;
+        let (running, handle) =
+            RunningCluster::new(Arc::clone(name), self.last_id, &self.inbox, self.began);
+        self.names_by_id.insert(self.last_id, Arc::clone(name));
+        self.clusters.insert(Arc::clone(name), running);
+        if let Ok(name) = ResourceName::read(name) {
+            self.watch.hold(name);
+        }
+        handle
+    }
+
+    fn remove(&mut self, name: &Arc<str>) {
+        if self.clusters.remove(name).is_some() {
+            self.names_by_id.retain(|_, of| of != name);
+            if let Ok(name) = ResourceName::read(name) {
+                self.watch.release(&name);
+            }
+        }
+    }
+
+    /// Gives all clusters what the configuration says of them.
+    fn update_clusters(&mut self) {
+        let Some(config) = self.config.clone() else { return };
+        let now = self.now();
+        let mut clusters = std::mem::take(&mut self.clusters);
+        for (name, cluster) in &mut clusters {
+            let targets = self.targets(&config).of(name, &mut cluster.names);
+            cluster.update(&targets, now);
+        }
+        self.clusters = clusters;
+    }
+
+    fn take_mail(&mut self) {
+        let mail = self.inbox.take();
+        let now = self.now();
+        for (key, states) in mail.states {
+            let name = self.names_by_id.get(&key.cluster);
+            if let Some(cluster) = name.and_then(|name| self.clusters.get_mut(name)) {
+                states.iter().for_each(|state| cluster.subchannel(key.subchannel, state, now));
+            }
+        }
+        for (id, wakes) in mail.wakes {
+            let name = self.names_by_id.get(&id);
+            if let Some(cluster) = name.and_then(|name| self.clusters.get_mut(name)) {
+                wakes.into_iter().for_each(|wake| cluster.wake(wake, now));
+            }
+        }
+        if mail.has_unused {
+            let unused = self.clusters.iter().filter(|(_, it)| it.handle().is_none());
+            for name in unused.map(|(name, _)| Arc::clone(name)).collect::<Vec<_>>() {
+                self.remove(&name);
+            }
+        }
+    }
+
+    fn on_time(&mut self) {
+        let now = self.now();
+        self.clusters.values_mut().for_each(|cluster| cluster.on_time(now));
+    }
+
+    fn settle(&mut self) {
+        let inbox = &self.inbox;
+        let resolves = self.clusters.values_mut().fold(false, |any, it| it.settle(inbox) || any);
+        if resolves {
+            self.names.ask_again();
+        }
+    }
+}
+
+/// Returns the listener of a configuration, and its routes.
+fn routes_of(config: &XdsConfig) -> Result<(Arc<Listener>, Routes), String> {
+    let listener = decoded::<Listener>(&config.listener)?;
+    let name = match &listener.routes {
+        RouteSource::Inline(routes) => {
+            let routes = Routes(Arc::clone(routes));
+            return Ok((listener, routes));
+        }
+        RouteSource::Rds(name) => name,
+    };
+    let key = ResourceName::read(name).map_err(|error| error.to_string())?;
+    let cached = config.resources.get(&(TypeUrl::new(ROUTES), key));
+    let cached = cached.ok_or_else(|| format!("the routes `{name}` are not known"))?;
+    let cached = cached.as_ref().map_err(|error| error.to_string())?;
+    let routes = decoded::<Routes>(cached)?;
+    Ok((listener, Routes(Arc::clone(&routes.0))))
+}
+
+const ROUTES: &str = "envoy.config.route.v3.RouteConfiguration";

@@ -1,0 +1,216 @@
+//! The clusters of a configuration, and the targets that their trees of policies are given (C-119,
+//! gRFC A37, A74, A75).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use chancery_calls::balancing::{
+    ClusterTarget, Detection, DetectionTarget, Endpoint, LoadSink, Node, PolicyConfig,
+    PolicyTarget, PriorityNames,
+};
+use chancery_calls::routing::{Action, RouteConfig, RouteTarget};
+use chancery_client::Client;
+use chancery_client::resource::{CachedResource, decoded};
+use chancery_core::client::XdsConfig;
+use chancery_core::{ResourceName, TypeUrl};
+
+use super::cluster::Clusters;
+use super::load::ClusterLoad;
+use crate::process;
+use crate::read::clusters::{Cluster, ClusterKind};
+use crate::read::endpoints::Endpoints;
+
+/// The depth to which aggregates may stand in each other.
+const MAX_DEPTH: usize = 16;
+
+/// The addresses of names of DNS, as far as they are known.
+pub(super) type Resolved = BTreeMap<(String, u16), Result<Vec<SocketAddr>, String>>;
+
+/// Makes targets of one configuration.
+pub(super) struct Targets<'a> {
+    pub(super) config: &'a XdsConfig,
+    pub(super) client: &'a Client,
+    pub(super) resolved: &'a Resolved,
+}
+
+/// The clusters that routes name.
+pub(super) fn clusters_of(routes: &RouteConfig) -> BTreeSet<Arc<str>> {
+    let routes = routes.hosts().iter().flat_map(|host| &host.routes);
+    let mut names = BTreeSet::new();
+    for route in routes {
+        let Action::Forward(forward) = &route.action else { continue };
+        match &forward.target {
+            RouteTarget::Cluster(name) => drop(names.insert(Arc::clone(name))),
+            RouteTarget::Weighted(weighted) => {
+                names.extend(weighted.clusters().iter().map(|it| Arc::clone(&it.name)));
+            }
+            RouteTarget::Plugin(_) => {}
+        }
+    }
+    names
+}
+
+impl Targets<'_> {
+    /// Returns the targets of a cluster: itself, or the clusters that it aggregates, the best first.
+    pub(super) fn of(
+        &self,
+        name: &Arc<str>,
+        names: &mut BTreeMap<Arc<str>, PriorityNames>,
+    ) -> <Clusters as Node>::Config {
+        let mut leaves = Vec::new();
+        let problem = self.add_leaves(name, 1, &mut BTreeSet::new(), &mut leaves).err();
+        if leaves.is_empty() {
+            let problem = problem.unwrap_or_else(|| "it aggregates no cluster that exists".into());
+            let target = detecting(without_endpoints(name, problem), None);
+            return vec![(Arc::clone(name), target)];
+        }
+        names.retain(|name, _| leaves.iter().any(|(leaf, _, _)| leaf == name));
+        let targets = leaves.into_iter().map(|(leaf, cluster, cached)| {
+            let names = names.entry(Arc::clone(&leaf)).or_default();
+            let target = self.target(&leaf, &cluster, cached, names);
+            (leaf, detecting(target, cluster.detection.as_ref()))
+        });
+        targets.collect()
+    }
+
+    /// Returns the names of DNS that a cluster leads to.
+    pub(super) fn dns_names(&self) -> BTreeSet<(String, u16)> {
+        let type_url = TypeUrl::new(CLUSTER);
+        let clusters = self.config.of_type(&type_url);
+        let clusters =
+            clusters.filter_map(|(_, cached)| decoded::<Cluster>(cached.as_ref().ok()?).ok());
+        let names = clusters.filter_map(|cluster| match &cluster.kind {
+            ClusterKind::LogicalDns { host, port } => Some((host.clone(), *port)),
+            _ => None,
+        });
+        names.collect()
+    }
+
+    /// Adds the leaves below a cluster, depth first, each once. A leaf that does not exist is an
+    /// error of its own, which counts only if there is no other leaf.
+    fn add_leaves<'s>(
+        &'s self,
+        name: &Arc<str>,
+        depth: usize,
+        seen: &mut BTreeSet<Arc<str>>,
+        leaves: &mut Vec<(Arc<str>, Arc<Cluster>, &'s CachedResource)>,
+    ) -> Result<(), Arc<str>> {
+        if depth > MAX_DEPTH {
+            return Err(format!("aggregates stand in each other more than {MAX_DEPTH} deep").into());
+        }
+        if !seen.insert(Arc::clone(name)) {
+            return Ok(());
+        }
+        let known = ResourceName::read(name).ok().and_then(|name| self.config.cluster(&name));
+        let cached = known.ok_or("it was not asked for")?;
+        let cached = cached.as_ref().map_err(|error| Arc::<str>::from(error.to_string()))?;
+        let cluster = decoded::<Cluster>(cached)?;
+        let ClusterKind::Aggregate(members) = &cluster.kind else {
+            leaves.push((Arc::clone(name), cluster, cached));
+            return Ok(());
+        };
+        let mut problem = Ok(());
+        for member in members {
+            let result = self.add_leaves(&member.as_str().into(), depth + 1, seen, leaves);
+            problem = problem.and(result);
+        }
+        problem
+    }
+
+    fn target(
+        &self,
+        name: &Arc<str>,
+        cluster: &Cluster,
+        cached: &CachedResource,
+        names: &mut PriorityNames,
+    ) -> ClusterTarget {
+        let service = match &cluster.kind {
+            ClusterKind::Eds { service } => service.as_str(),
+            _ => "",
+        };
+        let sink = || {
+            let server = self.client.server(cached.server)?;
+            let load = self.client.load(server, name, service).ok()?;
+            let load = load.with_metrics(cluster.reported_metrics.clone());
+            Some(Arc::new(ClusterLoad::new(load)) as Arc<dyn LoadSink>)
+        };
+        let target = ClusterTarget {
+            in_flight: process::in_flight(name, service),
+            max_requests: cluster.max_requests,
+            load: cluster.reports_load.then(sink).flatten(),
+            ..without_endpoints(name, "its endpoints are not known".into())
+        };
+        match &cluster.kind {
+            ClusterKind::Eds { service } => self.with_eds(target, cluster, service, names),
+            ClusterKind::LogicalDns { host, port } => self.with_dns(target, host, *port),
+            ClusterKind::Aggregate(_) => target,
+        }
+    }
+
+    fn with_eds(
+        &self,
+        target: ClusterTarget,
+        cluster: &Cluster,
+        service: &str,
+        names: &mut PriorityNames,
+    ) -> ClusterTarget {
+        let key = ResourceName::read(service).map(|name| (TypeUrl::new(ENDPOINTS), name));
+        let cached = key.ok().and_then(|key| self.config.resources.get(&key));
+        let endpoints = match cached {
+            Some(Ok(cached)) => decoded::<Endpoints>(cached),
+            Some(Err(error)) => Err(error.to_string()),
+            None => return target,
+        };
+        match endpoints {
+            Ok(endpoints) => ClusterTarget {
+                priorities: endpoints.assignment.priorities(&cluster.policy, None, names),
+                problem: None,
+                drops: Arc::clone(&endpoints.drops),
+                ..target
+            },
+            Err(problem) => ClusterTarget { problem: Some(problem.into()), ..target },
+        }
+    }
+
+    fn with_dns(&self, target: ClusterTarget, host: &str, port: u16) -> ClusterTarget {
+        let Some(resolved) = self.resolved.get(&(host.to_owned(), port)) else { return target };
+        match resolved {
+            Ok(addresses) => {
+                let endpoints = addresses.iter().map(|it| Arc::new(Endpoint::at(*it))).collect();
+                let config = PolicyConfig::PickFirst { shuffle: false };
+                let policy = PolicyTarget { config, endpoints, note: None };
+                ClusterTarget { priorities: vec![(DNS.into(), policy)], problem: None, ..target }
+            }
+            Err(problem) => ClusterTarget { problem: Some(problem.as_str().into()), ..target },
+        }
+    }
+}
+
+/// Adds outlier detection over all endpoints of a cluster (A75).
+fn detecting(node: ClusterTarget, detection: Option<&Detection>) -> DetectionTarget<ClusterTarget> {
+    let endpoints = node.priorities.iter().flat_map(|(_, target)| target.endpoints.iter().cloned());
+    DetectionTarget {
+        cluster: Arc::clone(&node.name),
+        detection: Arc::new(detection.cloned().unwrap_or_default()),
+        endpoints: endpoints.collect(),
+        node,
+    }
+}
+
+fn without_endpoints(name: &Arc<str>, problem: Arc<str>) -> ClusterTarget {
+    ClusterTarget {
+        name: Arc::clone(name),
+        priorities: Vec::new(),
+        problem: Some(problem),
+        drops: Arc::default(),
+        in_flight: Arc::default(),
+        max_requests: 1024,
+        load: None,
+    }
+}
+
+const CLUSTER: &str = "envoy.config.cluster.v3.Cluster";
+const ENDPOINTS: &str = "envoy.config.endpoint.v3.ClusterLoadAssignment";
+/// The name of the only priority of a cluster of DNS.
+const DNS: &str = "dns";

@@ -1,0 +1,80 @@
+//! The mail of the driver of a channel, from subchannels and callers. It is bounded by what there is to tell
+//! of, and not by how often: of each subchannel the last states are kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use chancery_calls::balancing::{SubchannelId, SubchannelState, Wake};
+use tokio::sync::Notify;
+
+/// The mail of a driver.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    mail: Mutex<Mail>,
+    arrived: Notify,
+}
+
+/// A subchannel of one cluster of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct InboxKey {
+    pub(crate) cluster: u64,
+    pub(crate) subchannel: SubchannelId,
+}
+
+/// Everything that has arrived.
+#[derive(Debug, Default)]
+pub(crate) struct Mail {
+    pub(crate) states: BTreeMap<InboxKey, Vec<SubchannelState>>,
+    pub(crate) wakes: BTreeMap<u64, BTreeSet<Wake>>,
+    /// True if somebody has let go of a cluster.
+    pub(crate) has_unused: bool,
+}
+
+impl Inbox {
+    /// A subchannel has another state.
+    pub(crate) fn state(&self, key: InboxKey, state: SubchannelState) {
+        {
+            let mut mail = self.lock();
+            let states = mail.states.entry(key).or_default();
+            if states.last() == Some(&state) {
+                return;
+            }
+            states.push(state);
+            if states.len() > KEPT {
+                states.remove(0);
+            }
+        }
+        self.arrived.notify_one();
+    }
+
+    /// A picker wants something of a cluster to be connected.
+    pub(crate) fn wake(&self, cluster: u64, wake: Wake) {
+        self.lock().wakes.entry(cluster).or_default().insert(wake);
+        self.arrived.notify_one();
+    }
+
+    /// Somebody has let go of a cluster, which may be the last one.
+    pub(crate) fn unused(&self) {
+        self.lock().has_unused = true;
+        self.arrived.notify_one();
+    }
+
+    /// Waits until something has arrived.
+    pub(crate) async fn arrived(&self) {
+        self.arrived.notified().await;
+    }
+
+    /// Takes everything out.
+    pub(crate) fn take(&self) -> Mail {
+        std::mem::take(&mut self.lock())
+    }
+
+    /// No code that panics runs under the lock.
+    fn lock(&self) -> MutexGuard<'_, Mail> {
+        self.mail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The number of states that are kept of a subchannel. A policy needs to see a failure and that it is
+/// over, in this order.
+const KEPT: usize = 3;

@@ -1,0 +1,20 @@
+//! Connections to endpoints: made when a policy asks for them, shared by the channels of a process,
+//! and kept for the calls that are under way when nobody needs them any more.
+//!
+//! ```text
+//!   Idle --connect--> Connecting --> Ready --lost--> Idle
+//!                         |                           ^
+//!                         +--> Failed --backoff-------+
+//! ```
+//!
+//! Not here: who is connected, and when (`chancery_calls::balancing`).
+
+mod backoff;
+mod greeting;
+mod inbox;
+mod pool;
+mod subchannel;
+
+pub(crate) use self::inbox::{Inbox, InboxKey};
+pub(crate) use self::pool::Pool;
+pub(crate) use self::subchannel::{Sender, Subchannel};

@@ -1,0 +1,228 @@
+//! One connection, and the view that each channel has of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use chancery_calls::balancing::SubchannelState;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, sleep_until, timeout};
+use tonic::body::Body;
+
+use super::backoff::Backoff;
+use super::greeting::Greeting;
+use super::{Inbox, InboxKey};
+use crate::dice::ThreadDice;
+
+/// Sends calls on a connection.
+pub(crate) type Sender = http2::SendRequest<Body>;
+
+/// A connection to an address, shared by all who need it. When the last one lets go, calls that are
+/// under way end as they would, and the connection closes after them.
+pub(super) struct Connection {
+    address: SocketAddr,
+    state: Mutex<ConnectionState>,
+    /// Closed when nobody needs the connection any more.
+    needed: watch::Sender<()>,
+}
+
+#[derive(Default)]
+struct ConnectionState {
+    phase: Phase,
+    backoff: Backoff,
+    listeners: BTreeMap<u64, Listener>,
+}
+
+#[derive(Default)]
+enum Phase {
+    #[default]
+    Idle,
+    Connecting,
+    Ready(Sender),
+    Failed(Arc<str>),
+}
+
+/// A channel that is told of the states.
+struct Listener {
+    inbox: Weak<Inbox>,
+    key: InboxKey,
+}
+
+/// The view of one channel of a connection. Dropping it lets go of the connection.
+#[derive(Debug)]
+pub(crate) struct Subchannel {
+    connection: Arc<Connection>,
+    id: u64,
+}
+
+impl Subchannel {
+    pub(super) fn new(connection: Arc<Connection>, inbox: &Arc<Inbox>, key: InboxKey) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let state = {
+            let mut state = connection.lock();
+            state.listeners.insert(id, Listener { inbox: Arc::downgrade(inbox), key });
+            state.phase.told()
+        };
+        if state != SubchannelState::Idle {
+            inbox.state(key, state);
+        }
+        Self { connection, id }
+    }
+
+    /// Connects, if the connection is idle.
+    pub(crate) fn connect(&self) {
+        self.connection.connect();
+    }
+
+    /// Returns what sends calls, while the connection is ready.
+    pub(crate) fn sender(&self) -> Option<Sender> {
+        match &self.connection.lock().phase {
+            Phase::Ready(sender) => Some(sender.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl Drop for Subchannel {
+    fn drop(&mut self) {
+        self.connection.lock().listeners.remove(&self.id);
+    }
+}
+
+impl Connection {
+    pub(super) fn new(address: SocketAddr) -> Arc<Self> {
+        let (needed, _) = watch::channel(());
+        Arc::new(Self { address, state: Mutex::default(), needed })
+    }
+
+    fn connect(self: &Arc<Self>) {
+        {
+            let mut state = self.lock();
+            if !matches!(state.phase, Phase::Idle) {
+                return;
+            }
+            state.phase = Phase::Connecting;
+        }
+        self.tell();
+        // The task holds no reference while it waits, so that nobody's need ends it.
+        tokio::spawn(run(Arc::downgrade(self), self.address, self.needed.subscribe()));
+    }
+
+    fn set(&self, phase: Phase) {
+        let before = std::mem::replace(&mut self.lock().phase, phase);
+        drop(before);
+        self.tell();
+    }
+
+    /// Tells all who listen.
+    fn tell(&self) {
+        let (state, listeners) = {
+            let state = self.lock();
+            let listeners = state.listeners.values();
+            let listeners = listeners.filter_map(|it| Some((it.inbox.upgrade()?, it.key)));
+            (state.phase.told(), listeners.collect::<Vec<_>>())
+        };
+        for (inbox, key) in listeners {
+            inbox.state(key, state.clone());
+        }
+    }
+
+    /// No code that panics runs under the lock.
+    fn lock(&self) -> MutexGuard<'_, ConnectionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes one connection and runs it until it is lost. It ends when nobody needs it.
+async fn run(connection: Weak<Connection>, address: SocketAddr, mut needed: watch::Receiver<()>) {
+    let began = Instant::now();
+    let dialled = tokio::select! {
+        dialled = timeout(CONNECT_TIMEOUT, dial(address)) => dialled,
+        _ = needed.changed() => return,
+    };
+    let dialled = dialled.unwrap_or_else(|_| Err(format!("no answer within {CONNECT_TIMEOUT:?}")));
+    match dialled {
+        Ok((sender, running)) => {
+            let Some(shared) = connection.upgrade() else { return };
+            shared.lock().backoff.succeeded();
+            shared.set(Phase::Ready(sender));
+            drop(shared);
+            // It ends when the peer closes it, or when all who send on it are gone and the calls
+            // that are under way have ended.
+            running.await;
+        }
+        Err(error) => {
+            let Some(shared) = connection.upgrade() else { return };
+            let backoff = shared.lock().backoff.failed(&mut ThreadDice);
+            shared.set(Phase::Failed(format!("{address}: {error}").into()));
+            drop(shared);
+            tokio::select! {
+                () = sleep_until(began + backoff) => {}
+                _ = needed.changed() => return,
+            }
+        }
+    }
+    if let Some(shared) = connection.upgrade() {
+        shared.set(Phase::Idle);
+    }
+}
+
+async fn dial(address: SocketAddr) -> Result<(Sender, impl Future<Output = ()>), String> {
+    let io = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
+    io.set_nodelay(true).map_err(|error| error.to_string())?;
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder.timer(TokioTimer::new()).adaptive_window(true);
+    // No call is sent until the server says how many it takes.
+    builder.initial_max_send_streams(0);
+    let (io, told) = Greeting::new(io);
+    let handshake = builder.handshake::<_, Body>(TokioIo::new(io)).await;
+    let (sender, mut running) = handshake.map_err(|error| error.to_string())?;
+    greeted(told, &mut running).await?;
+    let running = async move {
+        if let Err(error) = running.await {
+            tracing::debug!(%address, "connection ended: {error}");
+        }
+    };
+    Ok((sender, running))
+}
+
+/// Waits until the server has said something, or the connection has ended.
+async fn greeted(
+    told: oneshot::Receiver<()>,
+    running: &mut (impl Future<Output = hyper::Result<()>> + Unpin),
+) -> Result<(), String> {
+    tokio::select! {
+        told = told => told.map_err(|_| "the server closed the connection".to_owned()),
+        ended = running => Err(match ended {
+            Ok(()) => "the server closed the connection".to_owned(),
+            Err(error) => error.to_string(),
+        }),
+    }
+}
+
+impl Phase {
+    fn told(&self) -> SubchannelState {
+        match self {
+            Self::Idle => SubchannelState::Idle,
+            Self::Connecting => SubchannelState::Connecting,
+            Self::Ready(_) => SubchannelState::Ready,
+            Self::Failed(error) => SubchannelState::Failed(Arc::clone(error)),
+        }
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// The time that an attempt has, as in other implementations of gRPC.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);

@@ -1,0 +1,18 @@
+//! A gRPC data plane for Rust: channels to `xds:///` targets, for tonic.
+//!
+//! ```text
+//!   connect    connections to endpoints, shared in the process
+//!   read       resources, checked as gRPC checks them  -->  values of chancery-calls
+//!   channel    calls, and the driver that publishes what they see
+//! ```
+//!
+//! Not here: the decisions of a call (`chancery-calls`), and the conversation with the control plane
+//! (`chancery-client`).
+
+mod channel;
+mod connect;
+mod dice;
+mod process;
+mod read;
+
+pub use channel::{Channel, ChannelBuilder, ChannelError, ResponseBody, WaitForReady};

@@ -1,0 +1,48 @@
+//! The things that all channels of a process share: connections, the counts of calls under way, and clients of the
+//! control plane.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+
+use chancery_calls::balancing::InFlight;
+use chancery_client::{Bootstrap, BootstrapError, Clients};
+
+use crate::channel::options;
+use crate::connect::Pool;
+
+/// The connections of the process.
+pub(crate) fn pool() -> &'static Pool {
+    static POOL: LazyLock<Pool> = LazyLock::new(Pool::default);
+    &POOL
+}
+
+/// Returns the count of the calls under way to a cluster and service, which all channels share
+/// (C-147).
+pub(crate) fn in_flight(cluster: &str, service: &str) -> Arc<InFlight> {
+    type Counts = HashMap<(String, String), Weak<InFlight>>;
+    static COUNTS: LazyLock<Mutex<Counts>> = LazyLock::new(Mutex::default);
+    let mut counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = (cluster.to_owned(), service.to_owned());
+    if let Some(count) = counts.get(&key).and_then(Weak::upgrade) {
+        return count;
+    }
+    if counts.len() >= counts.capacity() {
+        counts.retain(|_, count| count.strong_count() > 0);
+    }
+    let count = Arc::default();
+    counts.insert(key, Arc::downgrade(&count));
+    count
+}
+
+/// Returns the clients of the process, with the bootstrap that the environment names. An error is
+/// told again to the next who asks, who may have set the environment.
+pub(crate) fn clients() -> Result<Arc<Clients>, BootstrapError> {
+    static CLIENTS: Mutex<Option<Arc<Clients>>> = Mutex::new(None);
+    let mut known = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(clients) = &*known {
+        return Ok(Arc::clone(clients));
+    }
+    let clients = Arc::new(Clients::new(Bootstrap::discover(None)?, options())?);
+    *known = Some(Arc::clone(&clients));
+    Ok(clients)
+}

@@ -1,0 +1,189 @@
+//! HTTP filters, and the configurations that routes have for them (C-093).
+//!
+//! Not here: what a filter does, and the merging of its configurations (`chancery_calls::filters`).
+
+mod faults;
+mod rbac;
+mod sessions;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use chancery_calls::filters::{FilterChain, FilterConfig, FilterEntry, ListedFilter, Overrides};
+use envoy_types::pb::envoy::config::route::v3 as rds;
+use envoy_types::pb::envoy::extensions::filters::http::fault::v3::HttpFault;
+use envoy_types::pb::envoy::extensions::filters::http::rbac::v3::{Rbac, RbacPerRoute};
+use envoy_types::pb::envoy::extensions::filters::http::router::v3::Router;
+use envoy_types::pb::envoy::extensions::filters::http::stateful_session::v3::{
+    StatefulSession, StatefulSessionPerRoute,
+};
+use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3 as hcm;
+use envoy_types::pb::google::protobuf::Any;
+use hcm::http_filter::ConfigType;
+
+use super::fault::{At, Fault};
+use super::typed_struct::TypedStruct;
+use super::{opened, quoted};
+
+/// The number of faults of a list that are told.
+const MOST_TOLD: usize = 8;
+
+/// The configuration of a filter that is known in its place, or the type of one that is not.
+type Known = Result<FilterConfig, String>;
+
+/// Reads the filters of the listener of a client.
+pub(super) fn chain(list: &[hcm::HttpFilter]) -> Result<FilterChain, Fault> {
+    let entries = list.iter().enumerate().map(|(at, it)| entry(it).at(format_args!("[{at}]")));
+    let chain = FilterChain::new(entries.collect::<Result<_, _>>()?);
+    chain.map_err(|faults| {
+        let told: Vec<_> = faults.iter().take(MOST_TOLD).map(ToString::to_string).collect();
+        let more = match faults.len() - told.len() {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        format!("{}{more}", told.join("; ")).into()
+    })
+}
+
+fn entry(message: &hcm::HttpFilter) -> Result<FilterEntry, Fault> {
+    if message.name.is_empty() {
+        return Err("it must be set").at("name");
+    }
+    let none = Any::default();
+    let config = match &message.config_type {
+        Some(ConfigType::TypedConfig(config)) => config,
+        Some(ConfigType::ConfigDiscovery(_)) | None => &none,
+    };
+    let is_optional = message.is_optional;
+    let filter = match known(config, of_listener).at("typed_config")? {
+        // Servers alone have it.
+        Ok(FilterConfig::Rbac(_)) => {
+            ListedFilter::Unknown { type_url: config.type_url.clone(), is_optional }
+        }
+        Ok(config) => ListedFilter::Known(config),
+        Err(type_url) => ListedFilter::Unknown { type_url, is_optional },
+    };
+    Ok(FilterEntry { name: message.name.as_str().into(), filter })
+}
+
+/// Reads the configurations of a virtual host, a route or a weighted cluster.
+pub(super) fn overrides(configs: &HashMap<String, Any>) -> Result<Overrides, Fault> {
+    let mut configs: Vec<_> = configs.iter().collect();
+    configs.sort_unstable_by_key(|(name, _)| *name); // The same resource has the same first fault.
+    let mut read = Vec::new();
+    for (name, config) in configs {
+        let path = format_args!("typed_per_filter_config[{}]", quoted(name)).to_string();
+        let config = replacement(config).at(path)?;
+        read.extend(config.map(|config| (Arc::from(name.as_str()), config)));
+    }
+    Ok(Overrides::new(read))
+}
+
+/// Reads the configuration of a route for a filter. There is none if it is unknown and optional.
+fn replacement(config: &Any) -> Result<Option<FilterConfig>, Fault> {
+    let wrapper = opened::<rds::FilterConfig>(config).transpose()?;
+    let (config, is_optional) = match &wrapper {
+        Some(wrapper) if wrapper.disabled => return Ok(Some(FilterConfig::Disabled)),
+        Some(wrapper) => (wrapper.config.as_ref(), wrapper.is_optional),
+        None => (Some(config), false),
+    };
+    let none = Any::default();
+    match known(config.unwrap_or(&none), of_route)? {
+        Ok(config) => Ok(Some(config)),
+        Err(_) if is_optional => Ok(None),
+        Err(type_url) => {
+            Err(format!("`{}` is no known filter, and not optional", quoted(&type_url)).into())
+        }
+    }
+}
+
+/// Reads the configuration of a filter by the types of its place.
+fn known(
+    config: &Any,
+    read: fn(&Any) -> Option<Result<FilterConfig, Fault>>,
+) -> Result<Known, Fault> {
+    if let Some(config) = read(config) {
+        return config.map(Ok);
+    }
+    if is_built_in(config) {
+        return Err("the filter has another message in this place".into());
+    }
+    let Some(inner) = TypedStruct::opened(config) else { return Ok(Err(config.type_url.clone())) };
+    let inner = Any { type_url: inner?.type_url, value: Vec::new() };
+    match is_built_in(&inner) {
+        true => Err("the filter must have its own message, and no `TypedStruct`".into()),
+        false => Ok(Err(inner.type_url)),
+    }
+}
+
+/// Returns true if the message is one of a filter that is built in, for listeners or for routes.
+fn is_built_in(config: &Any) -> bool {
+    of_listener(config).is_some() || of_route(config).is_some()
+}
+
+fn of_listener(config: &Any) -> Option<Result<FilterConfig, Fault>> {
+    let router =
+        || Some(opened::<Router>(config)?.map(|_| FilterConfig::Router).map_err(Fault::from));
+    let faults = || Some(opened::<HttpFault>(config)?.map_err(Fault::from).and_then(faults::read));
+    let rbac = || Some(opened::<Rbac>(config)?.map_err(Fault::from).and_then(rbac::read));
+    let session =
+        || Some(opened::<StatefulSession>(config)?.map_err(Fault::from).and_then(sessions::read));
+    router().or_else(faults).or_else(rbac).or_else(session)
+}
+
+fn of_route(config: &Any) -> Option<Result<FilterConfig, Fault>> {
+    let faults = || Some(opened::<HttpFault>(config)?.map_err(Fault::from).and_then(faults::read));
+    let rbac =
+        || Some(opened::<RbacPerRoute>(config)?.map_err(Fault::from).and_then(rbac::of_route));
+    let session = || {
+        let session = opened::<StatefulSessionPerRoute>(config)?;
+        Some(session.map_err(Fault::from).and_then(sessions::of_route))
+    };
+    faults().or_else(rbac).or_else(session)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::support::{any, filter, listed, override_of};
+
+    fn typed_struct(name: &str, type_name: &str) -> Value {
+        let type_url = format!("type.googleapis.com/{type_name}");
+        json!({"@type": format!("type.googleapis.com/{name}"), "typeUrl": type_url, "value": {}})
+    }
+
+    #[test]
+    fn a_struct_is_the_type_that_it_stands_for() {
+        // C-093
+        const FAULT: &str = "envoy.extensions.filters.http.fault.v3.HTTPFault";
+        for name in ["xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"] {
+            let known = override_of(&typed_struct(name, FAULT)).unwrap_err();
+            let why = "the filter must have its own message, and no `TypedStruct`";
+            assert_eq!(known, format!(".typed_per_filter_config[f]: {why}"));
+            let unknown = override_of(&typed_struct(name, "example.com.Filter")).unwrap_err();
+            let why =
+                "`type.googleapis.com/example.com.Filter` is no known filter, and not optional";
+            assert_eq!(unknown, format!(".typed_per_filter_config[f]: {why}"));
+        }
+    }
+
+    #[test]
+    fn listeners_and_routes_have_messages_of_their_own() {
+        // C-093
+        let why = ": the filter has another message in this place";
+        for (listed_name, route_name) in [
+            ("router.v3.Router", "router.v3.Router"),
+            ("rbac.v3.RBACPerRoute", "rbac.v3.RBAC"),
+            ("stateful_session.v3.StatefulSessionPerRoute", "stateful_session.v3.StatefulSession"),
+        ] {
+            let path = "extensions.filters.http";
+            let fault = override_of(&any(&format!("{path}.{route_name}"), json!({}))).unwrap_err();
+            assert_eq!(fault, format!(".typed_per_filter_config[f]{why}"));
+            if listed_name != route_name {
+                let fault = listed(&filter("f", listed_name, json!({}))).unwrap_err();
+                assert_eq!(fault, format!("[0].typed_config{why}"));
+            }
+        }
+    }
+}

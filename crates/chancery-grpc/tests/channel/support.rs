@@ -1,0 +1,309 @@
+//! Backends on loopback, resources that lead to them, and calls through a channel.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::{Buf, BufMut, Bytes};
+use chancery_client::Bootstrap;
+use chancery_client::bootstrap::{Node, ServerFeatures, XdsServer};
+use chancery_client::credentials::ChannelCredentials;
+use chancery_core::Snapshot;
+use chancery_grpc::{Channel, ChannelBuilder};
+use chancery_proto::document::{Format, parse};
+use chancery_proto::schema::Schema;
+use chancery_testkit::TestServer;
+use http::{HeaderMap, Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::metadata::MetadataMap;
+use tonic::{Code, Status};
+
+/// The time that everything here may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A gRPC server that answers each call with its own name.
+pub(crate) struct Backend {
+    pub(crate) address: SocketAddr,
+    pub(crate) connections: Arc<AtomicUsize>,
+    _tasks: JoinSet<()>,
+}
+
+impl Backend {
+    /// Starts a server of this name. The path `/t/slow` is answered never, and `/t/fail` with an
+    /// error.
+    pub(crate) async fn start(name: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let connections = Arc::<AtomicUsize>::default();
+        let mut tasks = JoinSet::new();
+        let counter = Arc::clone(&connections);
+        tasks.spawn(async move {
+            let mut open = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                counter.fetch_add(1, Ordering::Relaxed);
+                open.spawn(async move {
+                    let service = service_fn(move |request| answer(name, request));
+                    let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                    // A client that goes away is no fault of the server.
+                    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+                });
+            }
+        });
+        Self { address, connections, _tasks: tasks }
+    }
+
+    /// An address where something else listens.
+    pub(crate) fn at(address: SocketAddr) -> Self {
+        Self { address, connections: Arc::default(), _tasks: JoinSet::new() }
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+}
+
+type Answer = http_body_util::combinators::UnsyncBoxBody<Bytes, Infallible>;
+
+async fn answer(name: &str, request: Request<Incoming>) -> Result<Response<Answer>, Infallible> {
+    let (head, body) = request.into_parts();
+    if head.uri.path() == "/t/slow" {
+        std::future::pending::<()>().await;
+    }
+    let _ = body.collect().await;
+    let status = if head.uri.path() == "/t/fail" { "9" } else { "0" };
+    let timeout = head.headers.get("grpc-timeout").and_then(|it| it.to_str().ok()).unwrap_or("-");
+    let authority = head.uri.authority().map(ToString::to_string).unwrap_or_default();
+    let text = format!("{name} {authority} {timeout}");
+    let mut message = vec![0];
+    message.put_u32(u32::try_from(text.len()).expect("a short text"));
+    message.put_slice(text.as_bytes());
+    let mut trailers = HeaderMap::new();
+    trailers.insert("grpc-status", status.parse().expect("a value"));
+    let body = Full::new(Bytes::from(message)).with_trailers(async move { Some(Ok(trailers)) });
+    let mut response = Response::new(body.boxed_unsync());
+    response.headers_mut().insert("content-type", "application/grpc".parse().expect("a value"));
+    Ok(response)
+}
+
+/// The resources of a channel to `service`, in YAML.
+#[derive(Clone, Default)]
+pub(crate) struct Resources(pub(crate) String);
+
+impl Resources {
+    /// A listener with these routes in it.
+    pub(crate) fn routes(mut self, routes: &str) -> Self {
+        write!(
+            self.0,
+            r#"
+- "@type": type.googleapis.com/envoy.config.listener.v3.Listener
+  name: service
+  api_listener:
+    api_listener:
+      "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+      stat_prefix: x
+      route_config:
+        name: routes
+        virtual_hosts:
+        - name: all
+          domains: ["*"]
+          routes: {routes}
+      http_filters:
+      - name: router
+        typed_config: {{"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}
+"#
+        )
+        .expect("a string takes it");
+        self
+    }
+
+    /// A cluster of EDS, with fields of its own.
+    pub(crate) fn cluster(mut self, name: &str, fields: &str) -> Self {
+        write!(
+            self.0,
+            r#"
+- "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: {name}
+  type: EDS
+  eds_cluster_config: {{eds_config: {{ads: {{}}}}}}
+  {fields}
+"#
+        )
+        .expect("a string takes it");
+        self
+    }
+
+    /// The endpoints of a cluster: those of each priority.
+    pub(crate) fn endpoints(mut self, name: &str, priorities: &[&[&Backend]]) -> Self {
+        write!(
+            self.0,
+            r#"
+- "@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
+  cluster_name: {name}
+  endpoints:
+"#
+        )
+        .expect("a string takes it");
+        for (priority, backends) in priorities.iter().enumerate() {
+            let endpoints = backends.iter().map(|backend| {
+                let port = backend.address.port();
+                format!("{{endpoint: {{address: {{socket_address: {{address: 127.0.0.1, port_value: {port}}}}}}}}}")
+            });
+            let endpoints = endpoints.collect::<Vec<_>>().join(", ");
+            writeln!(
+                self.0,
+                "  - {{priority: {priority}, locality: {{zone: z}}, load_balancing_weight: 1, lb_endpoints: [{endpoints}]}}"
+            )
+            .expect("a string takes it");
+        }
+        self
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let parsed = parse(&Schema::bundled(), Format::Yaml, self.0.as_bytes());
+        assert!(parsed.faults.is_empty(), "{:?}\n{}", parsed.faults, self.0);
+        let mut snapshot = Snapshot::new();
+        for one in parsed.resources {
+            snapshot.insert(&one.type_url, (*one.resource).clone());
+        }
+        snapshot
+    }
+}
+
+/// A channel to `service` on this server.
+pub(crate) fn channel(server: &TestServer) -> Channel {
+    channel_by(server, ServerFeatures::default())
+}
+
+/// The same with features of the server.
+pub(crate) fn channel_by(server: &TestServer, features: ServerFeatures) -> Channel {
+    let uri = server.address().to_string();
+    let channel = ChannelCredentials::Insecure;
+    let server = XdsServer { uri, channel, features, ..XdsServer::default() };
+    let bootstrap = Bootstrap {
+        servers: vec![server],
+        node: Node { id: "test".to_owned(), ..Node::default() },
+        ..Bootstrap::default()
+    };
+    ChannelBuilder::new("xds:///service").bootstrap(bootstrap).build().expect("a channel")
+}
+
+/// Makes a call and returns the answer: the name of the backend, the authority and the timeout that
+/// it saw.
+pub(crate) async fn call_to(
+    channel: &Channel,
+    path: &'static str,
+    request: tonic::Request<Bytes>,
+) -> Result<String, Status> {
+    let mut client = tonic::client::Grpc::new(channel.clone());
+    let path = http::uri::PathAndQuery::from_static(path);
+    let call = async {
+        client.ready().await?;
+        client.unary(request, path, BytesCodec).await
+    };
+    let response = tokio::time::timeout(PATIENCE, call).await.expect("an answer in time")?;
+    Ok(String::from_utf8(response.into_inner().to_vec()).expect("a text"))
+}
+
+/// Makes a call and returns the name of the backend that answered.
+pub(crate) async fn call(channel: &Channel) -> Result<String, Status> {
+    let answer = call_to(channel, "/t/echo", tonic::Request::new(Bytes::new())).await?;
+    Ok(answer.split(' ').next().expect("a name").to_owned())
+}
+
+/// Makes calls until one ends as it should. Each is made after the one before, so that the last
+/// result says what the channel knows.
+pub(crate) async fn until(
+    channel: &Channel,
+    what: &str,
+    is_right: impl Fn(&Result<String, Status>) -> bool,
+) {
+    let mut last = None;
+    let wait = async {
+        loop {
+            let result = call(channel).await;
+            if is_right(&result) {
+                return;
+            }
+            last = Some(result);
+            tokio::task::yield_now().await;
+        }
+    };
+    if tokio::time::timeout(PATIENCE, wait).await.is_err() {
+        panic!("waited for {what}; the last call: {last:?}");
+    }
+}
+
+/// Returns how often each backend answered.
+pub(crate) async fn spread(channel: &Channel, count: usize) -> BTreeMap<String, usize> {
+    let mut spread = BTreeMap::new();
+    for _ in 0..count {
+        *spread.entry(call(channel).await.expect("an answer")).or_default() += 1;
+    }
+    spread
+}
+
+/// Returns a request with metadata.
+pub(crate) fn with(key: &'static str, value: &'static str) -> tonic::Request<Bytes> {
+    let mut request = tonic::Request::new(Bytes::new());
+    let metadata: &mut MetadataMap = request.metadata_mut();
+    metadata.insert(key, value.parse().expect("a value"));
+    request
+}
+
+pub(crate) fn code(result: &Result<String, Status>) -> Code {
+    result.as_ref().map_or_else(Status::code, |_| Code::Ok)
+}
+
+/// Messages that are bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BytesCodec;
+
+impl Codec for BytesCodec {
+    type Encode = Bytes;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for BytesCodec {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, item: Bytes, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        to.put(item);
+        Ok(())
+    }
+}
+
+impl Decoder for BytesCodec {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        let length = from.remaining();
+        Ok(Some(from.copy_to_bytes(length)))
+    }
+}
+
+/// The name of the backend that answered.
+pub(crate) fn name(result: &Result<String, Status>) -> Option<&str> {
+    result.as_ref().ok().map(String::as_str)
+}
