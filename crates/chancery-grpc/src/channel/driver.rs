@@ -195,8 +195,10 @@ impl Driver {
     }
 
     fn settle(&mut self) {
-        let inbox = &self.inbox;
-        let resolves = self.clusters.values_mut().fold(false, |any, it| it.settle(inbox) || any);
+        let mut resolves = false;
+        for cluster in self.clusters.values_mut() {
+            resolves |= cluster.settle(&self.inbox);
+        }
         if resolves {
             self.names.ask_again();
         }
