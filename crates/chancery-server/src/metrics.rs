@@ -3,7 +3,7 @@
 //! A type is labelled by its short name, and an unknown one by `other`, so that no client can make
 //! new series.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -34,6 +34,8 @@ pub struct Metrics {
     pub(crate) streams: Family<StreamLabels, Gauge>,
     pub(crate) streams_opened: Family<StreamLabels, Counter>,
     pub(crate) streams_refused: Counter,
+    /// The counters of each type, out of the families below.
+    by_type: Arc<Mutex<HashMap<TypeLabels, Arc<TypeCounters>>>>,
     clients_refused: Family<ReasonLabels, Counter>,
     pub(crate) cut_off: Family<ReasonLabels, Counter>,
     pub(crate) memory_held: Gauge,
@@ -85,7 +87,7 @@ pub(crate) struct TypeLabels {
 }
 
 /// The metrics that move at every response of a type and its acknowledgement, looked up once.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct TypeCounters {
     pub(crate) responses: Counter,
     pub(crate) response_bytes: Counter,
@@ -129,6 +131,7 @@ impl Default for Metrics {
             streams: Family::default(),
             streams_opened: Family::default(),
             streams_refused: Counter::default(),
+            by_type: Arc::default(),
             clients_refused: Family::default(),
             cut_off: Family::default(),
             memory_held: Gauge::default(),
@@ -276,16 +279,20 @@ impl Metrics {
         self.load_series.set(i64::try_from(series).unwrap_or(i64::MAX));
     }
 
-    /// The counters of a type in one variant of the protocol.
-    pub(crate) fn type_counters(&self, variant: Variant, type_url: &TypeUrl) -> TypeCounters {
+    /// The counters of a type in one variant of the protocol, which all its streams share.
+    pub(crate) fn type_counters(&self, variant: Variant, type_url: &TypeUrl) -> Arc<TypeCounters> {
         let labels = TypeLabels::new(variant, type_url);
-        TypeCounters {
-            responses: self.responses.get_or_create(&labels).clone(),
-            response_bytes: self.response_bytes.get_or_create(&labels).clone(),
-            acks: self.acks.get_or_create(&labels).clone(),
-            ack_latency: self.ack_latency.get_or_create(&labels).clone(),
-            commit_to_ack: self.commit_to_ack.get_or_create(&labels).clone(),
-        }
+        let mut known = self.by_type.lock().unwrap_or_else(PoisonError::into_inner);
+        let counters = || {
+            Arc::new(TypeCounters {
+                responses: self.responses.get_or_create(&labels).clone(),
+                response_bytes: self.response_bytes.get_or_create(&labels).clone(),
+                acks: self.acks.get_or_create(&labels).clone(),
+                ack_latency: self.ack_latency.get_or_create(&labels).clone(),
+                commit_to_ack: self.commit_to_ack.get_or_create(&labels).clone(),
+            })
+        };
+        Arc::clone(known.entry(labels.clone()).or_insert_with(counters))
     }
 
     /// Counts a handshake that failed for this reason.

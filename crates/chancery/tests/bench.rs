@@ -136,6 +136,82 @@ fn churn_tells_how_many_changes_a_response_covers() {
 }
 
 #[test]
+fn clients_report_their_calls_as_often_as_the_server_asks() {
+    // G22 of docs/benchmarks.md, with few clients (S-130, S-132).
+    let dir = directory(&[("chancery.yaml", "load-reports: {interval: 1s}\n")]);
+    let server = Server::start(&dir, &[]);
+    let (address, pid) = (format!("127.0.0.1:{}", server.port), server.child.id().to_string());
+    let flags = ["--streams", "4", "--connections", "2", "--clusters", "3", "--localities", "2"];
+    let flags = [&flags[..], &["--duration", "1500ms", "--pid", &pid]].concat();
+    let found = json(&bench("load-reports", &address, &flags));
+    let load = &found["load"];
+    assert_eq!((&load["clusters"], &load["localities"]), (&3.into(), &2.into()), "{found}");
+    assert!(number(load, "reports") > 0.0 && number(load, "core_share") > 0.0, "{found}");
+    assert_eq!(
+        (&found["types"], &found["errors"]),
+        (&Value::Array(Vec::new()), &Value::Array(Vec::new()))
+    );
+    // Every client has reported once before reports are counted, and only its last may have been lost.
+    let least = number(load, "reports") * 2.0 * number(load, "calls_per_row");
+    daemon::eventually(|| {
+        let page: Value = serde_json::from_str(&server.admin("/api/v1/load").1).unwrap();
+        let rows = page["rows"].as_array().unwrap().iter();
+        let of_first = rows.filter(|row| row["cluster"] == "bench-000000");
+        let issued: Vec<_> = of_first.map(|row| number(row, "issued")).collect();
+        assert!(issued.iter().all(|issued| issued % 100.0 == 0.0), "{page}");
+        !issued.is_empty() && issued.iter().sum::<f64>() >= least
+    });
+    let manners = bench("load-reports", &address, &["--nack", "1"]);
+    assert_eq!(manners.status.code(), Some(64), "{}", told(&manners));
+}
+
+#[test]
+fn a_server_under_load_says_how_all_its_clients_stand() {
+    // G20 of docs/benchmarks.md, with few clients.
+    let site = Site::new(3);
+    let mut command =
+        chancery(&["bench", "idle", "--server", &site.address(), "--types", "cds,lds"]);
+    command.args(["--streams", "200", "--connections", "4", "--duration", "1h", "--json", "-"]);
+    let mut run = Running::start(command.stderr(std::process::Stdio::piped()));
+    let ask = |path: &str| serde_json::from_str::<Value>(&site.server.admin(path).1).unwrap();
+    let in_step = |summary: &Value| summary["groups"][0]["in_step"] == 200;
+    daemon::eventually(|| in_step(&ask("/api/v1/status?limit=10")));
+    let summary = ask("/api/v1/status?limit=10");
+    assert_eq!((&summary["count"], summary["nodes"].as_array().unwrap().len()), (&200.into(), 10));
+    let node = ask("/api/v1/nodes/bench-177");
+    assert_eq!(node["streams"][0]["types"].as_array().unwrap().len(), 2, "{node}");
+    assert_eq!(node["streams"][0]["state"], "in-step", "{node}");
+    run.signal("INT");
+    assert_eq!(run.ended().0, Some(1));
+}
+
+#[test]
+fn readers_of_events_see_every_rejection_while_changes_go_on() {
+    // G21 of docs/benchmarks.md, with few clients.
+    let site = Site::new(1);
+    let readers: Vec<_> = (0..3)
+        .map(|_| {
+            let mut stream = site.server.dial(site.server.admin);
+            stream.write_all(b"GET /api/v1/events HTTP/1.0\r\nhost: localhost\r\n\r\n").unwrap();
+            let lines = daemon::lines(stream, usize::MAX);
+            while !daemon::next_line(&lines).unwrap().starts_with("retry:") {}
+            lines
+        })
+        .collect();
+    let found = json(&site.changes("fan-out", &["--streams", "40", "--nack", "40"]));
+    assert_eq!(found["messages"], 120, "{found}");
+    for lines in readers {
+        // The first answers are rejected too, and those to the change before the measured ones.
+        let mut left = 40 * 5;
+        while left > 0 {
+            let line = daemon::next_line(&lines).unwrap();
+            assert_ne!(line, "event: missed");
+            left -= i32::from(line == "event: rejected");
+        }
+    }
+}
+
+#[test]
 fn runs_become_a_chart() {
     let site = Site::new(1);
     let file = |name: &str| site.work.path().join(name).to_str().unwrap().to_owned();

@@ -11,13 +11,11 @@
 //!                            └─ ConnectAll   has an EndpointSet: a PickFirst for each endpoint
 //! ```
 //!
-//! An update goes down the tree. The state of a subchannel finds its way down by [`Owners`], which note
+//! An update goes down the tree. The state of a subchannel finds its way down by owners, which note
 //! at each level who made it. Up go states, and pickers when somebody asks for one: a thousand events
 //! between two questions make one picker.
 //!
 //! Not here: how connections are made, their backoff, and how endpoints are read from resources.
-//!
-//! [`Owners`]: owners::Owners
 
 mod cluster;
 mod connect_all;

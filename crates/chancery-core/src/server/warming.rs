@@ -137,10 +137,14 @@ impl Warming {
         self.batches.iter().filter_map(of).min()
     }
 
-    /// Drops batches in which every cluster can be used.
+    /// Drops batches in which every cluster can be used. Streams are idle without one, most of the time,
+    /// and keep no room for the next.
     fn remove_warm(&mut self) {
         let unacked = |batch: &Batch| batch.some_without_endpoints && batch.acked.is_none();
         self.batches.retain(|batch| unacked(batch) || !batch.endpoints.is_empty());
+        if self.batches.is_empty() {
+            self.batches = Vec::new();
+        }
     }
 }
 

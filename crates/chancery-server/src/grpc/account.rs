@@ -51,7 +51,7 @@ pub(crate) struct Account {
 
 /// The measurements of one type.
 struct TypeStats {
-    counters: TypeCounters,
+    counters: Arc<TypeCounters>,
     /// The time of the first request, until it is answered.
     asked: Option<Instant>,
     /// The time at which the content of the last response was published, until the client accepts

@@ -145,7 +145,7 @@ impl Book {
     pub(crate) fn rejected(&self, card: &StreamCard, note: RejectionNote) {
         if card.rejected(note.clone()) {
             let stream = event_stream(card);
-            self.event(StatusEventKind::Rejected { stream, rejection: note });
+            self.event(StatusEventKind::Rejected { stream, rejection: Box::new(note) });
             self.verdicts.fetch_add(1, Ordering::Release);
         }
         self.touch();
@@ -359,15 +359,34 @@ impl Book {
         Fleet { load, streams, gone, grace: self.bounds().grace, mark }
     }
 
+    /// The streams of one node. It costs little beside a look at all.
+    pub(super) fn fleet_of(&self, node: &str) -> Fleet {
+        let (mark, load, now) = (self.changes(), self.load(), Instant::now());
+        let mut streams = Vec::new();
+        let gone = self.visit_some(now, Some(node), |stream| streams.push(stream));
+        streams.sort_unstable_by_key(|stream: &StreamStatus| stream.id);
+        Fleet { load, streams, gone, grace: self.bounds().grace, mark }
+    }
+
     /// Gives `see` the streams and polls, those of one kind after the other. Returns those that are gone.
-    pub(crate) fn visit(&self, now: Instant, mut see: impl FnMut(StreamStatus)) -> Vec<GoneStream> {
+    pub(crate) fn visit(&self, now: Instant, see: impl FnMut(StreamStatus)) -> Vec<GoneStream> {
+        self.visit_some(now, None, see)
+    }
+
+    /// The same of one node, if that is given.
+    fn visit_some(
+        &self,
+        now: Instant,
+        only: Option<&str>,
+        mut see: impl FnMut(StreamStatus),
+    ) -> Vec<GoneStream> {
         let (load, bounds) = (self.load(), self.bounds());
         // Another look may see a new stream for which this one comes too early, and forget the old one.
         let before = lock(&self.gone).list();
         let cards: Vec<_> = lock(&self.cards).values().cloned().collect();
         let cards: Vec<_> = cards.into_iter().filter(|card| !card.only_looks()).collect();
         let mut new = Vec::new();
-        for card in &cards {
+        for card in cards.iter().filter(|card| only.is_none_or(|node| card.is_of(node))) {
             let status = card.status(load, bounds.silent_after, self.clock);
             if status.audience.is_some()
                 && !card.is_compared()
@@ -380,7 +399,10 @@ impl Book {
         // Before the polls: what a poll was decided by comes after it.
         let reassignments = self.reassignments();
         let polls = lock(&self.polls).list();
-        polls.statuses(&bounds, reassignments, now).for_each(see);
+        let is_wanted = |status: &StreamStatus| {
+            only.is_none_or(|only| status.node.as_ref().is_some_and(|node| node.id == only))
+        };
+        polls.statuses(&bounds, reassignments, now).filter(is_wanted).for_each(see);
         // A stream is among those that are gone before its card is taken out: here it is one or the other.
         let (streams, back) = {
             let mut gone = lock(&self.gone);
@@ -399,8 +421,10 @@ impl Book {
         };
         // If it was known before as well, what is known now counts.
         let streams: BTreeMap<_, _> = streams.collect();
-        let mut gone: Vec<_> = streams.into_values().rev().map(aged).collect();
-        gone.extend(polls.gone(&bounds, now));
+        let is_wanted = |stream: &GoneStream| only.is_none_or(|only| &*stream.node == only);
+        let streams = streams.into_values().rev().filter(|stream| is_wanted(stream));
+        let mut gone: Vec<_> = streams.map(aged).collect();
+        gone.extend(polls.gone(&bounds, now).into_iter().filter(is_wanted));
         gone.sort_by_key(|stream| std::cmp::Reverse(stream.went));
         gone
     }

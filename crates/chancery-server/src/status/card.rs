@@ -263,6 +263,11 @@ impl StreamCard {
         self.lock().node.clone()
     }
 
+    /// Returns true if its client says that it is the node with this id.
+    pub(super) fn is_of(&self, node: &str) -> bool {
+        self.lock().node.as_ref().is_some_and(|known| known.id == node)
+    }
+
     /// Returns true if it is known whether the stream takes the place of one that is gone.
     pub(super) fn is_compared(&self) -> bool {
         self.is_compared.load(Ordering::Relaxed)

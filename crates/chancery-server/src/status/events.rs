@@ -86,7 +86,7 @@ pub enum StatusEventKind {
         /// The stream.
         stream: EventStream,
         /// The rejection.
-        rejection: RejectionNote,
+        rejection: Box<RejectionNote>,
     },
     /// Nothing of a type that a client rejected waits for a change any more: the client accepted it after a
     /// change, does not want it any more, or it is gone.

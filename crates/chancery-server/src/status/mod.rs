@@ -90,6 +90,11 @@ impl StatusBook {
         self.0.fleet_since(None).0
     }
 
+    /// The streams of the node with this id, as they are now. It costs little beside a look at all of them.
+    pub fn fleet_of(&self, node: &str) -> Fleet {
+        self.0.fleet_of(node)
+    }
+
     /// The rejections of a stream that are not repaired: they wait for a change, or for the answer to one.
     pub fn rejections(&self, stream: u64) -> Vec<RejectionNote> {
         let card = self.0.card(stream);

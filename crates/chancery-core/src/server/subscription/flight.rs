@@ -174,6 +174,10 @@ impl Flight {
     pub(crate) fn take(&mut self, nonce: &str, accepted: Option<Time>) -> Option<SentResponse> {
         self.responses.front().filter(|sent| *sent.nonce == *nonce)?;
         let answered = self.responses.pop_front()?;
+        if self.responses.is_empty() {
+            // An idle stream keeps no room for one, in any of its types.
+            self.responses = VecDeque::new();
+        }
         self.content_bytes -= answered.contents.held_bytes();
         self.answered_nonce = Some(Arc::clone(&answered.nonce));
         if let Some(at) = accepted {

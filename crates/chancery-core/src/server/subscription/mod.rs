@@ -73,8 +73,8 @@ pub(crate) struct Subscription {
     features: Features,
     interest: Interest,
     /// The digest of the names of the last SotW request. Most requests repeat these names, and an
-    /// equal digest saves the comparison.
-    names_digest: Option<u128>,
+    /// equal digest saves the comparison. As bytes it has no need of places of its own.
+    names_digest: Option<[u8; 16]>,
     /// The claims of the first request about earlier streams. They are kept until there is a
     /// snapshot to compare them with.
     first_request: Option<Box<FirstRequest>>,

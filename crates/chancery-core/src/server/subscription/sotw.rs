@@ -102,7 +102,7 @@ impl Subscription {
     /// Replaces the names by those of the request (S-044). Returns the names that were added, and
     /// those that were removed.
     fn replace_names(&mut self, request: &SotwRequest) -> (Vec<Spelling>, Vec<Spelling>) {
-        let stated = request.names.digest();
+        let stated = request.names.digest().to_ne_bytes();
         if self.names_digest.replace(stated) == Some(stated) {
             return (Vec::new(), Vec::new());
         }

@@ -4,17 +4,18 @@
 //! reader that is too slow misses events and is told how many; whoever makes them never waits. Not here:
 //! the memory of events (`chancery_server::StatusBook`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use chancery_server::{EventStream, StatusBook, StatusEvent, StatusEventKind};
 use hyper::body::{Body, Bytes, Frame};
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::document::{EventKind, EventRow};
 use super::rows;
@@ -26,7 +27,12 @@ use crate::admin::{Lifetime, printed};
 #[derive(Clone, Debug)]
 pub(super) struct EventRows {
     start: u64,
+    written: Arc<Mutex<Written>>,
 }
+
+/// The last events as they are sent, by number: all readers are sent the same.
+#[derive(Debug, Default)]
+struct Written(BTreeMap<u64, Arc<str>>);
 
 /// The events that a reader wants.
 #[derive(Debug)]
@@ -39,7 +45,8 @@ pub(super) struct Wanted {
 
 impl Default for EventRows {
     fn default() -> Self {
-        Self { start: RandomState::new().hash_one(()) & 0xffff_ffff }
+        let written = Arc::default();
+        Self { start: RandomState::new().hash_one(()) & 0xffff_ffff, written }
     }
 }
 
@@ -79,6 +86,15 @@ impl EventRows {
         of_node.take(most).map(|event| self.row(event)).collect()
     }
 
+    /// Adds events to a text as they are sent.
+    fn write<'a>(&self, events: impl Iterator<Item = &'a StatusEvent>, text: &mut String) {
+        // Nothing panics with the lock held, and what it guards would be whole even then.
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        for event in events {
+            text.push_str(&written.of(event.id, || sent(&self.row(event))));
+        }
+    }
+
     fn row(&self, event: &StatusEvent) -> EventRow {
         let row = EventRow {
             id: self.id(event.id),
@@ -111,6 +127,16 @@ impl EventRows {
             }
             _ => row,
         }
+    }
+}
+
+impl Written {
+    fn of(&mut self, id: u64, write: impl FnOnce() -> String) -> Arc<str> {
+        let text = Arc::clone(self.0.entry(id).or_insert_with(|| write().into()));
+        while self.0.len() > MOST_WRITTEN {
+            self.0.pop_first();
+        }
+        text
     }
 }
 
@@ -166,6 +192,8 @@ struct Reader {
     rows: EventRows,
     wanted: Wanted,
     lifetime: Arc<Lifetime>,
+    /// The time before which no more events are sent, so that those that come meanwhile go together.
+    rests_until: Option<Instant>,
     /// The place of the reader among all of them.
     _place: OwnedSemaphorePermit,
 }
@@ -178,7 +206,7 @@ impl EventBody {
         lifetime: Arc<Lifetime>,
         place: OwnedSemaphorePermit,
     ) -> Self {
-        let reader = Reader { book, rows, wanted, lifetime, _place: place };
+        let reader = Reader { book, rows, wanted, lifetime, rests_until: None, _place: place };
         let begin = format!("retry: {RETRY_MS}\nid: {}\n\n", reader.rows.id(reader.wanted.after));
         Self(Box::pin(async move { (reader, begin.into()) }))
     }
@@ -205,8 +233,11 @@ impl Reader {
     async fn next(mut self) -> (Self, Bytes) {
         loop {
             let come = self.book.event_after(self.wanted.after);
-            if tokio::time::timeout(HEARTBEAT, come).await.is_err() {
+            if timeout(HEARTBEAT, come).await.is_err() {
                 return (self, Bytes::from_static(b": nothing happened\n\n"));
+            }
+            if let Some(until) = self.rests_until {
+                sleep_until(until).await;
             }
             let page = self.book.events_after(self.wanted.after, MOST_AT_ONCE);
             let mut text = String::new();
@@ -217,8 +248,10 @@ impl Reader {
                 text += &sent(&EventRow { id, event, missed, ..EventRow::default() });
             }
             let wanted = page.events.iter().filter(|event| self.wanted.has(event));
-            text.extend(wanted.map(|event| sent(&self.rows.row(event))));
+            self.rows.write(wanted.map(|event| &**event), &mut text);
             self.wanted.after = page.next;
+            let are_all = page.events.len() < MOST_AT_ONCE;
+            self.rests_until = are_all.then(|| Instant::now() + REST);
             // Others on the thread have their turn, however many events there are.
             tokio::task::yield_now().await;
             if !text.is_empty() {
@@ -239,6 +272,13 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// The number of events that are sent in one piece.
 const MOST_AT_ONCE: usize = 256;
+
+/// The time after a piece in which further events gather. Whoever makes very many is a server with much to do:
+/// a reader must not be woken for each of them.
+const REST: Duration = Duration::from_millis(50);
+
+/// The number of events that are kept as they are sent. Readers are rarely further apart.
+const MOST_WRITTEN: usize = 2048;
 
 /// The milliseconds after which a reader whose connection ended comes back.
 const RETRY_MS: u64 = 1000;

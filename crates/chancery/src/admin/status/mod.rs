@@ -134,8 +134,8 @@ impl StatusPages {
         let events = self.events.clone();
         let (found, id) = (book.clone(), wanted.id.clone());
         let find = move || {
-            let fleet = found.fleet();
-            let streams = one_node::streams(&fleet, &id);
+            let fleet = found.fleet_of(&id);
+            let streams = one_node::streams(&fleet);
             (fleet, streams)
         };
         let (fleet, streams) = turn.run(find).await?;

@@ -17,7 +17,7 @@ use chancery_server::{
 use super::document::{GoneRow, HeldResource, NodeDocument, StreamRow, TypeRow};
 use super::events::EventRows;
 use super::rows;
-use super::views::{Groups, views};
+use super::views::{Groups, view};
 use crate::admin::api::{self, ApiError, Asked};
 use crate::serve::Grouping;
 
@@ -53,10 +53,9 @@ fn of_type(type_url: Option<TypeUrl>) -> LookQuery {
     query
 }
 
-/// The open streams of a node, as many as are shown.
-pub(super) fn streams(fleet: &Fleet, id: &str) -> Vec<u64> {
-    let is_of = |stream: &&StreamStatus| stream.node.as_ref().is_some_and(|node| node.id == id);
-    fleet.streams.iter().filter(is_of).map(|stream| stream.id).take(MOST_STREAMS).collect()
+/// The open streams in the fleet of a node, as many as are shown.
+pub(super) fn streams(fleet: &Fleet) -> Vec<u64> {
+    fleet.streams.iter().map(|stream| stream.id).take(MOST_STREAMS).collect()
 }
 
 /// The document of a node whose streams were asked.
@@ -68,9 +67,10 @@ pub(super) fn document(
     events: &EventRows,
 ) -> Result<NodeDocument, ApiError> {
     let groups = Groups::of(audiences);
-    let views = views(fleet, &groups);
-    let Some(view) = views.iter().find(|view| view.id == id && !id.is_empty()) else {
-        let known = views.iter().map(|view| view.id).take(MOST_COMPARED);
+    let Some(view) = view(fleet, &groups).filter(|_| !id.is_empty()) else {
+        let all = book.fleet();
+        let nodes = all.nodes();
+        let known = nodes.iter().map(|node| node.id).take(MOST_COMPARED);
         let near = chancery_proto::syntax::closest(id, known);
         let shown = rows::shown(id);
         let error = ApiError::unknown("unknown-node", format!("no node `{shown}` is connected"));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_core::Node;
-use chancery_server::{Audiences, Fleet, GoneStream, StatusBook, StreamStatus};
+use chancery_server::{Audiences, Fleet, GoneStream, NodeStatus, StatusBook, StreamStatus};
 
 use super::document::{GroupStatus, NodeState, NodeStatusRow};
 use super::rows;
@@ -101,7 +101,16 @@ pub(super) fn views<'f>(fleet: &'f Fleet, groups: &Groups) -> Vec<View<'f>> {
         claims_differ: false,
         several_peers: false,
     });
-    let named = fleet.nodes().into_iter().map(|node| {
+    anonymous.chain(fleet.nodes().into_iter().map(|node| View::of(node, groups))).collect()
+}
+
+/// The node of a fleet of one, if it is known.
+pub(super) fn view<'f>(fleet: &'f Fleet, groups: &Groups) -> Option<View<'f>> {
+    fleet.nodes().into_iter().next().map(|node| View::of(node, groups))
+}
+
+impl<'f> View<'f> {
+    fn of(node: NodeStatus<'f>, groups: &Groups) -> Self {
         let newest = node.streams.iter().filter_map(|stream| stream.node.as_deref()).next_back();
         let last = node.gone.first();
         let group = match newest {
@@ -109,7 +118,7 @@ pub(super) fn views<'f>(fleet: &'f Fleet, groups: &Groups) -> Vec<View<'f>> {
             None => last.and_then(|gone| groups.of_gone(gone)),
         };
         let of_last = last.map_or("", |gone| &gone.cluster);
-        View {
+        Self {
             id: node.id,
             cluster: newest.map_or(of_last, |newest| &newest.cluster),
             group,
@@ -120,8 +129,7 @@ pub(super) fn views<'f>(fleet: &'f Fleet, groups: &Groups) -> Vec<View<'f>> {
             streams: node.streams,
             gone: node.gone,
         }
-    });
-    anonymous.chain(named).collect()
+    }
 }
 
 impl View<'_> {
