@@ -65,13 +65,13 @@ impl Subchannel {
     pub(super) fn new(connection: Arc<Connection>, inbox: &Arc<Inbox>, key: InboxKey) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let state = {
+        {
             let mut state = connection.lock();
+            let told = state.phase.told();
+            if told != SubchannelState::Idle {
+                inbox.state(key, told);
+            }
             state.listeners.insert(id, Listener { inbox: Arc::downgrade(inbox), key });
-            state.phase.told()
-        };
-        if state != SubchannelState::Idle {
-            inbox.state(key, state);
         }
         Self { connection, id }
     }
@@ -109,34 +109,39 @@ impl Connection {
                 return;
             }
             state.phase = Phase::Connecting;
+            state.tell();
         }
-        self.tell();
         // The task holds no reference while it waits, so that nobody's need ends it.
         tokio::spawn(run(Arc::downgrade(self), self.address, self.needed.subscribe()));
     }
 
     fn set(&self, phase: Phase) {
-        let before = std::mem::replace(&mut self.lock().phase, phase);
-        drop(before);
-        self.tell();
-    }
-
-    /// Tells all who listen.
-    fn tell(&self) {
-        let (state, listeners) = {
-            let state = self.lock();
-            let listeners = state.listeners.values();
-            let listeners = listeners.filter_map(|it| Some((it.inbox.upgrade()?, it.key)));
-            (state.phase.told(), listeners.collect::<Vec<_>>())
+        let before = {
+            let mut state = self.lock();
+            let before = std::mem::replace(&mut state.phase, phase);
+            state.tell();
+            before
         };
-        for (inbox, key) in listeners {
-            inbox.state(key, state.clone());
-        }
+        // The sender of a connection is dropped without the lock.
+        drop(before);
     }
 
     /// No code that panics runs under the lock.
     fn lock(&self) -> MutexGuard<'_, ConnectionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ConnectionState {
+    /// Tells all who listen. That is under the lock, so that each hears of the states in their order; a
+    /// mailbox waits for nobody.
+    fn tell(&self) {
+        let state = self.phase.told();
+        for Listener { inbox, key } in self.listeners.values() {
+            if let Some(inbox) = inbox.upgrade() {
+                inbox.state(*key, state.clone());
+            }
+        }
     }
 }
 
