@@ -54,6 +54,10 @@ impl Warming {
     pub(super) fn add_batch(&mut self, now: Time, nonce: &Arc<str>, given: &GivenClusters) {
         let (nonce, endpoints) = (Arc::clone(nonce), given.warming());
         let some_without_endpoints = endpoints.len() < given.count_new();
+        if self.batches.is_empty() {
+            // Most streams never have two.
+            self.batches.reserve_exact(1);
+        }
         self.batches.push(Batch {
             nonce,
             since: now,
@@ -138,11 +142,11 @@ impl Warming {
     }
 
     /// Drops batches in which every cluster can be used. Streams are idle without one, most of the time,
-    /// and keep no room for the next.
+    /// and keep room for one.
     fn remove_warm(&mut self) {
         let unacked = |batch: &Batch| batch.some_without_endpoints && batch.acked.is_none();
         self.batches.retain(|batch| unacked(batch) || !batch.endpoints.is_empty());
-        if self.batches.is_empty() {
+        if self.batches.is_empty() && self.batches.capacity() > 1 {
             self.batches = Vec::new();
         }
     }
