@@ -50,7 +50,9 @@ impl Asking {
         resources: impl Iterator<Item = R>,
         subscriptions: &Subscriptions,
     ) {
-        let mut links = self.sought.take().map(|sought| sought.links).unwrap_or_default();
+        let before = self.sought.take();
+        let until = before.as_ref().map_or(now + ASKING_GRACE, |sought| sought.until);
+        let mut links = before.map(|sought| sought.links).unwrap_or_default();
         for resource in resources.take(MOST_RESOURCES) {
             let followed = resource.as_ref().facts().links.iter().filter(|link| link.aggregated);
             for link in followed.filter(|link| self.may_ask_for(link, subscriptions)) {
@@ -61,7 +63,8 @@ impl Asking {
             }
         }
         if !links.is_empty() {
-            self.sought = Some(Box::new(Sought { links, until: now + ASKING_GRACE }));
+            // What is sought already keeps its time: a client that accepts again and again lands in the end.
+            self.sought = Some(Box::new(Sought { links, until }));
         }
     }
 

@@ -46,15 +46,27 @@ pub(super) fn reason(
 ) -> ErrorDetail {
     let shown = text_without(schema, type_url, &error.message, rejected);
     let message = match shown {
-        // A part of a key in another form than it was sent in.
-        Some(text) if type_url.api() == Api::Sds && has_pem(&text) => WITHHELD.to_owned(),
+        Some(_) if may_show_more(schema, type_url, &error.message, rejected) => WITHHELD.to_owned(),
         Some(text) => text,
         None => TOO_MANY.to_owned(),
     };
     ErrorDetail { code: error.code, message }
 }
 
-/// Returns true for a text in which keys or certificates may be left: what is in a secret is left out of it before.
+/// Returns true for a text about a secret of SDS that may show more of it than is found in it: a part of a key
+/// in another form than it was sent in, or a value that is too short to be told from other words.
+fn may_show_more(
+    schema: &Schema,
+    type_url: &TypeUrl,
+    text: &str,
+    rejected: &RejectedResources,
+) -> bool {
+    let is_short = |value: &Bytes| (1..sensitive::WINDOW).contains(&value.len());
+    let values = rejected.resources.iter().flat_map(|it| hidden_values(schema, type_url, it));
+    type_url.api() == Api::Sds && (has_pem(text) || values.into_iter().any(|it| is_short(&it)))
+}
+
+/// Returns true for a text in which keys or certificates may be.
 fn has_pem(text: &str) -> bool {
     let shows = |words: &str| text.contains(words);
     ["-----", "BEGIN", "PRIVATE KEY", "CERTIFICATE-"].into_iter().any(shows)
@@ -224,6 +236,11 @@ mod tests {
         assert_eq!(told("no: hunter2-and-more!"), "no: [redacted]!");
         assert_eq!(told("no: -----BEGIN PRIVATE KEY-----\nMII"), WITHHELD);
         assert_eq!(told("no: MII\n-----END"), WITHHELD);
+        // A value that is too short to be found keeps the whole text back.
+        let body = Bytes::from_static(b"\x0a\x01s\x2a\x0b\x0a\x09\x1a\x07hunter2");
+        rejected.resources = vec![Arc::new(Resource::new("s".parse().unwrap(), body))];
+        let error = ErrorDetail { code: 3, message: "no: \"hunter2\"".to_owned() };
+        assert_eq!(reason(&schema, &TypeUrl::new(SECRET), &error, &rejected).message, WITHHELD);
     }
 
     #[test]

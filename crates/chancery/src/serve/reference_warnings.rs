@@ -137,6 +137,8 @@ impl ReferenceWarnings {
             let warning = self.of_cycle(cycle, &audiences);
             (!audiences.is_empty()).then_some((identity, warning, None))
         });
+        let cycles: Vec<_> = cycles.collect();
+        let cycle_count = cycles.len();
         // Of nodes that nobody has seen, only some edits are known to have no effect.
         let mut of_nodes = self.catalog.edits_of_nothing();
         let is_known = |it: &UnappliedEdit| {
@@ -179,7 +181,7 @@ impl ReferenceWarnings {
             referring.push(of);
         }
         self.count = references.missing.len() + references.unused.len() + references.more_unused;
-        self.count += references.clashes.len() + references.cycles.len();
+        self.count += references.clashes.len() + cycle_count;
         self.count += references.unapplied.len() + of_nodes.len();
         self.is_whole = self.count <= MOST;
         self.count -= passed.len();

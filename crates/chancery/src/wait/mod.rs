@@ -162,8 +162,10 @@ impl Restart {
 
     /// Returns the number of nodes that have to have the load because they were there before.
     fn least(&self) -> Option<u64> {
-        let is_recent = self.at.is_some_and(|at| at.elapsed() < RETURN_TIME);
-        self.counted.filter(|_| is_recent)
+        let at = self.at?;
+        let counted = self.counted?;
+        // After that time some may be gone for good, and not all of them.
+        Some(if at.elapsed() < RETURN_TIME { counted } else { counted.min(1) })
     }
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use chancery_server::{EventStream, StatusBook, StatusEvent, StatusEventKind};
 use hyper::body::{Body, Bytes, Frame};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::document::{EventKind, EventRow};
 use super::rows;
@@ -231,10 +231,14 @@ impl Body for EventBody {
 impl Reader {
     /// The next events, or a sign of life.
     async fn next(mut self) -> (Self, Bytes) {
+        let sign_of_life = Instant::now() + HEARTBEAT;
         loop {
             let come = self.book.event_after(self.wanted.after);
-            if timeout(HEARTBEAT, come).await.is_err() {
-                return (self, Bytes::from_static(b": nothing happened\n\n"));
+            let has_come = timeout_at(sign_of_life, come).await.is_ok();
+            // Events that the reader does not want are no sign for it, however many come.
+            if !has_come || Instant::now() >= sign_of_life {
+                let id = self.rows.id(self.wanted.after);
+                return (self, format!(": nothing happened\nid: {id}\n\n").into());
             }
             if let Some(until) = self.rests_until {
                 sleep_until(until).await;
