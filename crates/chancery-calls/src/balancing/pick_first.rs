@@ -70,12 +70,21 @@ enum Phase {
 impl PickFirst {
     /// Takes new endpoints. A connection to one of their addresses is kept (C-120).
     pub(super) fn update(&mut self, endpoints: &[Arc<Endpoint>], cx: &mut Context<'_>) {
+        let order = order::addresses(endpoints);
+        let known = self.attempts.iter().map(|attempt| attempt.address);
+        if !order.is_empty() && known.eq(order.iter().map(|(address, _)| *address)) {
+            // A pass goes on: updates that come faster than attempts end must not begin it anew.
+            for (attempt, (_, endpoint)) in self.attempts.iter_mut().zip(order) {
+                attempt.endpoint = endpoint;
+            }
+            return;
+        }
         let mut before: BTreeMap<_, _> = std::mem::take(&mut self.attempts)
             .into_iter()
             .filter_map(|attempt| Some((attempt.address, (attempt.subchannel?, attempt.state))))
             .collect();
         self.places.clear();
-        for (address, endpoint) in order::addresses(endpoints) {
+        for (address, endpoint) in order {
             let known = before.remove(&address);
             let (subchannel, state) =
                 known.map_or((None, SubchannelState::Idle), |(id, state)| (Some(id), state));

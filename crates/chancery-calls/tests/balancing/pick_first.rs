@@ -51,6 +51,19 @@ fn an_address_that_says_nothing_has_250_ms_for_itself() {
     assert_eq!(play.call(), "to 10.0.0.3:80");
 }
 
+/// C-117: an update with the same addresses does not begin the pass anew.
+#[test]
+fn the_next_address_is_tried_although_updates_come_all_the_time() {
+    let mut play = Play::new();
+    play.silent("1").up("2").update(&PICK_FIRST, &endpoints("1 2"));
+    play.call();
+    for weight in 1..10 {
+        play.pass(Duration::from_millis(50));
+        play.update(&PICK_FIRST, &endpoints(&format!("1*{weight} 2")));
+    }
+    assert_eq!(play.call(), "to 10.0.0.2:80");
+}
+
 /// C-117: only the failure of the newest attempt brings the next one on at once.
 #[test]
 fn an_older_attempt_that_fails_late_changes_nothing() {

@@ -1,5 +1,6 @@
 //! The body of a response: it hears how the call ends, holds its permit, and ends it at its deadline.
 
+use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Sleep;
-use tonic::{Code, Status};
+use tonic::Status;
 
 use super::published::ClusterHandle;
 
@@ -20,7 +21,7 @@ pub(super) struct Sent {
     picked: Picked,
     /// True once the observers know how it ended.
     has_ended: bool,
-    _permit: Option<Permit>,
+    permit: Option<Permit>,
     /// Keeps the cluster for as long as the call lasts (C-100).
     cluster: Arc<ClusterHandle>,
 }
@@ -30,18 +31,21 @@ pub struct ResponseBody {
     inner: Incoming,
     deadline: Option<Pin<Box<Sleep>>>,
     sent: Sent,
+    /// True after an error, which is the end.
+    has_failed: bool,
 }
 
 impl Sent {
     /// Tells the observers that the call is sent.
     pub(super) fn new(picked: Picked, permit: Option<Permit>, cluster: Arc<ClusterHandle>) -> Self {
         picked.started();
-        Self { picked, has_ended: false, _permit: permit, cluster }
+        Self { picked, has_ended: false, permit, cluster }
     }
 
     fn ended(&mut self, succeeded: bool) {
         if !self.has_ended {
             self.has_ended = true;
+            self.permit = None;
             self.picked.ended(&CallEnd { succeeded, now: self.cluster.now(), report: None });
         }
     }
@@ -63,7 +67,7 @@ impl Drop for Sent {
 
 impl ResponseBody {
     pub(super) fn new(inner: Incoming, deadline: Option<Pin<Box<Sleep>>>, sent: Sent) -> Self {
-        Self { inner, deadline, sent }
+        Self { inner, deadline, sent, has_failed: false }
     }
 }
 
@@ -75,8 +79,16 @@ impl Body for ResponseBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let frame = Pin::new(&mut self.inner).poll_frame(cx);
-        match frame {
+        if self.has_failed {
+            return Poll::Ready(None);
+        }
+        // First, because a server that always has more to send must not outrun the end of the call.
+        if self.deadline.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
+            (self.deadline, self.has_failed) = (None, true);
+            self.sent.ended(false);
+            return Poll::Ready(Some(Err(exceeded())));
+        }
+        match Pin::new(&mut self.inner).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(trailers) = frame.trailers_ref() {
                     self.sent.hear(trailers);
@@ -84,19 +96,12 @@ impl Body for ResponseBody {
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {
+                self.has_failed = true;
                 self.sent.ended(false);
-                Poll::Ready(Some(Err(lost(error))))
+                Poll::Ready(Some(Err(lost(&error))))
             }
             Poll::Ready(None) => Poll::Ready(None),
-            Poll::Pending => {
-                let deadline = self.deadline.as_mut().map(|it| it.as_mut().poll(cx).is_ready());
-                if deadline != Some(true) {
-                    return Poll::Pending;
-                }
-                self.deadline = None;
-                self.sent.ended(false);
-                Poll::Ready(Some(Err(exceeded())))
-            }
+            Poll::Pending => Poll::Pending,
         }
     }
 
@@ -109,13 +114,17 @@ impl Body for ResponseBody {
     }
 }
 
-/// Returns the status of a call whose connection or stream broke.
-pub(super) fn lost(error: hyper::Error) -> Status {
-    let text = error.to_string();
-    let status = Status::from_error(Box::new(error));
-    match status.code() {
-        Code::Unknown => Status::unavailable(format!("the connection broke: {text}")),
-        _ => status,
+/// Returns the status of a call whose connection or stream broke, by the table of gRPC over HTTP/2.
+pub(super) fn lost(error: &hyper::Error) -> Status {
+    let text = format!("the connection broke: {error}");
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
+    let reason = cause.filter(|cause| !cause.is_go_away()).and_then(h2::Error::reason);
+    match reason {
+        Some(h2::Reason::CANCEL) => Status::cancelled(text),
+        Some(h2::Reason::ENHANCE_YOUR_CALM) => Status::resource_exhausted(text),
+        Some(h2::Reason::INADEQUATE_SECURITY) => Status::permission_denied(text),
+        None | Some(h2::Reason::REFUSED_STREAM) => Status::unavailable(text),
+        Some(_) => Status::internal(text),
     }
 }
 

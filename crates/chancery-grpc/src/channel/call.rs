@@ -45,9 +45,6 @@ pub(super) async fn call(
     let waits = head.extensions.get::<WaitForReady>().is_some();
     let way = within(began, stated, way(&shared, &head, stated, waits)).await??;
     set_target(&mut head, &shared.authority)?;
-    if let Some(allowed) = way.allowed {
-        deadline::state(&mut head.headers, allowed.saturating_sub(began.elapsed()));
-    }
     let end = way.allowed.and_then(|allowed| began.checked_add(allowed));
     let sending = send(way, Request::from_parts(head, body), waits, end);
     within_end(end, sending).await?
@@ -99,7 +96,7 @@ async fn way(
             Published::Failed(failure) if !waits => return Err(status(failure.clone())),
             Published::Failed(_) | Published::Waiting => {}
         }
-        // The driver has ended only if the channel is gone, whose calls have ended with it.
+        // A driver that ends publishes that: the sender lives as long as this call.
         changes.changed().await.map_err(|_| Status::cancelled("the channel is closed"))?;
     }
 }
@@ -114,6 +111,9 @@ async fn send(
     let (mut head, mut body) = request.into_parts();
     loop {
         let (picked, permit, mut sender) = endpoint(&cluster, &head, hash, waits).await?;
+        if let Some(end) = end {
+            deadline::state(&mut head.headers, end.saturating_duration_since(Instant::now()));
+        }
         let mut sent = Sent::new(picked, permit, Arc::clone(&cluster));
         match sender.try_send_request(Request::from_parts(head, body)).await {
             Ok(response) => {
@@ -124,7 +124,7 @@ async fn send(
             Err(mut error) => match error.take_message() {
                 // The connection took no more calls, and the driver will hear of it.
                 Some(unsent) => (head, body) = unsent.into_parts(),
-                None => return Err(lost(error.into_error())),
+                None => return Err(lost(&error.into_error())),
             },
         }
     }
@@ -154,6 +154,9 @@ fn pick(
     waits: bool,
 ) -> Result<Option<(Picked, Option<Permit>, Sender)>, Status> {
     let state = cluster.state();
+    if state.is_closed {
+        return Err(Status::unavailable("the channel is closed"));
+    }
     let Some(picker) = &state.picker else { return Ok(None) };
     let mut dice = ThreadDice;
     let mut args = PickArgs {

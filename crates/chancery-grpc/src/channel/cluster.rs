@@ -7,7 +7,7 @@ use chancery_calls::balancing::{
     Action, Cluster, Node, OutlierDetection, Priority, PriorityNames, SubchannelId,
     SubchannelState, Tree, Wake,
 };
-use chancery_core::Time;
+use chancery_core::{Resource, Time};
 use tokio::time::Instant;
 
 use super::published::{ClusterHandle, ClusterState};
@@ -26,6 +26,8 @@ pub(super) struct RunningCluster {
     /// The names of the priorities of each cluster that it aggregates, or of itself.
     pub(super) names: BTreeMap<Arc<str>, PriorityNames>,
     handle: Weak<ClusterHandle>,
+    /// The resources that its targets were last made of; `None` if more than them counts.
+    made_of: Option<Vec<Arc<Resource>>>,
     /// True if something has happened since its state was published.
     is_changed: bool,
 }
@@ -45,6 +47,7 @@ impl RunningCluster {
             subchannels: Vec::new(),
             names: BTreeMap::new(),
             handle: Arc::downgrade(&handle),
+            made_of: None,
             is_changed: false,
         };
         (running, handle)
@@ -53,6 +56,19 @@ impl RunningCluster {
     /// Returns the handle, if a configuration or a call still has it.
     pub(super) fn handle(&self) -> Option<Arc<ClusterHandle>> {
         self.handle.upgrade()
+    }
+
+    /// Returns true if its targets are to be made again, because they would be made of something else.
+    pub(super) fn is_outdated(&mut self, sources: Option<Vec<Arc<Resource>>>) -> bool {
+        let are_same = |before: &[Arc<Resource>], now: &[Arc<Resource>]| {
+            before.len() == now.len() && before.iter().zip(now).all(|(a, b)| Arc::ptr_eq(a, b))
+        };
+        let is_same = match (&self.made_of, &sources) {
+            (Some(before), Some(now)) => are_same(before, now),
+            _ => false,
+        };
+        self.made_of = sources;
+        !is_same
     }
 
     pub(super) fn update(&mut self, targets: &<Clusters as Node>::Config, now: Time) {
@@ -123,6 +139,7 @@ impl RunningCluster {
         (*of == id).then_some(subchannel)
     }
 
+    /// Publishes the picker with the connections of now. Calls are woken by it.
     fn publish(&mut self) {
         let Some(handle) = self.handle.upgrade() else { return };
         let senders = self.subchannels.iter().map(|place| {
@@ -131,6 +148,6 @@ impl RunningCluster {
         });
         let senders = senders.collect();
         let (connectivity, picker) = (self.tree.connectivity(), self.tree.picker());
-        handle.publish(ClusterState { connectivity, picker, senders });
+        handle.publish(ClusterState { connectivity, picker, senders, is_closed: false });
     }
 }

@@ -26,6 +26,11 @@ impl Names {
         &self.resolved
     }
 
+    /// Returns true if each name has an answer, be it that it has no address.
+    pub(super) fn are_answered(&self) -> bool {
+        self.asked.keys().all(|name| self.resolved.contains_key(name))
+    }
+
     /// Asks for the names that are new, and forgets those that are not among these.
     pub(super) fn want(&mut self, names: &BTreeSet<(String, u16)>) {
         self.asked.retain(|name, _| names.contains(name));
@@ -37,7 +42,7 @@ impl Names {
         }
     }
 
-    /// Asks again for all names, each when its time has come.
+    /// Asks again for all names of which no question waits, each when its time has come.
     pub(super) fn ask_again(&mut self) {
         let now = Instant::now();
         let due = self.asked.iter().filter(|(_, asked)| **asked <= now);
@@ -48,7 +53,7 @@ impl Names {
     }
 
     fn ask(&mut self, name: (String, u16), at: Instant) {
-        self.asked.insert(name.clone(), at + PAUSE);
+        self.asked.insert(name.clone(), at);
         self.queries.spawn(async move {
             sleep_until(at).await;
             let found = look_up(&name).await;
@@ -69,7 +74,13 @@ impl Names {
             match found {
                 // A failure leaves the addresses that are known in use.
                 Err(_) if matches!(self.resolved.get(&name), Some(Ok(_))) => {}
-                found => drop(self.resolved.insert(name, found)),
+                found => {
+                    if found.is_err() {
+                        // No connection can fail and ask again, as there is none.
+                        self.ask(name.clone(), Instant::now() + PAUSE);
+                    }
+                    self.resolved.insert(name, found);
+                }
             }
             return;
         }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::cluster::RunningCluster;
 use super::dns::Names;
-use super::published::{ChannelConfig, ClusterHandle, Published};
+use super::published::{ChannelConfig, ClusterHandle, ClusterState, Published};
 use super::shared::Shared;
 use super::targets::{Targets, clusters_of};
 use crate::connect::Inbox;
@@ -77,7 +77,7 @@ impl Driver {
                     None => return,
                 },
                 () = self.inbox.arrived() => self.take_mail(),
-                () = self.names.answered() => self.update_clusters(),
+                () = self.names.answered() => self.apply(),
                 () = timer => self.on_time(),
             }
             self.settle();
@@ -111,7 +111,12 @@ impl Driver {
             Ok(found) => found,
             Err(why) => return self.fail(why),
         };
-        self.names.want(&self.targets(&config).dns_names());
+        let names = self.targets(&config).dns_names();
+        self.names.want(&names);
+        if !self.names.are_answered() {
+            // The names of DNS are a part of the configuration, which is used whole (gRFC A74).
+            return;
+        }
         let named = clusters_of(&routes.0);
         let handles: BTreeMap<_, _> =
             named.into_iter().map(|name| (Arc::clone(&name), self.handle(&name))).collect();
@@ -160,8 +165,11 @@ impl Driver {
         let now = self.now();
         let mut clusters = std::mem::take(&mut self.clusters);
         for (name, cluster) in &mut clusters {
-            let targets = self.targets(&config).of(name, &mut cluster.names);
-            cluster.update(&targets, now);
+            let targets = self.targets(&config);
+            if cluster.is_outdated(targets.sources(name)) {
+                let targets = targets.of(name, &mut cluster.names);
+                cluster.update(&targets, now);
+            }
         }
         self.clusters = clusters;
     }
@@ -202,6 +210,17 @@ impl Driver {
         if resolves {
             self.names.ask_again();
         }
+    }
+}
+
+/// A driver that ends leaves nobody waiting, also where its client ends or a runtime is shut down. The
+/// calls of a channel that is dropped have ended before it, but for those whose responses are read.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let ended = Failure::unavailable("the channel is closed");
+        self.shared.publish(Published::Failed(ended));
+        let handles = self.clusters.values().filter_map(RunningCluster::handle);
+        handles.for_each(|handle| handle.publish(ClusterState::closed()));
     }
 }
 

@@ -52,12 +52,18 @@ pub(super) struct ClusterState {
     pub(super) connectivity: Connectivity,
     pub(super) picker: Option<Arc<dyn Picker>>,
     pub(super) senders: Vec<Option<(SubchannelId, Sender)>>,
+    /// True if nothing will be published any more.
+    pub(super) is_closed: bool,
 }
 
 impl ClusterHandle {
     pub(super) fn new(name: Arc<str>, id: u64, inbox: &Arc<Inbox>, began: Instant) -> Arc<Self> {
-        let state =
-            ClusterState { connectivity: Connectivity::Idle, picker: None, senders: Vec::new() };
+        let state = ClusterState {
+            connectivity: Connectivity::Idle,
+            picker: None,
+            senders: Vec::new(),
+            is_closed: false,
+        };
         Arc::new(Self {
             name,
             id,
@@ -95,6 +101,12 @@ impl ClusterHandle {
 }
 
 impl ClusterState {
+    /// Returns the last state of a cluster whose driver has ended.
+    pub(super) fn closed() -> Self {
+        let (picker, senders) = (None, Vec::new());
+        Self { connectivity: Connectivity::TransientFailure, picker, senders, is_closed: true }
+    }
+
     /// Returns what sends calls on a subchannel, if it is connected.
     pub(super) fn sender(&self, id: SubchannelId) -> Option<Sender> {
         let (of, sender) = self.senders.get(id.slot())?.as_ref()?;

@@ -13,7 +13,7 @@ use chancery_calls::routing::{Action, RouteConfig, RouteTarget};
 use chancery_client::Client;
 use chancery_client::resource::{CachedResource, decoded};
 use chancery_core::client::XdsConfig;
-use chancery_core::{ResourceName, TypeUrl};
+use chancery_core::{Resource, ResourceName, TypeUrl};
 
 use super::cluster::Clusters;
 use super::load::ClusterLoad;
@@ -72,6 +72,21 @@ impl Targets<'_> {
             (leaf, detecting(target, cluster.detection.as_ref()))
         });
         targets.collect()
+    }
+
+    /// Returns the resources that the targets of a cluster are made of; `None` if they depend on more than
+    /// those: on an error, or on DNS.
+    pub(super) fn sources(&self, name: &Arc<str>) -> Option<Vec<Arc<Resource>>> {
+        let mut leaves = Vec::new();
+        self.add_leaves(name, 1, &mut BTreeSet::new(), &mut leaves).ok()?;
+        let mut sources = Vec::with_capacity(2 * leaves.len());
+        for (_, cluster, cached) in leaves {
+            let ClusterKind::Eds { service } = &cluster.kind else { return None };
+            let key = (TypeUrl::new(ENDPOINTS), ResourceName::read(service).ok()?);
+            let endpoints = self.config.resources.get(&key)?.as_ref().ok()?;
+            sources.extend([&cached.resource, &endpoints.resource].map(Arc::clone));
+        }
+        Some(sources)
     }
 
     /// Returns the names of DNS that a cluster leads to.

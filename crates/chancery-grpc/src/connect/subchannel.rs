@@ -111,7 +111,7 @@ impl Connection {
             state.phase = Phase::Connecting;
             state.tell();
         }
-        // The task holds no reference while it waits, so that nobody's need ends it.
+        // The task holds no strong reference while it waits: it ends when all subchannels are dropped.
         tokio::spawn(run(Arc::downgrade(self), self.address, self.needed.subscribe()));
     }
 
@@ -145,8 +145,20 @@ impl ConnectionState {
     }
 }
 
+/// Lets the connection be made again if its task ends, also where a runtime is shut down.
+struct Idle(Weak<Connection>);
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.set(Phase::Idle);
+        }
+    }
+}
+
 /// Makes one connection and runs it until it is lost. It ends when nobody needs it.
 async fn run(connection: Weak<Connection>, address: SocketAddr, mut needed: watch::Receiver<()>) {
+    let _idle = Idle(Weak::clone(&connection));
     let began = Instant::now();
     let dialled = tokio::select! {
         dialled = timeout(CONNECT_TIMEOUT, dial(address)) => dialled,
@@ -174,9 +186,6 @@ async fn run(connection: Weak<Connection>, address: SocketAddr, mut needed: watc
             }
         }
     }
-    if let Some(shared) = connection.upgrade() {
-        shared.set(Phase::Idle);
-    }
 }
 
 async fn dial(address: SocketAddr) -> Result<(Sender, impl Future<Output = ()>), String> {
@@ -198,17 +207,19 @@ async fn dial(address: SocketAddr) -> Result<(Sender, impl Future<Output = ()>),
     Ok((sender, running))
 }
 
-/// Waits until the server has said something, or the connection has ended.
+/// Waits for the settings of the server, or for the end of the connection.
 async fn greeted(
     told: oneshot::Receiver<()>,
     running: &mut (impl Future<Output = hyper::Result<()>> + Unpin),
 ) -> Result<(), String> {
+    const NO_SETTINGS: &str = "the server does not speak HTTP/2, or has closed the connection";
     tokio::select! {
-        told = told => told.map_err(|_| "the server closed the connection".to_owned()),
+        biased;
         ended = running => Err(match ended {
-            Ok(()) => "the server closed the connection".to_owned(),
+            Ok(()) => NO_SETTINGS.to_owned(),
             Err(error) => error.to_string(),
         }),
+        told = told => told.map_err(|_| NO_SETTINGS.to_owned()),
     }
 }
 

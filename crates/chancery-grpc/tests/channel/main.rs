@@ -8,6 +8,7 @@ use chancery_core::Snapshot;
 use chancery_core::client::ServerFeatures;
 use chancery_grpc::WaitForReady;
 use chancery_testkit::{TestEventKind, TestServer};
+use tokio::io::AsyncWriteExt;
 use tonic::Code;
 
 use support::{
@@ -164,6 +165,32 @@ async fn a_cluster_that_is_rejected_changes_nothing() {
         }
     }
     assert_eq!(name(&call(&channel).await), Some("a"));
+}
+
+/// C-119: the addresses of a name of DNS.
+#[tokio::test]
+async fn a_name_of_dns_leads_to_its_addresses() {
+    let a = Backend::start("a").await;
+    let resources = Resources::default().routes(&one_route("x")).dns("x", "localhost", &a);
+    let server = TestServer::start(resources.snapshot()).await.expect("a server");
+    assert_eq!(spread(&channel(&server), 5).await, [("a".to_owned(), 5)].into());
+}
+
+/// C-113: one that speaks something else is not connected, and the next priority takes its calls.
+#[tokio::test]
+async fn an_endpoint_that_speaks_something_else_takes_no_calls() {
+    let odd = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let (a, b) = (Backend::start("a").await, Backend::at(odd.local_addr().expect("one")));
+    let answering = tokio::spawn(async move {
+        while let Ok((mut stream, _)) = odd.accept().await {
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        }
+    });
+    let resources = Resources::default().routes(&one_route("x")).cluster("x", "");
+    let resources = resources.endpoints("x", &[&[&b], &[&a]]);
+    let server = TestServer::start(resources.snapshot()).await.expect("a server");
+    assert_eq!(spread(&channel(&server), 20).await, [("a".to_owned(), 20)].into());
+    answering.abort();
 }
 
 /// C-113: one that accepts connections and says nothing is not connected.

@@ -142,6 +142,26 @@ impl Resources {
         self
     }
 
+    /// A cluster of a name of DNS, with the port of a backend.
+    pub(crate) fn dns(mut self, name: &str, host: &str, backend: &Backend) -> Self {
+        let port = backend.address.port();
+        write!(
+            self.0,
+            r#"
+- "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: {name}
+  type: LOGICAL_DNS
+  load_assignment:
+    cluster_name: {name}
+    endpoints:
+    - lb_endpoints:
+      - endpoint: {{address: {{socket_address: {{address: {host}, port_value: {port}}}}}}}
+"#
+        )
+        .expect("a string takes it");
+        self
+    }
+
     /// The endpoints of a cluster: those of each priority.
     pub(crate) fn endpoints(mut self, name: &str, priorities: &[&[&Backend]]) -> Self {
         write!(

@@ -1,7 +1,8 @@
 //! The calls that a cluster drops, allows and counts, around the picker of its priorities.
 //!
 //! The order is that of gRPC: first the parts that are dropped, each for itself (C-118), then the
-//! number of calls under way (C-147), then the choice of an endpoint.
+//! number of calls under way (C-147), then the choice of an endpoint. A call that would only wait is
+//! not dropped: it rolls once, when an endpoint can take it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -55,6 +56,8 @@ pub(super) struct Limited {
     load: Option<Arc<dyn LoadSink>>,
     loads: Arc<LocalityLoads>,
     inner: Arc<dyn Picker>,
+    /// True if an endpoint can take calls.
+    is_ready: bool,
 }
 
 impl InFlight {
@@ -106,8 +109,10 @@ impl Limited {
         target: &ClusterTarget,
         loads: Arc<LocalityLoads>,
         inner: Arc<dyn Picker>,
+        is_ready: bool,
     ) -> Self {
         Self {
+            is_ready,
             name: Arc::clone(&target.name),
             drops: Arc::clone(&target.drops),
             in_flight: Arc::clone(&target.in_flight),
@@ -128,6 +133,9 @@ impl Limited {
 
 impl Picker for Limited {
     fn pick(&self, call: &mut PickArgs<'_>) -> Pick {
+        if !self.is_ready {
+            return self.inner.pick(call);
+        }
         for category in &*self.drops {
             if call.dice.below(1_000_000) < u64::from(category.per_million) {
                 let (name, of) = (&self.name, &category.name);

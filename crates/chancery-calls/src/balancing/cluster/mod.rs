@@ -113,7 +113,9 @@ impl Node for Cluster {
         {
             return Arc::clone(picker);
         }
-        let limited = Limited::new(&self.target, Arc::clone(&self.loads), Arc::clone(&inner));
+        let is_ready = self.priorities.connectivity() == Connectivity::Ready;
+        let loads = Arc::clone(&self.loads);
+        let limited = Limited::new(&self.target, loads, Arc::clone(&inner), is_ready);
         let picker: Arc<dyn Picker> = Arc::new(limited);
         self.picker = Some((Arc::clone(&picker), inner));
         picker
