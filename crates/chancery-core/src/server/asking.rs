@@ -63,7 +63,7 @@ impl Asking {
             }
         }
         if !links.is_empty() {
-            // What is sought already keeps its time: a client that accepts again and again lands in the end.
+            // The links that are sought already keep their time: a client that accepts again and again lands in the end.
             self.sought = Some(Box::new(Sought { links, until }));
         }
     }

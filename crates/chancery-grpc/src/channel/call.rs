@@ -7,6 +7,7 @@ use std::time::Duration;
 use chancery_calls::balancing::{Connectivity, Permit, Pick, PickArgs, Picked};
 use chancery_calls::routing;
 use chancery_calls::{Code, Failure};
+use http::header::{HeaderValue, USER_AGENT};
 use http::request::Parts;
 use http::uri::{PathAndQuery, Scheme};
 use http::{Request, Response, Uri};
@@ -191,8 +192,12 @@ fn set_target(head: &mut Parts, authority: &str) -> Result<(), Status> {
     let uri = Uri::builder().scheme(Scheme::HTTP).authority(authority).path_and_query(path);
     head.uri = uri.build().map_err(|error| Status::internal(error.to_string()))?;
     head.version = http::Version::HTTP_2;
+    head.headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
     Ok(())
 }
+
+/// The name of this channel, for servers.
+const AGENT: &str = concat!("chancery-grpc/", env!("CARGO_PKG_VERSION"));
 
 fn status(failure: Failure) -> Status {
     let code = match failure.code {

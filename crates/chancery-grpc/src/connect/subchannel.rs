@@ -182,7 +182,7 @@ async fn run(connection: Weak<Connection>, address: SocketAddr, mut needed: watc
             drop(shared);
             tokio::select! {
                 () = sleep_until(began + backoff) => {}
-                _ = needed.changed() => return,
+                _ = needed.changed() => {}
             }
         }
     }
