@@ -466,7 +466,8 @@ mod tests {
 
     #[test]
     fn a_circle_is_found_that_leads_through_clusters_of_two_layers() {
-        let own = aggregates(&None, &[("a", &["b"])]);
+        // Each has a plain one beside: one that aggregates nothing but aggregates is a flaw of its own.
+        let own = aggregates(&None, &[("a", &["b", "plain-0"])]);
         let over = |base: &Arc<View>, before: Option<&Arc<View>>| {
             View::of(Place::Leaf, own.clone(), Some(Arc::clone(base)), before)
         };
@@ -474,12 +475,13 @@ mod tests {
         let plain: Vec<(&str, &[&str])> =
             names.iter().map(|name| (name.as_str(), &[][..])).collect();
         let layer = aggregates(&None, &plain);
-        let layer = aggregates(&layer, &[("b", &["x"]), ("y", &["a"]), ("x", &[])]);
+        let layer =
+            aggregates(&layer, &[("b", &["x", "plain-1"]), ("y", &["a", "plain-2"]), ("x", &[])]);
         let base = View::of(Place::Inner, layer.clone(), None, None);
         let group = over(&base, None);
         assert_eq!((base.flaws.cycles.len(), group.flaws.cycles.len()), (0, 0));
         // Nothing that changes is named by the overlay.
-        let next = aggregates(&layer, &[("x", &["y"])]);
+        let next = aggregates(&layer, &[("x", &["y", "plain-3"])]);
         let closed = View::of(Place::Inner, next, None, Some(&base));
         let group = over(&closed, Some(&group));
         assert_eq!((closed.flaws.cycles.len(), group.flaws.cycles.len()), (0, 1));

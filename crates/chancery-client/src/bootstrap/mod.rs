@@ -155,7 +155,8 @@ impl Bootstrap {
             Service::LoadReports => &["envoy.lrs.supports_send_all_clusters"],
         };
         let own = features.iter().map(|&feature| feature.to_owned());
-        let client_features = own.chain(self.node.client_features.iter().cloned()).collect();
+        let looks = self.node.only_looks().then(|| Node::LOOKS.to_owned());
+        let client_features = own.chain(looks).collect();
         let mut node = Node { client_features, ..self.node.clone() };
         if !self.states_user_agent {
             node.user_agent_name = "chancery".to_owned();
