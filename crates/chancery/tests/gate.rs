@@ -428,6 +428,11 @@ fn a_filter_becomes_one_of_another_type_in_steps() {
     let both = asks(&format!("{fault}, {cors}"));
     passes(&mut server, &dir, ("asks.yaml", &both), "~lds f");
     passes(&mut server, &dir, ("filter.yaml", &filter(cors)), "~ecds f");
+    // Somebody lets it pass, and then it is an old fault, which holds no later edit back.
+    let why = "# chancery: allow filter-type: a test\n";
+    passes(&mut server, &dir, ("asks.yaml", &(why.to_owned() + &asks(fault))), "~lds f");
+    let edited = asks(fault).replace("stat_prefix: a", "stat_prefix: b");
+    passes(&mut server, &dir, ("asks.yaml", &edited), "~lds f");
 }
 
 /// A route configuration with a route to each of these clusters.

@@ -430,7 +430,8 @@ impl LoadGate {
         if config.messages != GateMode::Off {
             let checks = Arc::clone(&self.lock().checks);
             reasons.extend(clash::reasons((allowing, &checks), audience, before, after));
-            reasons.extend(in_place::reason(&self.0.schema, &self.0.in_place, before, after));
+            let known = (&self.0.in_place, allowing);
+            reasons.extend(in_place::reason(&self.0.schema, known, before, after));
             reasons.extend(self.unanswered(allowing, [before, after]));
         }
         reasons
