@@ -94,7 +94,7 @@ struct Shared {
     /// The secrets that resources refer to, with the kinds that their places take.
     wanted: Steps<Vec<WantedSecret>>,
     /// The certificates that changes make worse, likewise.
-    expired: Steps<Vec<Finding>>,
+    expired: Steps<expired::Worse>,
     /// The reasons why clients that run do not take another form of a resource, likewise.
     in_place: Steps<Option<String>>,
     /// The places of fields that are told, likewise.
