@@ -19,6 +19,7 @@ mod confirmation;
 mod dangling;
 mod expired;
 mod filled;
+mod fresh;
 mod held;
 mod in_place;
 mod loss;
@@ -90,7 +91,7 @@ struct Shared {
     /// The domains that changes take away, and the parts without answers that they bring, while one commit is
     /// judged.
     lost: Steps<Lost>,
-    unanswered: Steps<Option<Finding>>,
+    unanswered: Steps<Vec<Finding>>,
     /// The secrets that resources refer to, with the kinds that their places take.
     wanted: Steps<Vec<WantedSecret>>,
     /// The certificates that changes make worse, likewise.
