@@ -380,6 +380,26 @@ fn a_change_that_running_clients_do_not_follow_is_held_back() {
 }
 
 #[test]
+fn a_group_without_nodes_has_nothing_in_place() {
+    let listeners = |more: &str| two_listeners(["1.sock", "2.sock"], more);
+    let alone = listeners("  enable_reuse_port: false\n");
+    let dir = directory(&[
+        ("groups/edge/listeners.yaml", &listeners("")),
+        ("clusters.yaml", &clusters("c", 1)),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    passes(
+        &mut server,
+        &dir,
+        ("groups/edge/listeners.yaml", &alone),
+        "group `edge`: ~lds a, ~lds b",
+    );
+    let _client = client(&server, "edge");
+    dir_write(&dir, "groups/edge/listeners.yaml", &listeners(""));
+    holds(&mut server, "lds `b`: `enable_reuse_port` changes: an Envoy that has the listener");
+}
+
+#[test]
 fn a_listener_under_another_name_has_the_socket_of_the_one_before() {
     let alone = "  enable_reuse_port: false\n";
     let one = |name: &str, more: &str| {

@@ -432,7 +432,9 @@ impl LoadGate {
             let checks = Arc::clone(&self.lock().checks);
             reasons.extend(clash::reasons((allowing, &checks), audience, before, after));
             let known = (&self.0.in_place, allowing);
-            reasons.extend(in_place::reason(&self.0.schema, known, before, after));
+            // A client that comes later has nothing in place.
+            let in_place = in_place::reason(&self.0.schema, known, before, after);
+            reasons.extend(in_place.filter(|_| self.use_of(audience) == Some(Use::Used)));
             reasons.extend(self.unanswered(allowing, [before, after]));
         }
         reasons
