@@ -453,6 +453,7 @@ fn a_filter_becomes_one_of_another_type_in_steps() {
     passes(&mut server, &dir, ("asks.yaml", &(why.to_owned() + &asks(fault))), "~lds f");
     let edited = asks(fault).replace("stat_prefix: a", "stat_prefix: b");
     passes(&mut server, &dir, ("asks.yaml", &edited), "~lds f");
+    assert!(!server.log().contains("remove the comment"), "{}", server.log());
 }
 
 /// A route configuration with a route to each of these clusters.
