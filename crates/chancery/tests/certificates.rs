@@ -10,7 +10,13 @@ use serde_json::Value;
 
 /// A certificate that ends in this year, and its key.
 fn identity(year: i32) -> [String; 2] {
-    let mut params = CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
+    identity_of(year, &["a.example"])
+}
+
+/// The same for these names.
+fn identity_of(year: i32, names: &[&str]) -> [String; 2] {
+    let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+    let mut params = CertificateParams::new(names).unwrap();
     params.not_before = rcgen::date_time_ymd(2001, 1, 1);
     params.not_after = rcgen::date_time_ymd(year, 1, 1);
     let key = KeyPair::generate().unwrap();
@@ -85,6 +91,40 @@ fn an_expired_certificate_in_place_of_a_good_one_is_held_back() {
     let [other, other_key] = identity(2091);
     dir_write(&dir, "a.yaml", &secret([&other, &other_key]));
     server.log_has("no longer held back");
+}
+
+/// The secrets `s` and `s2` with certificates for these names.
+fn two_secrets(names: [&[&str]; 2]) -> String {
+    let one = |names: &[&str]| {
+        let [certificate, key] = identity_of(2090, names);
+        format!("- {}", secret([&certificate, &key]).replace('\n', "\n  ").trim_end()) + "\n"
+    };
+    let [first, second] = names.map(one);
+    first + &second.replace("name: s\n", "name: s2\n")
+}
+
+#[test]
+fn a_name_may_go_from_one_certificate_of_a_chain_to_another() {
+    let of = "type.googleapis.com/envoy.extensions";
+    let secrets = "[{name: s, sds_config: {ads: {}}}, {name: s2, sds_config: {ads: {}}}]";
+    let listener = format!(
+        "\"@type\": type.googleapis.com/envoy.config.listener.v3.Listener\nname: l\naddress: {{pipe: {{path: \
+         l.sock}}}}\nlistener_filters: [{{name: tls, typed_config: {{\"@type\": \
+         {of}.filters.listener.tls_inspector.v3.TlsInspector}}}}]\nfilter_chains:\n- filter_chain_match: \
+         {{server_names: [a.example, b.example]}}\n  filters: [{{name: f, typed_config: {{\"@type\": \
+         {of}.filters.network.echo.v3.Echo}}}}]\n  transport_socket: {{name: tls, typed_config: {{\"@type\": \
+         {of}.transport_sockets.tls.v3.DownstreamTlsContext, common_tls_context: \
+         {{tls_certificate_sds_secret_configs: {secrets}}}}}}}\n"
+    );
+    let both = two_secrets([&["a.example", "b.example"], &["c.example"]]);
+    let dir = directory(&[("l.yaml", &listener), ("s.yaml", &both)]);
+    let mut server = Server::start(&dir, &[]);
+    let split = two_secrets([&["a.example"], &["B.example", "c.example"]]);
+    dir_write(&dir, "s.yaml", &split);
+    server.log_has("~sds s, ~sds s2");
+    assert!(!server.log().contains("held back from"), "{}", server.log());
+    dir_write(&dir, "s.yaml", &two_secrets([&["a.example"], &["c.example"]]));
+    server.log_has("sds `s2`: the certificate is not for `b.example`, and lds `l`");
 }
 
 #[test]

@@ -380,6 +380,26 @@ fn a_change_that_running_clients_do_not_follow_is_held_back() {
 }
 
 #[test]
+fn a_group_without_nodes_has_nothing_in_place() {
+    let listeners = |more: &str| two_listeners(["1.sock", "2.sock"], more);
+    let alone = listeners("  enable_reuse_port: false\n");
+    let dir = directory(&[
+        ("groups/edge/listeners.yaml", &listeners("")),
+        ("clusters.yaml", &clusters("c", 1)),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    passes(
+        &mut server,
+        &dir,
+        ("groups/edge/listeners.yaml", &alone),
+        "group `edge`: ~lds a, ~lds b",
+    );
+    let _client = client(&server, "edge");
+    dir_write(&dir, "groups/edge/listeners.yaml", &listeners(""));
+    holds(&mut server, "lds `b`: `enable_reuse_port` changes: an Envoy that has the listener");
+}
+
+#[test]
 fn a_listener_under_another_name_has_the_socket_of_the_one_before() {
     let alone = "  enable_reuse_port: false\n";
     let one = |name: &str, more: &str| {
@@ -428,6 +448,12 @@ fn a_filter_becomes_one_of_another_type_in_steps() {
     let both = asks(&format!("{fault}, {cors}"));
     passes(&mut server, &dir, ("asks.yaml", &both), "~lds f");
     passes(&mut server, &dir, ("filter.yaml", &filter(cors)), "~ecds f");
+    // Somebody lets it pass, and then it is an old fault, which holds no later edit back.
+    let why = "# chancery: allow filter-type: a test\n";
+    passes(&mut server, &dir, ("asks.yaml", &(why.to_owned() + &asks(fault))), "~lds f");
+    let edited = asks(fault).replace("stat_prefix: a", "stat_prefix: b");
+    passes(&mut server, &dir, ("asks.yaml", &edited), "~lds f");
+    assert!(!server.log().contains("remove the comment"), "{}", server.log());
 }
 
 /// A route configuration with a route to each of these clusters.

@@ -13,14 +13,18 @@ use crate::walk::{list_in, message_in, messages_in, text_in, value_in};
 /// Warns of the chains of a listener.
 pub(super) fn lint_listener(listener: &DynamicMessage, warnings: &mut Vec<Warning>) {
     let lacks_inspector = lacks_inspector(listener);
-    for (at, chain) in messages_in(listener, "filter_chains").enumerate() {
-        let path = format!("filter_chains[{at}]");
-        if message_in(chain, "transport_socket").is_some() && list_in(chain, "filters").is_empty() {
+    let chains = messages_in(listener, "filter_chains").enumerate();
+    let chains = chains.map(|(at, chain)| (format!("filter_chains[{at}]"), chain));
+    let default = message_in(listener, DEFAULT);
+    let default = default.into_iter().map(|chain| (DEFAULT.to_owned(), chain));
+    // The default chain takes what no other one matches, whatever its own match says.
+    for (path, chain) in chains.chain(default) {
+        if has_tls(chain) && list_in(chain, "filters").is_empty() {
             let text = "has TLS and no `filters`, so that each connection is closed: have the \
                         `filters` stand in the same element of the list";
             warnings.push(Warning::new(NO_FILTERS, path.clone(), text));
         }
-        if !lacks_inspector {
+        if !lacks_inspector || path == DEFAULT {
             continue;
         }
         if let Some(field) = message_in(chain, "filter_chain_match").and_then(field_of_tls) {
@@ -35,6 +39,18 @@ pub(super) fn lint_listener(listener: &DynamicMessage, warnings: &mut Vec<Warnin
             ));
         }
     }
+}
+
+const DEFAULT: &str = "default_filter_chain";
+
+/// Returns true for a chain with TLS; a transport socket of which nobody says the type counts as well.
+fn has_tls(chain: &DynamicMessage) -> bool {
+    let Some(socket) = message_in(chain, "transport_socket") else { return false };
+    let config = message_in(socket, "typed_config").and_then(any::type_url);
+    config.is_none_or(|url| {
+        let kinds = ["tls", "starttls", "quic"];
+        kinds.iter().any(|kind| url.contains(&format!(".transport_sockets.{kind}.")))
+    })
 }
 
 /// The criterion of a match that only the beginning of TLS tells.

@@ -121,10 +121,11 @@ pub(crate) fn lint_traffic(type_url: &TypeUrl, body: &DynamicMessage) -> Vec<War
     warnings
 }
 
-/// The first warning of a connection manager, a filter chain or an endpoint that answers nothing.
-pub(crate) fn unanswering(type_url: &TypeUrl, body: &DynamicMessage) -> Option<Warning> {
-    let warnings = lint_traffic(type_url, body);
-    warnings.into_iter().find(|warning| UNANSWERING.contains(&warning.code))
+/// The warnings of connection managers, filter chains and endpoints that answer nothing.
+pub(crate) fn unanswering(type_url: &TypeUrl, body: &DynamicMessage) -> Vec<Warning> {
+    let mut warnings = lint_traffic(type_url, body);
+    warnings.retain(|warning| UNANSWERING.contains(&warning.code));
+    warnings
 }
 
 /// The codes of what answers nothing.

@@ -344,6 +344,12 @@ fn chains_need_filters_and_somebody_who_reads_names() {
 
     let lost = json!([{"transportSocket": tls}, {"filters": tcp}]);
     assert_eq!(of_listener(&json!({"filterChains": lost})), ["no-filters filter_chains[0]"]);
+    let default =
+        json!({"filterChains": [{"filters": tcp}], "defaultFilterChain": {"transportSocket": tls}});
+    assert_eq!(of_listener(&default), ["no-filters default_filter_chain"]);
+    let raw = json!({"@type": "t/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"});
+    let raw = json!([{"transportSocket": {"name": "raw", "typedConfig": raw}}]);
+    assert_eq!(of_listener(&json!({"filterChains": raw})), [""; 0], "it has no TLS");
     let whole = json!([{"transportSocket": tls, "filters": tcp}]);
     assert_eq!(of_listener(&json!({"filterChains": whole})), [""; 0]);
 }

@@ -3,7 +3,7 @@
 //! Envoy 1.40 takes each form when it starts. A body that is not of its type has no answer. Not here: what is wrong
 //! with a form by itself (`rules`, `lint`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use chancery_core::{Api, TypeUrl};
@@ -126,21 +126,19 @@ pub fn extension_type(schema: &Schema, type_url: &TypeUrl, body: &Bytes) -> Opti
     (!name.ends_with(".TypedStruct")).then(|| name.to_owned())
 }
 
-/// The types of which a filter may be that comes by ECDS, at each place in a resource where it is asked for by this name.
+/// The types of which the filters may be that come by ECDS: for each name that a resource asks for, those of each place.
 pub fn accepted_types(
     schema: &Schema,
     type_url: &TypeUrl,
     body: &Bytes,
-    filter: &str,
-) -> Vec<BTreeSet<String>> {
-    let Some(message) = decoded(schema, type_url, body) else { return Vec::new() };
-    let mut found = Vec::new();
+) -> BTreeMap<String, Vec<BTreeSet<String>>> {
+    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    let Some(message) = decoded(schema, type_url, body) else { return found };
     walk(&message, &mut |_, message| {
         let Some(source) = message_in(message, "config_discovery") else { return };
-        if text_in(message, "name") == filter {
-            let types = texts_in(source, "type_urls");
-            found.push(types.map(|url| TypeUrl::message_name_in(url).to_owned()).collect());
-        }
+        let types = texts_in(source, "type_urls");
+        let types = types.map(|url| TypeUrl::message_name_in(url).to_owned()).collect();
+        found.entry(text_in(message, "name").to_owned()).or_default().push(types);
     });
     found
 }
@@ -239,8 +237,8 @@ mod tests {
         assert_eq!(found.as_deref(), router.strip_prefix("type.googleapis.com/"));
         let filter = json!({"name": "f", "configDiscovery": {"typeUrls": [router]}});
         let listener = body(&schema, LISTENER, &json!({"filterChains": [{"filters": [filter]}]}));
-        let types = |name| accepted_types(&schema, &TypeUrl::new(LISTENER), &listener, name);
-        assert_eq!(types("f"), [BTreeSet::from([found.unwrap()])]);
-        assert!(types("g").is_empty());
+        let types = accepted_types(&schema, &TypeUrl::new(LISTENER), &listener);
+        let of_filter = vec![BTreeSet::from([found.unwrap()])];
+        assert_eq!(types, BTreeMap::from([("f".to_owned(), of_filter)]));
     }
 }

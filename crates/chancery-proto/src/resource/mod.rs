@@ -29,7 +29,7 @@ pub use subsets::{
 };
 pub use traffic::{domains, hands_over, is_unbound, lacks_endpoints, lacks_routes, unanswering};
 pub use v2::to_v2;
-pub use wanted::{WantedSecret, secret_kind, server_names, wanted_secrets};
+pub use wanted::{ShownSecrets, WantedSecret, secret_kind, shown_secrets, wanted_secrets};
 
 /// The fields of `envoy.service.discovery.v3.Resource` around a body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -88,9 +88,10 @@ fn is_true(message: &DynamicMessage, field: &str) -> bool {
     value_in(message, field).and_then(Value::as_bool) == Some(true)
 }
 
-/// The first connection manager or endpoint of a resource that answers no request, which Envoy accepts.
-pub fn unanswering(schema: &Schema, type_url: &TypeUrl, body: &Bytes) -> Option<lint::Warning> {
-    lint::unanswering(type_url, &decoded(schema, type_url, body)?)
+/// The connection managers, chains and endpoints of a resource that answer no request, which Envoy accepts.
+pub fn unanswering(schema: &Schema, type_url: &TypeUrl, body: &Bytes) -> Vec<lint::Warning> {
+    let message = decoded(schema, type_url, body);
+    message.map(|it| lint::unanswering(type_url, &it)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -156,5 +157,17 @@ mod tests {
         };
         assert_eq!(all(9), ["a", "b", "c"]);
         assert_eq!(all(2), ["a", "b"]);
+    }
+
+    #[test]
+    fn all_that_answers_nothing_is_told() {
+        let manager = json!({"@type": "t/envoy.extensions.filters.network.http_connection_manager.v3.\
+                                       HttpConnectionManager", "routeConfig": {}});
+        let chain = json!({"filterChainMatch": {"serverNames": ["a"]},
+            "filters": [{"name": "http", "typedConfig": manager}]});
+        let json = json!({"name": "l", "filterChains": [chain]});
+        let found = ask("envoy.config.listener.v3.Listener", &json, unanswering);
+        let codes: Vec<_> = found.iter().map(|it| it.code).collect();
+        assert_eq!(codes, ["no-tls-inspector", "no-http-filter"]);
     }
 }

@@ -58,28 +58,42 @@ pub fn secret_kind(schema: &Schema, type_url: &TypeUrl, body: &Bytes) -> Option<
     Some(set.name().to_owned())
 }
 
-/// The server names for which chains of a listener show a secret, so many at most.
-pub fn server_names(
+/// A chain of a listener that shows secrets to whoever asks for its server names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownSecrets {
+    /// The server names.
+    pub server_names: BTreeSet<String>,
+    /// The names of all secrets from which the certificate is taken.
+    pub secrets: BTreeSet<String>,
+}
+
+/// The chains of a listener that show a secret for server names, so many names at most.
+pub fn shown_secrets(
     schema: &Schema,
     type_url: &TypeUrl,
     body: &Bytes,
     secret: &str,
     most: usize,
-) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
+) -> Vec<ShownSecrets> {
+    let (mut found, mut rest) = (Vec::new(), most);
     let Some(listener) = decoded(schema, type_url, body) else { return found };
     for chain in messages_in(&listener, "filter_chains") {
-        let mut shows = false;
+        let mut secrets = BTreeSet::new();
         walk(chain, &mut |_, message| {
             if message.descriptor().full_name() == TLS {
-                let mut secrets = messages_in(message, "tls_certificate_sds_secret_configs");
-                shows = shows || secrets.any(|it| text_in(it, "name") == secret);
+                let shown = messages_in(message, "tls_certificate_sds_secret_configs");
+                secrets.extend(shown.map(|it| text_in(it, "name").to_owned()));
             }
         });
-        let matching = message_in(chain, "filter_chain_match").filter(|_| shows);
+        let matching = message_in(chain, "filter_chain_match");
         let names = matching.into_iter().flat_map(|it| texts_in(it, "server_names"));
-        found.extend(names.take(most.saturating_sub(found.len())).map(str::to_owned));
+        if secrets.contains(secret) {
+            let server_names: BTreeSet<_> = names.take(rest).map(str::to_owned).collect();
+            rest -= server_names.len();
+            found.push(ShownSecrets { server_names, secrets });
+        }
     }
+    found.retain(|it| !it.server_names.is_empty());
     found
 }
 
@@ -154,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_listener_shows_a_secret_for_the_names_of_its_chain() {
-        let secrets = json!([{"name": "a", "sdsConfig": {"ads": {}}}]);
+        let secrets = json!([{"name": "a", "sdsConfig": {"ads": {}}}, {"name": "c"}]);
         let tls = json!({"@type": "t/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
             "commonTlsContext": {"tlsCertificateSdsSecretConfigs": secrets}});
         let chains = json!([
@@ -163,9 +177,10 @@ mod tests {
             {"filterChainMatch": {"serverNames": ["z"]}}]);
         let json = json!({"name": "l", "filterChains": chains});
         let (type_url, body) = resource("envoy.config.listener.v3.Listener", &json);
-        let of = |secret, most| server_names(&Schema::bundled(), &type_url, &body, secret, most);
-        assert!(of("a", 9).iter().eq(["x", "y"]));
-        assert_eq!(of("a", 1).len(), 1);
+        let of = |secret, most| shown_secrets(&Schema::bundled(), &type_url, &body, secret, most);
+        let [chain] = &of("a", 9)[..] else { panic!("one chain shows it") };
+        assert!(chain.server_names.iter().eq(["x", "y"]) && chain.secrets.iter().eq(["a", "c"]));
+        assert_eq!(of("a", 1)[0].server_names.len(), 1);
         assert!(of("b", 9).is_empty());
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use chancery_catalog::{Catalog, Key, Layer, LayerContent, Origin};
 use chancery_core::printable::Printable;
-use chancery_core::{Api, Resource, Snapshot, TypeUrl};
+use chancery_core::{Api, Link, Resource, Snapshot, TypeUrl};
 use chancery_proto::Schema;
 use chancery_proto::resource::{
     WantedSecret, accepted_types, extension_type, secret_kind, wanted_secrets,
@@ -110,12 +110,14 @@ fn filters<'a>(
     type_url: &'a TypeUrl,
     resource: &'a Resource,
 ) -> impl Iterator<Item = String> + 'a {
-    let links = resource.facts().links.iter().filter(|it| it.type_url.api() == Api::Ecds);
+    let is_filter = |it: &&Link| it.type_url.api() == Api::Ecds;
+    let mut links = resource.facts().links.iter().filter(is_filter).peekable();
+    let takes = links.peek().map(|_| accepted_types(schema, type_url, resource.body()));
     links.filter_map(move |link| {
         let filter = snapshot.set(&link.type_url).get_aliased(link.name.as_str())?;
         let of = extension_type(schema, &link.type_url, filter.body())?;
-        let takes = accepted_types(schema, type_url, resource.body(), link.name.as_str());
-        let is_refused = takes.iter().any(|takes| !takes.contains(&of));
+        let mut places = takes.as_ref()?.get(link.name.as_str())?.iter();
+        let is_refused = places.any(|takes| !takes.contains(&of));
         is_refused.then(|| {
             format!(
                 "ecds `{}` is a `{}`, which is not in the `type_urls` of the filter",

@@ -3,6 +3,7 @@
 //! A certificate that has expired by itself holds nothing back, and neither does a new one. Not here: what
 //! is wrong with a certificate (`certificates`).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -10,7 +11,7 @@ use chancery_catalog::Seen;
 use chancery_core::printable::{Printable, cut};
 use chancery_core::{Api, Resource, ResourceName, TypeUrl};
 use chancery_proto::Schema;
-use chancery_proto::resource::server_names;
+use chancery_proto::resource::shown_secrets;
 
 use super::Finding;
 use super::allowing::Allowing;
@@ -22,7 +23,7 @@ use crate::certificates;
 /// The reason of a change that replaces certificates by worse ones.
 pub(super) fn reason(
     schema: &Schema,
-    (known, allowing): (&Steps<Vec<Finding>>, &Allowing),
+    (known, allowing): (&Steps<Worse>, &Allowing),
     before: &Seen,
     after: &Seen,
 ) -> Option<Reason> {
@@ -32,14 +33,13 @@ pub(super) fn reason(
         let (set, next) = (before.snapshot().set(type_url), after.snapshot().set(type_url));
         for change in set.diff(next).take(MOST_LOOKED_AT) {
             let (Some(old), Some(new)) = (&change.old, &change.new) else { continue };
-            if type_url.api() == Api::Sds {
-                let step = (type_url, &change.name, [&**old, new]);
-                other_hosts(schema, step, after, places, &mut worse);
+            let find = || Worse::of(schema, type_url, old, new);
+            let Some(found) = known.of((Some(old), Some(new)), find) else { break };
+            if let Some(names) = &found.names {
+                other_hosts(schema, (type_url, &change.name, names), after, places, &mut worse);
             }
-            let find = || made_worse(schema, type_url, old, new);
-            let Some(faults) = known.of((Some(old), Some(new)), find) else { break };
             let is_told = |code: &str| !allowing.allows_in(code, after, type_url, &change.name);
-            for (_, fault) in faults.iter().filter(|(code, _)| is_told(code)) {
+            for (_, fault) in found.faults.iter().filter(|(code, _)| is_told(code)) {
                 let (at, kind) = (places.leading(type_url, &change.name), type_url.short());
                 worse.add_words(|| format!("{at}{kind} `{}`: {fault}", change.name));
             }
@@ -48,19 +48,43 @@ pub(super) fn reason(
     (worse.count > 0).then_some(Reason::Expired(worse))
 }
 
-/// Adds the names for which a certificate is no more, though listeners show it to whoever asks for them.
+/// The names that a secret had and has.
+type Names = [BTreeSet<String>; 2];
+
+/// The ways in which a resource is worse than before.
+pub(super) struct Worse {
+    faults: Vec<Finding>,
+    /// The names of a secret, if some are gone.
+    names: Option<Names>,
+}
+
+impl Worse {
+    fn of(schema: &Schema, type_url: &TypeUrl, old: &Resource, new: &Resource) -> Self {
+        let is_secret = type_url.api() == Api::Sds;
+        let names = is_secret.then(|| [old, new].map(|it| names(schema, type_url, it)));
+        let is_lost = |[old, new]: &Names| {
+            !new.is_empty() && !old.iter().all(|name| certificates::covers(new, name))
+        };
+        Self { faults: made_worse(schema, type_url, old, new), names: names.filter(is_lost) }
+    }
+}
+
+/// The names of a certificate in lower case, in which they are compared.
+fn names(schema: &Schema, type_url: &TypeUrl, resource: &Resource) -> BTreeSet<String> {
+    let names = certificates::dns_names(schema, type_url, resource, MOST_NAMES);
+    names.into_iter().map(|name| name.to_ascii_lowercase()).collect()
+}
+
+/// Adds the names for which a certificate is no more, though listeners show it to whoever asks for them, and no other
+/// one of the same chain.
 fn other_hosts(
     schema: &Schema,
-    (type_url, secret, [old, new]): (&TypeUrl, &ResourceName, [&Resource; 2]),
+    (type_url, secret, [old, new]): (&TypeUrl, &ResourceName, &Names),
     after: &Seen,
     places: Places<'_>,
     worse: &mut Listed,
 ) {
-    let of = |it: &Resource| certificates::dns_names(schema, type_url, it, MOST_NAMES);
-    let (old, new) = (of(old), of(new));
-    if new.is_empty() || old.iter().all(|name| certificates::covers(&new, name)) {
-        return;
-    }
+    let secrets = after.snapshot().set(type_url);
     for listeners in after.snapshot().types().filter(|it| it.api() == Api::Lds) {
         let set = after.snapshot().set(listeners);
         let shows = |it: &&Arc<Resource>| {
@@ -69,10 +93,24 @@ fn other_hosts(
         };
         for listener in set.iter().take(MOST_WALKED).filter(shows) {
             let body = listener.body();
-            let asked = server_names(schema, listeners, body, secret.as_str(), MOST_NAMES);
-            let lost =
-                |it: &&String| certificates::covers(&old, it) && !certificates::covers(&new, it);
-            for name in asked.iter().filter(lost) {
+            let chains = shown_secrets(schema, listeners, body, secret.as_str(), MOST_NAMES);
+            let is_lost =
+                |name: &String| certificates::covers(old, name) && !certificates::covers(new, name);
+            let mut lost = BTreeSet::new();
+            for chain in chains {
+                let asked = chain.server_names.iter().map(|name| name.to_ascii_lowercase());
+                let mut asked: BTreeSet<_> = asked.filter(is_lost).collect();
+                let others = chain.secrets.iter().filter(|it| *it != secret.as_str());
+                for other in others.take(MOST_SECRETS) {
+                    let Some(other) = secrets.get(other).filter(|_| !asked.is_empty()) else {
+                        continue;
+                    };
+                    let has = names(schema, type_url, other);
+                    asked.retain(|name| !certificates::covers(&has, name));
+                }
+                lost.extend(asked);
+            }
+            for name in &lost {
                 worse.add_words(|| {
                     let (at, name) = (places.leading(type_url, secret), Printable(cut(name, LONGEST)));
                     let of = places.named(listeners, listener.name());
@@ -110,6 +148,8 @@ fn made_worse(schema: &Schema, type_url: &TypeUrl, old: &Resource, new: &Resourc
 
 /// The names of a certificate, and of a listener, that are compared.
 const MOST_NAMES: usize = 1_000;
+/// The other secrets of a chain that are looked at.
+const MOST_SECRETS: usize = 10;
 /// The listeners among which those are looked for that show a certificate.
 const MOST_WALKED: usize = 10_000;
 /// The bytes of a name that are shown.

@@ -7,22 +7,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chancery_catalog::Seen;
+use chancery_core::printable::{Printable, cut};
 use chancery_core::{Api, Change, Resource, ResourceName, ResourceSet, Snapshot, TypeUrl};
 use chancery_proto::resource::{accepted_types, extension_type, refused_in_place, refused_in_turn};
 use chancery_proto::schema::Schema;
 
+use super::allowing::Allowing;
 use super::loss::{Listed, Reason};
 use super::place::Places;
 use super::steps::Steps;
+use crate::serve::FILTER_TYPE;
 
 /// The reason, if clients that run do not get from one state to the other.
 pub(super) fn reason(
     schema: &Schema,
-    known: &Steps<Option<String>>,
+    (known, allowing): (&Steps<Option<String>>, &Allowing),
     before: &Seen,
     after: &Seen,
 ) -> Option<Reason> {
-    let step = Step { schema, before, after, places: Places::new(before, after) };
+    let step = Step { schema, allowing, before, after, places: Places::new(before, after) };
     let mut found = Listed::default();
     for type_url in before.snapshot().types() {
         match type_url.api() {
@@ -43,6 +46,7 @@ pub(super) fn reason(
 
 struct Step<'a> {
     schema: &'a Schema,
+    allowing: &'a Allowing,
     before: &'a Seen,
     after: &'a Seen,
     places: Places<'a>,
@@ -145,18 +149,48 @@ impl Step<'_> {
         }
         // One that asks for what is there already, and takes it no more.
         for asks in self.after.snapshot().types().filter(|it| may_ask(it)) {
-            let [before, after_asks] = self.sets(asks);
-            for change in before.diff(after_asks).take(MOST_LOOKED_AT) {
+            let [before, after] = self.sets(asks);
+            for change in before.diff(after).take(MOST_LOOKED_AT) {
                 let Some(resource) = change.new.filter(|it| asks_for_filters(it)) else { continue };
-                let targets = resource.facts().links.iter().filter(|it| it.type_url == *type_url);
-                let types = targets.filter_map(|link| {
-                    let one = after.get(link.name.as_str())?;
-                    Some((link.name.clone(), extension_type(self.schema, type_url, one.body())?))
-                });
-                let types = types.collect();
+                let types = self.types_asked_for((type_url, self.after), &resource);
+                let refused_before =
+                    change.old.map(|old| self.refused_before((asks, &old), type_url));
+                let is_new = |name: &ResourceName, of: &String| {
+                    refused_before.as_ref().is_none_or(|was| was.get(name) != Some(of))
+                };
+                let types = types.into_iter().filter(|(name, of)| is_new(name, of)).collect();
                 self.refuses((type_url, &types), (asks, &resource), &mut told, found);
             }
         }
+    }
+
+    /// The filters that a resource asks for, with the types that they have in a state.
+    fn types_asked_for(
+        &self,
+        (type_url, seen): (&TypeUrl, &Seen),
+        resource: &Resource,
+    ) -> BTreeMap<ResourceName, String> {
+        let set = seen.snapshot().set(type_url);
+        let links = resource.facts().links.iter().filter(|it| it.type_url == *type_url);
+        let types = links.filter_map(|link| {
+            let one = set.get(link.name.as_str())?;
+            Some((link.name.clone(), extension_type(self.schema, type_url, one.body())?))
+        });
+        types.collect()
+    }
+
+    /// The filters that a resource of the state before asked for and did not take, with their types.
+    fn refused_before(
+        &self,
+        (asks, resource): (&TypeUrl, &Resource),
+        type_url: &TypeUrl,
+    ) -> BTreeMap<ResourceName, String> {
+        let mut types = self.types_asked_for((type_url, self.before), resource);
+        if !types.is_empty() {
+            let takes = accepted_types(self.schema, asks, resource.body());
+            types.retain(|name, of| is_refused(&takes, name, of));
+        }
+        types
     }
 
     /// Lists those of these filters, with their types, that a resource asks for and does not take.
@@ -167,14 +201,21 @@ impl Step<'_> {
         told: &mut BTreeSet<ResourceName>,
         found: &mut Listed,
     ) {
-        for link in resource.facts().links.iter().filter(|it| it.type_url == *type_url) {
-            let Some(of) = types.get(&link.name) else { continue };
-            let takes = accepted_types(self.schema, asks, resource.body(), link.name.as_str());
-            if takes.iter().all(|takes| takes.contains(of)) || !told.insert(link.name.clone()) {
+        let links = resource.facts().links.iter().filter(|it| it.type_url == *type_url);
+        let wanted: BTreeMap<_, _> = links.filter_map(|it| types.get_key_value(&it.name)).collect();
+        if wanted.is_empty()
+            || self.allowing.allows_inside(FILTER_TYPE, self.after, asks, resource.name())
+        {
+            return;
+        }
+        let takes = accepted_types(self.schema, asks, resource.body());
+        for (name, of) in wanted {
+            if !is_refused(&takes, name, of) || !told.insert(name.clone()) {
                 continue;
             }
             found.add_words(|| {
-                let (at, kind) = (self.named(type_url, &link.name), asks.short());
+                let (at, kind) = (self.named(type_url, name), asks.short());
+                let of = Printable(cut(of, LONGEST));
                 format!(
                     "{at} is a `{of}`, which {kind} `{}` does not have in `type_urls`: an Envoy that has it refuses \
                      the filter; add the type there in a change before",
@@ -192,6 +233,16 @@ impl Step<'_> {
     fn sets(&self, type_url: &TypeUrl) -> [&ResourceSet; 2] {
         [self.before, self.after].map(|seen| &**seen.snapshot().set(type_url))
     }
+}
+
+/// Returns true if a filter of this type is refused at a place where it is asked for.
+fn is_refused(
+    takes: &BTreeMap<String, Vec<BTreeSet<String>>>,
+    name: &ResourceName,
+    of: &str,
+) -> bool {
+    let mut places = takes.get(name.as_str()).into_iter().flatten();
+    places.any(|takes| !takes.contains(of))
 }
 
 /// The sentence about a listener or scope that takes the address or key of another one.
@@ -222,6 +273,9 @@ fn may_ask(type_url: &TypeUrl) -> bool {
 fn asks_for_filters(resource: &Resource) -> bool {
     resource.facts().links.iter().any(|it| it.type_url.api() == Api::Ecds)
 }
+
+/// The bytes of a type that are shown.
+const LONGEST: usize = 256;
 
 /// The changed resources of a type that are looked at.
 const MOST_LOOKED_AT: usize = 1000;

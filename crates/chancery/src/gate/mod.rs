@@ -19,6 +19,7 @@ mod confirmation;
 mod dangling;
 mod expired;
 mod filled;
+mod fresh;
 mod held;
 mod in_place;
 mod loss;
@@ -90,11 +91,11 @@ struct Shared {
     /// The domains that changes take away, and the parts without answers that they bring, while one commit is
     /// judged.
     lost: Steps<Lost>,
-    unanswered: Steps<Option<Finding>>,
+    unanswered: Steps<Vec<Finding>>,
     /// The secrets that resources refer to, with the kinds that their places take.
     wanted: Steps<Vec<WantedSecret>>,
     /// The certificates that changes make worse, likewise.
-    expired: Steps<Vec<Finding>>,
+    expired: Steps<expired::Worse>,
     /// The reasons why clients that run do not take another form of a resource, likewise.
     in_place: Steps<Option<String>>,
     /// The places of fields that are told, likewise.
@@ -430,7 +431,10 @@ impl LoadGate {
         if config.messages != GateMode::Off {
             let checks = Arc::clone(&self.lock().checks);
             reasons.extend(clash::reasons((allowing, &checks), audience, before, after));
-            reasons.extend(in_place::reason(&self.0.schema, &self.0.in_place, before, after));
+            let known = (&self.0.in_place, allowing);
+            // A client that comes later has nothing in place.
+            let in_place = in_place::reason(&self.0.schema, known, before, after);
+            reasons.extend(in_place.filter(|_| self.use_of(audience) == Some(Use::Used)));
             reasons.extend(self.unanswered(allowing, [before, after]));
         }
         reasons

@@ -6,12 +6,13 @@
 use std::sync::Arc;
 
 use chancery_catalog::Seen;
-use chancery_core::printable::Printable;
+use chancery_core::printable::{Printable, cut};
 use chancery_core::{Api, Resource, Snapshot, TypeUrl};
 use chancery_proto::resource::{WantedSecret, secret_kind, wanted_secrets};
 use chancery_proto::schema::Schema;
 
 use super::allowing::Allowing;
+use super::fresh::fresh;
 use super::loss::Listed;
 use super::place::Places;
 use super::steps::Steps;
@@ -36,9 +37,10 @@ pub(super) fn add(
             let now = mismatches(new, &now, kind);
             let was = change.old.as_ref().filter(|_| !now.is_empty()).and_then(wanted);
             let was = was.map(|was| mismatches(old, &was, kind)).unwrap_or_default();
-            for mismatch in now {
-                let is_old = was.iter().any(|(it, _)| *it == mismatch.0);
-                if is_old || allowing.allows_inside(SECRET_KIND, after, type_url, &change.name) {
+            let key =
+                |(it, is): &Mismatch| (it.type_url.clone(), it.name.clone(), it.kind, is.clone());
+            for mismatch in fresh(&was, now, key, |(it, _)| &it.path) {
+                if allowing.allows_inside(SECRET_KIND, after, type_url, &change.name) {
                     continue;
                 }
                 listed.add_words(|| {
@@ -71,7 +73,8 @@ pub(crate) fn mismatches(
 /// The sentence about a reference: `PATH: needs a `tls_certificate`, and sds `ca` is a `validation_context``.
 pub(crate) fn told((wanted, is): &Mismatch) -> String {
     let WantedSecret { name, path, kind, .. } = wanted;
-    format!("{path}: needs a secret with `{kind}`, and sds `{name}` has `{}`", Printable(is))
+    let (path, is) = (Printable(cut(path, LONGEST)), Printable(cut(is, LONGEST)));
+    format!("{path}: needs a secret with `{kind}`, and sds `{name}` has `{is}`")
 }
 
 /// Returns true for types with references to secrets.
@@ -84,5 +87,7 @@ pub(crate) fn has_secrets(resource: &Resource) -> bool {
     resource.facts().links.iter().any(|it| it.type_url.api() == Api::Sds)
 }
 
+/// The bytes of a path that are shown.
+const LONGEST: usize = 512;
 /// The changed resources of a type that are looked at.
 const MOST_LOOKED_AT: usize = 100;

@@ -16,6 +16,7 @@ use chancery_proto::schema::Schema;
 
 use super::Finding;
 use super::allowing::Allowing;
+use super::fresh::fresh;
 use super::loss::{Listed, Reason};
 use super::place::Places;
 use super::steps::Steps;
@@ -67,7 +68,7 @@ fn sentence(path: &Path, resources: &[(TypeUrl, ResourceName)]) -> String {
 /// there.
 pub(super) fn add_unanswered(
     schema: &Schema,
-    (known, allowing): (&Steps<Option<Finding>>, &Allowing),
+    (known, allowing): (&Steps<Vec<Finding>>, &Allowing),
     [before, after]: [&Seen; 2],
     listed: &mut Listed,
 ) {
@@ -76,16 +77,21 @@ pub(super) fn add_unanswered(
     for type_url in after.snapshot().types().filter(is_looked_at) {
         let (set, next) = (before.snapshot().set(type_url), after.snapshot().set(type_url));
         for change in set.diff(next).take(MOST_LOOKED_AT) {
-            let of = |it: &Arc<Resource>| unanswering(schema, type_url, it.body());
+            let of = |it: Option<&Arc<Resource>>| {
+                it.map(|it| unanswering(schema, type_url, it.body())).unwrap_or_default()
+            };
             let (old, new) = (change.old.as_ref(), change.new.as_ref());
             let find = || {
-                let found = new.and_then(of)?;
-                old.and_then(of).is_none().then(|| (found.code, found.to_string()))
+                let now = of(new);
+                let was = if now.is_empty() { Vec::new() } else { of(old) };
+                let now = fresh(&was, now, |it| it.code, |it| &it.path);
+                now.iter().map(|it| (it.code, it.to_string())).collect()
             };
             let Some(found) = known.of((old, new), find) else { break };
             let is_told = |code: &str| !allowing.allows_inside(code, after, type_url, &change.name);
-            if let Some((_, found)) = found.as_ref().as_ref().filter(|(code, _)| is_told(code)) {
+            for (_, found) in found.iter().filter(|(code, _)| is_told(code)) {
                 let (at, kind) = (places.leading(type_url, &change.name), type_url.short());
+                let found = Printable(cut(found, LONGEST_FINDING));
                 listed.add_words(|| format!("{at}{kind} `{}`: {found}", change.name));
             }
         }
@@ -123,5 +129,7 @@ const MOST_WALKED: usize = 10_000;
 const MOST_NAMED: usize = 3;
 /// The resources of a type that are looked at.
 const MOST_LOOKED_AT: usize = 100;
+/// The bytes of a finding that are shown: it has the keys of maps in it.
+const LONGEST_FINDING: usize = 1024;
 /// The bytes of a path that are shown.
 const LONGEST_PATH: usize = 512;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use chancery_sources::{NeededAllowances, Warning};
 
+use super::{FILTER_TYPE, SECRET_KIND};
 use crate::check::allowance_words;
 
 /// The comments that were told of.
@@ -22,7 +23,8 @@ impl UnusedAllowances {
         let (mut now, mut new) = (BTreeSet::new(), Vec::new());
         for (file, comment, is_needed) in comments.all() {
             let is_of_node = file.components().any(|part| part.as_os_str() == "nodes");
-            let is_needed = is_needed || !is_whole || is_of_node;
+            let is_of_check = OF_CHECK.contains(&&*comment.code);
+            let is_needed = is_needed || !is_whole || is_of_node || is_of_check;
             let identity = (Arc::clone(file), comment.line, comment.code.clone());
             let is_told = self.0.contains(&identity);
             let Some((code, message)) = allowance_words(&comment.code, is_needed) else {
@@ -40,3 +42,7 @@ impl UnusedAllowances {
         new
     }
 }
+
+/// The codes of what `check` and the gate find, and is not looked for in what is served: nobody knows here if
+/// a comment about it is needed.
+const OF_CHECK: [&str; 2] = [SECRET_KIND, FILTER_TYPE];

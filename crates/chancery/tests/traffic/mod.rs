@@ -155,6 +155,59 @@ fn a_listener_goes_on_to_take_connections() {
     dir_write(&dir, "listener.yaml", &named);
     holds(&mut server, "filter_chains[0].filter_chain_match.server_names: no connection matches");
     passes(&mut server, &dir, ("listener.yaml", &tls("own")), "no longer held back");
+    // A comment about one thing that answers nothing does not let another one pass.
+    let bare = |text: &str| {
+        let text = text.replace("http_filters: [{", "http_filters: []\n        #{");
+        format!("# chancery: allow no-http-filter: a test\n{text}")
+    };
+    passes(&mut server, &dir, ("listener.yaml", &bare(&tls("own"))), "~lds a");
+    dir_write(&dir, "listener.yaml", &bare(&named));
+    holds(&mut server, "filter_chains[0].filter_chain_match.server_names: no connection matches");
+}
+
+#[test]
+fn a_chain_in_front_of_a_wrong_one_holds_nothing_back() {
+    let tls = |secret: &str| {
+        let of = "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext";
+        format!(
+            "transport_socket: {{name: tls, typed_config: {{\"@type\": type.googleapis.com/{of}, \
+             common_tls_context: {{tls_certificate_sds_secret_configs: [{{name: {secret}, sds_config: {{ads: \
+             {{}}}}}}]}}}}}}"
+        )
+    };
+    let chain = |port: u16, secret: &str| {
+        format!(
+            "  - filter_chain_match: {{destination_port: {port}}}\n    {}\n    filters: [{{name: f, typed_config: \
+             {{\"@type\": type.googleapis.com/envoy.extensions.filters.network.echo.v3.Echo}}}}]\n",
+            tls(secret)
+        )
+    };
+    let of = |chains: &str| {
+        format!(
+            "\"@type\": type.googleapis.com/envoy.config.listener.v3.Listener\nname: a\naddress: {{pipe: {{path: \
+             a.sock}}}}\nfilter_chains:\n{chains}"
+        )
+    };
+    let secret = |name: &str, kind: &str| {
+        format!(
+            "- {{\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret, name: {name}, \
+             {kind}}}\n"
+        )
+    };
+    let own = "tls_certificate: {certificate_chain: {filename: /a}, private_key: {filename: /b}}";
+    let secrets =
+        secret("own", own) + &secret("ca", "validation_context: {trusted_ca: {filename: /c}}");
+    let dir = directory(&[
+        ("listener.yaml", &of(&chain(1, "ca"))),
+        ("secrets.yaml", &secrets),
+        ("c.yaml", &clusters("c", 1)),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    let _client = client(&server, "x");
+    let moved = of(&(chain(2, "own") + &chain(1, "ca")));
+    passes(&mut server, &dir, ("listener.yaml", &moved), "~lds a");
+    dir_write(&dir, "listener.yaml", &of(&(chain(2, "ca") + &chain(1, "ca"))));
+    holds(&mut server, "needs a secret with `tls_certificate`, and sds `ca` has");
 }
 
 #[test]
