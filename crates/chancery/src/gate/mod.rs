@@ -17,6 +17,7 @@ mod change;
 mod clash;
 mod confirmation;
 mod dangling;
+mod each;
 mod expired;
 mod filled;
 mod held;
@@ -62,6 +63,7 @@ use self::notices::Lost;
 use self::place::{FieldSteps, Places};
 pub(crate) use self::secret_kinds::{Mismatch, has_secrets, may_refer, mismatches, told};
 use self::steps::Steps;
+use self::switched::ClusterPlaces;
 pub(crate) use self::unstated::NodesByAudience;
 pub(crate) use self::users::{Use, Users};
 use self::window::Window;
@@ -99,6 +101,8 @@ struct Shared {
     in_place: Steps<Option<String>>,
     /// The places of fields that are told, likewise.
     fields: FieldSteps,
+    /// The places at which resources refer to clusters, likewise.
+    clusters: ClusterPlaces,
     state: Mutex<State>,
 }
 
@@ -211,6 +215,7 @@ impl LoadGate {
             expired,
             in_place,
             fields: FieldSteps::default(),
+            clusters: ClusterPlaces::default(),
             state,
         };
         Self(Arc::new(shared))
@@ -338,8 +343,8 @@ impl LoadGate {
             (!is_off).then(|| (state.external.clone(), Arc::clone(&state.allowing)))?
         };
         let schema = &self.0.schema;
-        let known = (&external, &*allowing, &self.0.fields);
-        let reason = dangling::reason(schema, known, audience, change)?;
+        let (told, known) = ((&external, &*allowing), (&self.0.fields, &self.0.clusters));
+        let reason = dangling::reason(schema, told, known, audience, change)?;
         let is_base = *audience == Audience::default();
         (!is_base || self.use_of(audience) == Some(Use::Used)).then_some(reason)
     }
@@ -531,6 +536,7 @@ impl Gate for LoadGate {
         self.0.expired.clear();
         self.0.in_place.clear();
         self.0.fields.clear();
+        self.0.clusters.clear();
         let mut state = self.lock();
         if !state.held.is_empty() || !state.held_before.is_empty() {
             let held: BTreeSet<_> = held.collect();
