@@ -103,6 +103,8 @@ struct Shared {
     fields: FieldSteps,
     /// The places at which resources refer to clusters, likewise.
     clusters: ClusterPlaces,
+    /// The requests for subsets, and the endpoints that they may find, likewise.
+    subsets: subsets::Known,
     state: Mutex<State>,
 }
 
@@ -216,6 +218,7 @@ impl LoadGate {
             in_place,
             fields: FieldSteps::default(),
             clusters: ClusterPlaces::default(),
+            subsets: subsets::Known::default(),
             state,
         };
         Self(Arc::new(shared))
@@ -447,7 +450,7 @@ impl LoadGate {
         silent::add_unanswered(schema, (&self.0.unanswered, allowing), change, &mut listed);
         silent::add_unbound(schema, change, &mut listed);
         secret_kinds::add((schema, &self.0.wanted), allowing, change, &mut listed);
-        subsets::add(schema, change, &mut listed);
+        subsets::add((schema, &self.0.subsets), change, &mut listed);
         (!listed.is_nothing()).then_some(Reason::Unanswered(listed))
     }
 
@@ -537,6 +540,7 @@ impl Gate for LoadGate {
         self.0.in_place.clear();
         self.0.fields.clear();
         self.0.clusters.clear();
+        self.0.subsets.clear();
         let mut state = self.lock();
         if !state.held.is_empty() || !state.held_before.is_empty() {
             let held: BTreeSet<_> = held.collect();

@@ -96,6 +96,37 @@ fn a_subset_that_a_route_asks_for_keeps_its_endpoints() {
 }
 
 #[test]
+fn a_route_to_a_subset_comes_before_its_endpoints_wherever_it_stands() {
+    let subsets = "  lb_subset_config: {subset_selectors: [{keys: [version]}]}\n";
+    let asking = |versions: &[&str]| {
+        let one = |version: &&str| {
+            format!(
+                "  - match: {{prefix: /{version}}}\n    route: {{cluster: api, metadata_match: {{filter_metadata: \
+                 {{envoy.lb: {{version: {version}}}}}}}}}\n"
+            )
+        };
+        let all: String = versions.iter().map(one).collect();
+        format!("{}{all}", routes(&[]))
+    };
+    let dir = directory(&[
+        ("api.yaml", &waiting("api", "pods", subsets)),
+        ("pods.yaml", &versions("pods", &["v1", "v2"])),
+        ("routes.yaml", &asking(&["v1", "v2"])),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    let _client = client(&server, "x");
+    passes(&mut server, &dir, ("routes.yaml", &asking(&["canary", "v1", "v2"])), "~rds r");
+    passes(&mut server, &dir, ("routes.yaml", &asking(&["v1", "v2", "canary"])), "~rds r");
+    // Those that found endpoints are held wherever they stand.
+    dir_write(&dir, "pods.yaml", &versions("pods", &["v1", "v3"]));
+    dir_write(&dir, "routes.yaml", &asking(&["canary", "v1", "v2"]));
+    holds(
+        &mut server,
+        "virtual_hosts[0].routes[2].route: no endpoint of cds `api` has the metadata",
+    );
+}
+
+#[test]
 fn a_route_that_goes_is_told() {
     let with = |matching: &str| {
         format!(
