@@ -55,6 +55,24 @@ fn requests_that_had_endpoints_keep_them() {
 }
 
 #[test]
+fn many_new_clusters_come_before_their_endpoints() {
+    let many: String = (0..150).map(|at| waiting(&format!("fresh-{at}"), "", "")).collect();
+    let dir = directory(&[
+        ("api.yaml", &waiting("api", "pods", "")),
+        ("pods.yaml", &versions("pods", &["v1"])),
+        ("routes.yaml", &routes(&["api"])),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    let _client = client(&server, "x");
+    passes(&mut server, &dir, ("many.yaml", &many), "+cds fresh-0");
+    // One that matters is found among others that do not.
+    let more: String = (0..150).map(|at| waiting(&format!("other-{at}"), "", "")).collect();
+    dir_write(&dir, "many.yaml", &(many + &more + &waiting("zulu", "", "")));
+    dir_write(&dir, "routes.yaml", &routes(&["zulu"]));
+    holds(&mut server, "cds `zulu` (eds_cluster_config) refers to eds `zulu`");
+}
+
+#[test]
 fn a_subset_that_a_route_asks_for_keeps_its_endpoints() {
     let subsets = |key: &str| {
         waiting(
