@@ -105,11 +105,14 @@ pub(crate) fn link_places(
     places
 }
 
+/// A type, a name, and true if the target is asked for on the same stream.
+type Reference = (TypeUrl, ResourceName, bool);
+
 /// Calls a function with each reference, and with what makes the path of its field.
 fn each_place(
     type_url: &TypeUrl,
     message: &DynamicMessage,
-    found: &mut dyn FnMut(&dyn Fn() -> String, (TypeUrl, ResourceName, bool)),
+    found: &mut dyn FnMut(&dyn Fn() -> String, Reference),
 ) {
     let mut api_source = None;
     walk(message, &mut |path, message| {
