@@ -36,15 +36,16 @@ pub struct SeenReferences<'a> {
 
 /// The references that lead nowhere for an audience after a change and did not before, as
 /// [`LostReference`]s so many at most, and the number of all. Names that it knows from elsewhere are
-/// left out, references that led nowhere before, and those that somebody lets pass. It costs nothing where both are the same list, as
-/// after most changes.
+/// left out, references that led nowhere before, and those that somebody lets pass. Those that matter to whoever
+/// asks come first, as do those whose target goes; of the others only those count that are described. It costs
+/// nothing where both are the same list, as after most changes.
 pub fn lost_references(
     schema: &Schema,
     audience: &Audience,
     external: &External,
     before: Option<SeenReferences<'_>>,
     after: SeenReferences<'_>,
-    is_let_pass: impl Fn(&Dangling) -> bool,
+    (is_let_pass, matters): (impl Fn(&Dangling) -> bool, impl Fn(&Dangling) -> bool),
     most: usize,
 ) -> (Vec<LostReference>, usize) {
     if before.is_some_and(|before| std::ptr::eq(before.dangling, after.dangling)) {
@@ -61,7 +62,12 @@ pub fn lost_references(
             && !external.knows(audience, one.target.name.as_str())
             && !is_let_pass(one)
     };
-    let lost: Vec<&Dangling> = after.dangling.iter().filter(is_new).collect();
+    let goes = |one: &Dangling| before.is_some_and(|before| was_whole(before.snapshot, one));
+    let lost = after.dangling.iter().filter(is_new);
+    let (mut lost, others): (Vec<&Dangling>, Vec<&Dangling>) =
+        lost.partition(|one| matters(one) || goes(one));
+    let count = lost.len().max((lost.len() + others.len()).min(most));
+    lost.extend(others);
     let missing = after.dangling.iter().map(|one| (one.target.type_url.short(), &one.target.name));
     let (missing, usage) = (missing.collect(), Usage::default());
     let mut near = NearNames::new(&missing, &usage);
@@ -77,7 +83,7 @@ pub fn lost_references(
             near: near.of(after.snapshot, &one.target.type_url, &one.target.name),
         }
     });
-    (described.collect(), lost.len())
+    (described.collect(), count)
 }
 
 /// Returns true if a reference was there, and led to something.

@@ -81,20 +81,49 @@ pub(crate) fn places_of(
     most: usize,
 ) -> Vec<String> {
     let mut places = Vec::new();
+    each_place(type_url, message, &mut |path, (type_url, name, _)| {
+        if places.len() < most && (&type_url, &name) == target {
+            places.push(path());
+        }
+    });
+    places
+}
+
+/// The paths of all fields with references to resources of an API, with these, so many at most.
+pub(crate) fn link_places(
+    type_url: &TypeUrl,
+    message: &DynamicMessage,
+    api: Api,
+    most: usize,
+) -> Vec<(String, Link)> {
+    let mut places = Vec::new();
+    each_place(type_url, message, &mut |path, found| {
+        if places.len() < most && found.0.api() == api {
+            places.push((path(), link(found)));
+        }
+    });
+    places
+}
+
+/// A type, a name, and true if the target is asked for on the same stream.
+type Reference = (TypeUrl, ResourceName, bool);
+
+/// Calls a function with each reference, and with what makes the path of its field.
+fn each_place(
+    type_url: &TypeUrl,
+    message: &DynamicMessage,
+    found: &mut dyn FnMut(&dyn Fn() -> String, Reference),
+) {
     let mut api_source = None;
     walk(message, &mut |path, message| {
-        let mut add = |field: &str, (type_url, name, _): (TypeUrl, ResourceName, bool)| {
-            if places.len() < most && (&type_url, &name) == target {
-                let dot = if path.is_empty() { "" } else { "." };
-                places.push(format!("{path}{dot}{field}"));
-            }
-        };
+        let dot = if path.is_empty() { "" } else { "." };
+        let mut add = |field: &str, link| found(&|| format!("{path}{dot}{field}"), link);
         let mut links = Links { api_source: api_source.take(), ..Links::new(type_url, &mut add) };
         references_of(path, message, &mut links);
         api_source = links.api_source;
     });
-    places
 }
+
 /// The messages whose number says how much a client loses with a resource of this API. A locality
 /// whose endpoints come from elsewhere counts as one of them.
 fn parts_of(api: Api) -> &'static [&'static str] {

@@ -190,6 +190,12 @@ fn the_places_of_a_reference_are_paths() {
     let both = [first, "virtual_hosts[0].routes[2].route.cluster"];
     assert_eq!(places_of(&url, &message, target, 9), both);
     assert_eq!(places_of(&url, &message, target, 1), [first]);
+    let all = link_places(&url, &message, Api::Cds, 9);
+    let all: Vec<_> = all.iter().map(|(path, link)| (&**path, link.name.as_str())).collect();
+    let second = "virtual_hosts[0].routes[1].route.cluster";
+    assert_eq!(all, [(first, "a"), (second, "b"), (both[1], "a")]);
+    assert_eq!(link_places(&url, &message, Api::Cds, 1).len(), 1);
+    assert_eq!(link_places(&url, &message, Api::Eds, 9).len(), 0);
     let cluster = serde_json::json!({"name": "a", "type": "EDS", "edsClusterConfig":
         {"edsConfig": ads()}});
     let message: DynamicMessage =

@@ -182,6 +182,19 @@ pub fn places_of_link(
     message.map_or_else(Vec::new, |message| facts::places_of(type_url, &message, target, most))
 }
 
+/// The paths of all fields in which a body refers to resources of an API, with these, so many at most: one walk where
+/// [`places_of_link`] needs one for each of them. There are none if the bytes are not of the type.
+pub fn link_places(
+    schema: &Schema,
+    type_url: &TypeUrl,
+    body: &Bytes,
+    api: Api,
+    most: usize,
+) -> Vec<(String, Link)> {
+    let message = decoded(schema, type_url, body);
+    message.map_or_else(Vec::new, |message| facts::link_places(type_url, &message, api, most))
+}
+
 fn decoded(schema: &Schema, type_url: &TypeUrl, body: &Bytes) -> Option<DynamicMessage> {
     DynamicMessage::decode(schema.message(type_url.as_str())?, body.clone()).ok()
 }

@@ -16,13 +16,14 @@ use chancery_proto::schema::Schema;
 use super::allowing::Allowing;
 use super::loss::{Listed, Reason};
 use super::place::{FieldSteps, Places, of_field, text};
-use super::switched::Switched;
+use super::switched::{ClusterPlaces, Switched};
 use crate::serve::DANGLING_REFERENCE;
 
 /// The reason, if a change makes references of this audience lead nowhere.
 pub(super) fn reason(
     schema: &Schema,
-    (external, allowing, fields): (&External, &Allowing, &FieldSteps),
+    (external, allowing): (&External, &Allowing),
+    (fields, clusters): (&FieldSteps, &ClusterPlaces),
     audience: &Audience,
     [before, after]: [&Seen; 2],
 ) -> Option<Reason> {
@@ -34,17 +35,18 @@ pub(super) fn reason(
         |from: &Dangling| allowing.allows_in(DANGLING_REFERENCE, after, &from.type_url, &from.name);
     let [before, states] = [before, after]
         .map(|seen| SeenReferences { snapshot: seen.snapshot(), dangling: seen.dangling() });
+    let switched = Switched::new((schema, clusters), [before.snapshot, states.snapshot]);
+    let judge = (is_allowed, |one: &Dangling| matters(one, &switched));
     let (lost, count) =
-        lost_references(schema, audience, external, Some(before), states, is_allowed, MOST);
+        lost_references(schema, audience, external, Some(before), states, judge, MOST);
     let not_looked_at = count - lost.len();
-    let switched = Switched { schema, before: before.snapshot, after: states.snapshot };
     let at = |one: &LostReference| place_of(schema, fields, after_seen, one);
     let is_told = |one: &&LostReference| {
         let from = &one.reference;
         let may_pass = || {
             allowing.may_allow_inside(DANGLING_REFERENCE, after_seen, &from.type_url, &from.name)
         };
-        matters(one, switched)
+        (one.target_goes || one.near.is_some() || matters(from, &switched))
             && !(may_pass() && allowing.allows(DANGLING_REFERENCE, at(one).as_ref()))
     };
     let lost: Vec<_> = lost.iter().filter(is_told).collect();
@@ -73,10 +75,9 @@ fn place_of(
     Some(field.map_or_else(|| origin.clone(), |field| of_field(fields, origin, &field)))
 }
 
-/// Returns true if a reference that leads nowhere now is a reason.
-fn matters(lost: &LostReference, switched: Switched<'_>) -> bool {
-    let is_named = !lost.reference.is_filled() || lost.target_goes || lost.near.is_some();
-    is_named || switched.had_endpoints(&lost.reference.type_url, &lost.reference.name)
+/// Returns true if a reference that leads nowhere now is a reason, though nothing has nearly its name.
+fn matters(lost: &Dangling, switched: &Switched<'_>) -> bool {
+    !lost.is_filled() || switched.had_endpoints(&lost.type_url, &lost.name)
 }
 
 /// The sentence about a reference, whose target has this name, or its own.

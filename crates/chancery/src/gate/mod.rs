@@ -17,6 +17,7 @@ mod change;
 mod clash;
 mod confirmation;
 mod dangling;
+mod each;
 mod expired;
 mod filled;
 mod fresh;
@@ -63,6 +64,7 @@ use self::notices::Lost;
 use self::place::{FieldSteps, Places};
 pub(crate) use self::secret_kinds::{Mismatch, has_secrets, may_refer, mismatches, told};
 use self::steps::Steps;
+use self::switched::ClusterPlaces;
 pub(crate) use self::unstated::NodesByAudience;
 pub(crate) use self::users::{Use, Users};
 use self::window::Window;
@@ -100,6 +102,10 @@ struct Shared {
     in_place: Steps<Option<String>>,
     /// The places of fields that are told, likewise.
     fields: FieldSteps,
+    /// The places at which resources refer to clusters, likewise.
+    clusters: ClusterPlaces,
+    /// The requests for subsets, and the endpoints that they may find, likewise.
+    subsets: subsets::Known,
     state: Mutex<State>,
 }
 
@@ -212,6 +218,8 @@ impl LoadGate {
             expired,
             in_place,
             fields: FieldSteps::default(),
+            clusters: ClusterPlaces::default(),
+            subsets: subsets::Known::default(),
             state,
         };
         Self(Arc::new(shared))
@@ -339,8 +347,8 @@ impl LoadGate {
             (!is_off).then(|| (state.external.clone(), Arc::clone(&state.allowing)))?
         };
         let schema = &self.0.schema;
-        let known = (&external, &*allowing, &self.0.fields);
-        let reason = dangling::reason(schema, known, audience, change)?;
+        let (told, known) = ((&external, &*allowing), (&self.0.fields, &self.0.clusters));
+        let reason = dangling::reason(schema, told, known, audience, change)?;
         let is_base = *audience == Audience::default();
         (!is_base || self.use_of(audience) == Some(Use::Used)).then_some(reason)
     }
@@ -446,7 +454,7 @@ impl LoadGate {
         silent::add_unanswered(schema, (&self.0.unanswered, allowing), change, &mut listed);
         silent::add_unbound(schema, change, &mut listed);
         secret_kinds::add((schema, &self.0.wanted), allowing, change, &mut listed);
-        subsets::add(schema, change, &mut listed);
+        subsets::add((schema, &self.0.subsets), change, &mut listed);
         (!listed.is_nothing()).then_some(Reason::Unanswered(listed))
     }
 
@@ -535,6 +543,8 @@ impl Gate for LoadGate {
         self.0.expired.clear();
         self.0.in_place.clear();
         self.0.fields.clear();
+        self.0.clusters.clear();
+        self.0.subsets.clear();
         let mut state = self.lock();
         if !state.held.is_empty() || !state.held_before.is_empty() {
             let held: BTreeSet<_> = held.collect();

@@ -55,6 +55,24 @@ fn requests_that_had_endpoints_keep_them() {
 }
 
 #[test]
+fn many_new_clusters_come_before_their_endpoints() {
+    let many: String = (0..150).map(|at| waiting(&format!("fresh-{at}"), "", "")).collect();
+    let dir = directory(&[
+        ("api.yaml", &waiting("api", "pods", "")),
+        ("pods.yaml", &versions("pods", &["v1"])),
+        ("routes.yaml", &routes(&["api"])),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    let _client = client(&server, "x");
+    passes(&mut server, &dir, ("many.yaml", &many), "+cds fresh-0");
+    // One that matters is found among others that do not.
+    let more: String = (0..150).map(|at| waiting(&format!("other-{at}"), "", "")).collect();
+    dir_write(&dir, "many.yaml", &(many + &more + &waiting("zulu", "", "")));
+    dir_write(&dir, "routes.yaml", &routes(&["zulu"]));
+    holds(&mut server, "cds `zulu` (eds_cluster_config) refers to eds `zulu`");
+}
+
+#[test]
 fn a_subset_that_a_route_asks_for_keeps_its_endpoints() {
     let subsets = |key: &str| {
         waiting(
@@ -93,6 +111,37 @@ fn a_subset_that_a_route_asks_for_keeps_its_endpoints() {
     passes(&mut server, &dir, ("pods.yaml", &versions("pods", &["v2"])), "no longer held back");
     dir_write(&dir, "api.yaml", &subsets("versions"));
     holds(&mut server, "no element of `subset_selectors` of cds `api` has the keys `version`");
+}
+
+#[test]
+fn a_route_to_a_subset_comes_before_its_endpoints_wherever_it_stands() {
+    let subsets = "  lb_subset_config: {subset_selectors: [{keys: [version]}]}\n";
+    let asking = |versions: &[&str]| {
+        let one = |version: &&str| {
+            format!(
+                "  - match: {{prefix: /{version}}}\n    route: {{cluster: api, metadata_match: {{filter_metadata: \
+                 {{envoy.lb: {{version: {version}}}}}}}}}\n"
+            )
+        };
+        let all: String = versions.iter().map(one).collect();
+        format!("{}{all}", routes(&[]))
+    };
+    let dir = directory(&[
+        ("api.yaml", &waiting("api", "pods", subsets)),
+        ("pods.yaml", &versions("pods", &["v1", "v2"])),
+        ("routes.yaml", &asking(&["v1", "v2"])),
+    ]);
+    let mut server = Server::start(&dir, &[]);
+    let _client = client(&server, "x");
+    passes(&mut server, &dir, ("routes.yaml", &asking(&["canary", "v1", "v2"])), "~rds r");
+    passes(&mut server, &dir, ("routes.yaml", &asking(&["v1", "v2", "canary"])), "~rds r");
+    // Those that found endpoints are held wherever they stand.
+    dir_write(&dir, "pods.yaml", &versions("pods", &["v1", "v3"]));
+    dir_write(&dir, "routes.yaml", &asking(&["canary", "v1", "v2"]));
+    holds(
+        &mut server,
+        "virtual_hosts[0].routes[2].route: no endpoint of cds `api` has the metadata",
+    );
 }
 
 #[test]
