@@ -417,12 +417,13 @@ mod tests {
     #[test]
     fn maps_are_merged_by_key_and_an_any_with_one_of_its_type() {
         let http = "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
+        let key = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
         let options = |body: &str| {
-            format!("typed_extension_protocol_options: {{h: {{\"@type\": {http}, {body}}}}}")
+            format!("typed_extension_protocol_options: {{{key}: {{\"@type\": {http}, {body}}}}}")
         };
         let below = options("explicit_http_config: {http2_protocol_options: {}}");
         let patch = options("common_http_protocol_options: {idle_timeout: 5s}");
-        let expected = json!({"typed_extension_protocol_options": {"h": {"@type": http,
+        let expected = json!({"typed_extension_protocol_options": {key: {"@type": http,
             "explicit_http_config": {"http2_protocol_options": {}},
             "common_http_protocol_options": {"idle_timeout": "5s"}}}});
         assert_eq!(patched(&below, &patch), Ok(expected));
