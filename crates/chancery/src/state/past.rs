@@ -149,13 +149,21 @@ impl Past {
         entries: &ReadEntries<'_>,
         may_write: bool,
     ) -> Result<Option<(Head, Kept)>, Unusable> {
+        let mut failed_before = None;
         for _ in 1..TRIES {
             let head = files.head();
             let seen = head.as_ref().ok().cloned();
             match self.read(head, files, entries) {
                 Err(Unusable::Unread(_)) => std::thread::sleep(PAUSE),
-                Err(damaged) if may_write || files.head().ok() == seen => return Err(damaged),
-                Err(_) => {}
+                Err(damaged) if may_write => return Err(damaged),
+                Err(damaged) => {
+                    let is_same = seen.is_some() && files.head().ok() == seen;
+                    // A writer that goes back to what was there before writes the same head again.
+                    if is_same && failed_before == seen {
+                        return Err(damaged);
+                    }
+                    failed_before = seen.filter(|_| is_same);
+                }
                 read => return read,
             }
         }
