@@ -525,7 +525,7 @@ fn a_state_that_another_process_writes_meanwhile_is_found_whole() {
     second.log_has("cannot be used, it is left alone");
     assert_eq!(clusters_of(&second, "edge"), 35);
     drop(second);
-    // What was damaged goes with the next state.
+    // The damaged piece goes with the next state.
     let damaged = state.head();
     dir_write(&dir, "clusters.yaml", &clusters("base", 24));
     eventually(|| state.head() != damaged);
