@@ -17,7 +17,6 @@ mod change;
 mod clash;
 mod confirmation;
 mod dangling;
-mod each;
 mod expired;
 mod filled;
 mod fresh;

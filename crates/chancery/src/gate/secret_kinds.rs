@@ -30,7 +30,7 @@ pub(super) fn add(
         for change in old.set(type_url).diff(new.set(type_url)).take(MOST_LOOKED_AT) {
             let Some(resource) = change.new.filter(|it| has_secrets(it)) else { continue };
             let wanted = |it: &Arc<Resource>| {
-                known.of((None, Some(it)), || wanted_secrets(schema, type_url, it.body()))
+                known.of_one(it, || wanted_secrets(schema, type_url, it.body()))
             };
             let Some(now) = wanted(&resource) else { return };
             let kind = |of: &TypeUrl, it: &Arc<Resource>| secret_kind(schema, of, it.body());

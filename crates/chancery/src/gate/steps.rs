@@ -57,6 +57,15 @@ impl<T> Steps<T> {
         Some(found)
     }
 
+    /// The finding about one form of a resource.
+    pub(super) fn of_one(
+        &self,
+        resource: &Arc<Resource>,
+        find: impl FnOnce() -> T,
+    ) -> Option<Arc<T>> {
+        self.of((None, Some(resource)), find)
+    }
+
     /// Forgets all, when a commit was judged.
     pub(super) fn clear(&self) {
         let mut known = self.lock();

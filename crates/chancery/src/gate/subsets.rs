@@ -15,18 +15,18 @@ use chancery_proto::resource::{
 };
 use chancery_proto::schema::Schema;
 
-use super::each::{Each, Finding};
 use super::loss::Listed;
 use super::place::Places;
+use super::steps::Steps;
 
 /// The findings about single resources, while one commit is judged.
 #[derive(Default)]
 pub(super) struct Known {
-    requests: Each<Vec<SubsetRequest>>,
+    requests: Steps<Vec<SubsetRequest>>,
     /// The subsets of clusters.
-    clusters: Each<Option<Subsets>>,
+    clusters: Steps<Option<Subsets>>,
     /// The metadata of endpoint sets.
-    endpoints: Each<Option<Vec<LbMetadata>>>,
+    endpoints: Steps<Option<Vec<LbMetadata>>>,
 }
 
 impl Known {
@@ -90,19 +90,19 @@ fn lost_in(
     [then, now]: [&Arc<Resource>; 2],
 ) -> Vec<(SubsetRequest, NoSubset)> {
     let Some(now) = new.requests(type_url, now) else { return Vec::new() };
-    let lacking = now.it.iter().filter_map(|it| Some((it, new.lacks(it)?)));
+    let lacking = now.iter().filter_map(|it| Some((it, new.lacks(it)?)));
     let mut lacking = lacking.peekable();
     if lacking.peek().is_none() {
         return Vec::new();
     }
     let Some(then) = old.requests(type_url, then) else { return Vec::new() };
-    let [counts_then, counts_now] = [&then.it, &now.it].map(|it| counts(it));
+    let [counts_then, counts_now] = [&then, &now].map(|it| counts(it));
     let is_fewer = |was: &SubsetRequest| counts_now.get(&key(was)) < counts_then.get(&key(was));
     let is_lost = |request: &SubsetRequest| {
         if counts_then.contains_key(&key(request)) {
             return old.finds(request);
         }
-        let was = then.it.iter().find(|it| it.path == request.path);
+        let was = then.iter().find(|it| it.path == request.path);
         was.is_some_and(|was| is_fewer(was) && old.finds(was))
     };
     let lost = lacking.filter(|(request, _)| is_lost(request));
@@ -170,21 +170,21 @@ impl<'a> State<'a> {
         &self,
         type_url: &TypeUrl,
         resource: &Arc<Resource>,
-    ) -> Option<Arc<Finding<Vec<SubsetRequest>>>> {
+    ) -> Option<Arc<Vec<SubsetRequest>>> {
         let find = || subset_requests(self.schema, type_url, resource.body(), MOST_REQUESTS);
-        self.known.requests.of(resource, find)
+        self.known.requests.of_one(resource, find)
     }
 
     /// The subsets of a cluster; `None` if it has none, or too many were looked at.
     fn subsets(&self, type_url: &TypeUrl, cluster: &Arc<Resource>) -> Option<Subsets> {
         let find = || subsets(self.schema, type_url, cluster.body());
-        self.known.clusters.of(cluster, find)?.it.clone()
+        (*self.known.clusters.of_one(cluster, find)?).clone()
     }
 
     /// The metadata of the endpoints in a set.
     fn endpoints(&self, type_url: &TypeUrl, set: &Arc<Resource>) -> Option<Vec<LbMetadata>> {
         let find = || lb_metadata(self.schema, type_url, set.body());
-        self.known.endpoints.of(set, find)?.it.clone()
+        (*self.known.endpoints.of_one(set, find)?).clone()
     }
 
     /// The reason for which a request finds no endpoint.

@@ -12,10 +12,10 @@ use chancery_core::{Api, Link, Resource, ResourceName, Snapshot, TypeUrl};
 use chancery_proto::resource::link_places;
 use chancery_proto::schema::Schema;
 
-use super::each::Each;
+use super::steps::Steps;
 
 /// The places at which resources refer to clusters, by resource.
-pub(super) type ClusterPlaces = Each<PlacesOf>;
+pub(super) type ClusterPlaces = Steps<PlacesOf>;
 
 /// The places at which one resource refers to clusters.
 #[derive(Default)]
@@ -91,10 +91,10 @@ impl<'a> Switched<'a> {
                 let of = |it: &Arc<Resource>| {
                     let (schema, body) = (self.schema, it.body());
                     let all = || link_places(schema, referring, body, Api::Cds, MOST_PLACES);
-                    self.known.of(it, || PlacesOf::new(all()))
+                    self.known.of_one(it, || PlacesOf::new(all()))
                 };
                 let (Some(then), Some(now)) = (of(old), of(new)) else { return found };
-                self.add_switched([&then.it, &now.it], &mut found);
+                self.add_switched([&then, &now], &mut found);
             }
         }
         found
