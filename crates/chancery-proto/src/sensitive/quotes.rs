@@ -117,6 +117,7 @@ impl Hasher for IsHash {
 
 #[cfg(test)]
 mod tests {
+    use chancery_core::base64;
     use proptest::prelude::*;
 
     use super::*;
@@ -190,27 +191,12 @@ mod tests {
         format!("{:?}", String::from_utf8_lossy(value))
     }
 
-    fn base64(value: &[u8]) -> String {
-        const DIGITS: &[u8; 64] =
-            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        let mut out = String::new();
-        for three in value.chunks(3) {
-            let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
-            let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-            for at in 0..4 {
-                let digit = DIGITS[(bits >> (18 - 6 * at) & 63) as usize];
-                out.push(if at > three.len() { '=' } else { char::from(digit) });
-            }
-        }
-        out
-    }
-
     fn base64_url(value: &[u8]) -> String {
-        base64(value).replace('+', "-").replace('/', "_").replace('=', "")
+        base64::encode(value).replace('+', "-").replace('/', "_").replace('=', "")
     }
 
     fn base64_lines(value: &[u8]) -> String {
-        let text = base64(value);
+        let text = base64::encode(value);
         let lines: Vec<_> = text.as_bytes().chunks(20).map(String::from_utf8_lossy).collect();
         lines.join("\n")
     }
@@ -227,7 +213,7 @@ mod tests {
         json,
         utf16,
         rust,
-        base64,
+        base64::encode,
         base64_url,
         base64_lines,
         |value| String::from_utf8_lossy(value).into_owned(),
