@@ -9,6 +9,7 @@ use chancery_core::Time;
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, SubchannelId};
 use super::endpoint_set::{EndpointSet, Member};
+use super::node::Branch;
 use super::pick_first::with_note;
 use super::picker::{Failing, Picker, Queueing, Wake};
 use super::policy::{Balancer, PolicyConfig, Update};
@@ -68,7 +69,9 @@ impl<C: Choose> Balancer for ConnectAll<C> {
         self.choose.update(update.config, self.endpoints.members_mut(), cx);
         self.settle(cx);
     }
+}
 
+impl<C: Choose> Branch for ConnectAll<C> {
     fn subchannel(&mut self, id: SubchannelId, state: &SubchannelState, cx: &mut Context<'_>) {
         self.picker = None;
         let Some(place) = self.endpoints.subchannel(id, state, cx) else { return };

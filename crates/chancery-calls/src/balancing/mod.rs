@@ -55,7 +55,7 @@ pub use custom::{CustomPolicies, CustomPolicy, PolicyFactory};
 pub use endpoint::{Endpoint, EndpointLocality, Health};
 pub use endpoint_set::Member;
 pub use least_request::ChoiceCount;
-pub use node::{Node, PolicyTarget};
+pub use node::{Branch, Node, PolicyTarget};
 pub use outlier_detection::{
     Detection, DetectionMethod, DetectionTarget, FailurePercentage, OutlierDetection, Percent,
     SuccessRate,

@@ -9,21 +9,10 @@ use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, SubchannelId};
 use super::picker::{Picker, Wake};
 
-/// A part of a tree: a policy, a cluster, or priorities of either.
-///
-/// A [`Balancer`](super::Balancer) is one that chooses among endpoints, and has an update for that.
-pub trait Node: Send + fmt::Debug {
-    /// The part of its configuration that comes with each update.
-    type Config: Clone + Send + fmt::Debug;
-
-    /// Returns a node for this configuration, which was not updated yet.
-    fn new(config: &Self::Config) -> Self
-    where
-        Self: Sized;
-
-    /// There is another configuration.
-    fn update(&mut self, config: &Self::Config, cx: &mut Context<'_>);
-
+/// A part of a tree, as what is above it sees it. It handles one input at a time and does no I/O: what it
+/// wants done, it says to its [`Context`]. After inputs it is asked for its state and, when calls need
+/// one, for a picker.
+pub trait Branch: Send + fmt::Debug {
     /// A subchannel of its own has another state.
     fn subchannel(&mut self, id: SubchannelId, state: &SubchannelState, cx: &mut Context<'_>);
 
@@ -47,6 +36,22 @@ pub trait Node: Send + fmt::Debug {
 
     /// Gives up all subchannels.
     fn close(&mut self, cx: &mut Context<'_>);
+}
+
+/// A part of a tree with a configuration of its own kind: a cluster, priorities, outlier detection.
+///
+/// A [`Balancer`](super::Balancer) is one that chooses among endpoints, and has an update for that.
+pub trait Node: Branch {
+    /// The part of its configuration that comes with each update.
+    type Config: Clone + Send + fmt::Debug;
+
+    /// Returns a node for this configuration, which was not updated yet.
+    fn new(config: &Self::Config) -> Self
+    where
+        Self: Sized;
+
+    /// There is another configuration.
+    fn update(&mut self, config: &Self::Config, cx: &mut Context<'_>);
 }
 
 /// The endpoints of a policy with its configuration, as a value: an update that can be kept.

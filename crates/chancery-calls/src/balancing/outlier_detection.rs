@@ -20,7 +20,7 @@ use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, Part, SubchannelId, Trace};
 use super::counted::{Counted, Ejection, Unenforced};
 use super::endpoint::{Endpoint, EndpointKey};
-use super::node::Node;
+use super::node::{Branch, Node};
 use super::picker::{Picker, Wake};
 
 mod config;
@@ -290,7 +290,9 @@ impl<N: Node> Node for OutlierDetection<N> {
         self.configure(cx);
         self.with_node(cx, |node, cx| node.update(&target.node, cx));
     }
+}
 
+impl<N: Node> Branch for OutlierDetection<N> {
     fn subchannel(&mut self, id: SubchannelId, state: &SubchannelState, cx: &mut Context<'_>) {
         self.with_node(cx, |node, cx| node.subchannel(id, state, cx));
     }

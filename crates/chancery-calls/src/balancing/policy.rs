@@ -1,56 +1,25 @@
 //! Policies: the abilities of each, and the configurations of those that are built in.
 
-use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use chancery_core::Time;
-
 use super::connect_all::ConnectAll;
-use super::connectivity::{Connectivity, SubchannelState};
-use super::context::{Context, SubchannelId};
+use super::context::Context;
 use super::custom::CustomPolicy;
 use super::endpoint::Endpoint;
 use super::least_request::{ChoiceCount, Fewest};
+use super::node::Branch;
 use super::pick_first::PickFirstPolicy;
-use super::picker::{Picker, Wake};
 use super::random_subsetting::RandomSubsetting;
 use super::ring_hash::{RingHash, RingHashConfig};
 use super::round_robin::InTurn;
 use super::weighted_round_robin::{ByReports, WeightedRoundRobinConfig};
 use super::weighted_target::WrrLocality;
 
-/// A policy that chooses among endpoints: a node of a tree.
-///
-/// It handles one input at a time and does no I/O: what it wants done, it says to its [`Context`].
-/// After inputs its parent asks for the state and, when calls need one, for a picker.
-pub trait Balancer: Send + fmt::Debug {
+/// A policy that chooses among endpoints.
+pub trait Balancer: Branch {
     /// There are new endpoints or a new configuration, of the kind that the policy was made for.
     fn update(&mut self, update: &Update<'_>, cx: &mut Context<'_>);
-
-    /// A subchannel that it made, or one of its children, has another state.
-    fn subchannel(&mut self, id: SubchannelId, state: &SubchannelState, cx: &mut Context<'_>);
-
-    /// An endpoint of this subchannel was taken out by outlier detection, or let in again.
-    fn ejected(&mut self, id: SubchannelId, is_ejected: bool, cx: &mut Context<'_>);
-
-    /// A picker wants something to be connected.
-    fn wake(&mut self, wake: Wake, cx: &mut Context<'_>);
-
-    /// The time of its deadline has come.
-    fn on_time(&mut self, cx: &mut Context<'_>);
-
-    /// Returns when it is to be called again, whatever happens.
-    fn deadline(&self) -> Option<Time>;
-
-    /// Returns its state.
-    fn connectivity(&self) -> Connectivity;
-
-    /// Returns a picker for what is true now. It is made again only if something has changed.
-    fn picker(&mut self) -> Arc<dyn Picker>;
-
-    /// Gives up all subchannels. Nothing else is called after it.
-    fn close(&mut self, cx: &mut Context<'_>);
 }
 
 /// The endpoints and the configuration that a policy works with.

@@ -12,7 +12,7 @@ use chancery_core::Time;
 
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, Part, SubchannelId};
-use super::node::Node;
+use super::node::{Branch, Node};
 use super::owners::{Deadlines, Owners};
 use super::picker::{Failing, Picker, Wake};
 use crate::Failure;
@@ -203,7 +203,9 @@ impl<N: Node> Node for Priority<N> {
         }
         self.choose(cx);
     }
+}
 
+impl<N: Node> Branch for Priority<N> {
     fn subchannel(&mut self, id: SubchannelId, state: &SubchannelState, cx: &mut Context<'_>) {
         let part = Part::Subchannel(id);
         self.change_owner(part, cx, |node, cx| node.subchannel(id, state, cx));

@@ -10,7 +10,7 @@ use xxhash_rust::xxh64::xxh64;
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, SubchannelId};
 use super::endpoint::Endpoint;
-use super::node::Node;
+use super::node::Branch;
 use super::picker::{Picker, Wake};
 use super::policy::{Balancer, PolicyConfig, Update};
 use super::switch::Switch;
@@ -53,7 +53,9 @@ impl Balancer for RandomSubsetting {
         let update = Update { config: child, endpoints: &endpoints, note: update.note };
         self.child.update_with(&update, cx);
     }
+}
 
+impl Branch for RandomSubsetting {
     fn subchannel(&mut self, id: SubchannelId, state: &SubchannelState, cx: &mut Context<'_>) {
         self.child.subchannel(id, state, cx);
     }

@@ -14,6 +14,7 @@ use self::ring::{LazyRing, Spot};
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, SubchannelId};
 use super::endpoint_set::{EndpointSet, Member};
+use super::node::Branch;
 use super::picker::{Failing, Observers, Picker, Wake};
 use super::policy::{Balancer, PolicyConfig, Update};
 use super::weights;
@@ -97,7 +98,9 @@ impl Balancer for RingHash {
         self.endpoints.update(update.endpoints, cx);
         self.settle(cx);
     }
+}
 
+impl Branch for RingHash {
     fn subchannel(&mut self, id: SubchannelId, state: &SubchannelState, cx: &mut Context<'_>) {
         self.endpoints.subchannel(id, state, cx);
         self.settle(cx);

@@ -7,7 +7,7 @@ use chancery_core::Time;
 
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, Part, SubchannelId};
-use super::node::{Node, PolicyTarget};
+use super::node::{Branch, Node, PolicyTarget};
 use super::owners::Owners;
 use super::picker::{Picker, Wake};
 use super::policy::{Balancer, PolicyConfig, Update};
@@ -117,7 +117,9 @@ impl Node for Switch {
             cx,
         );
     }
+}
 
+impl Branch for Switch {
     fn subchannel(&mut self, id: SubchannelId, state: &SubchannelState, cx: &mut Context<'_>) {
         let part = Part::Subchannel(id);
         self.with_owner(part, cx, |policy, cx| policy.subchannel(id, state, cx));

@@ -10,7 +10,7 @@ use chancery_core::{Locality, Time};
 use super::connectivity::{Connectivity, StateCounts, SubchannelState};
 use super::context::{Context, Part, SubchannelId};
 use super::endpoint::Endpoint;
-use super::node::Node;
+use super::node::Branch;
 use super::owners::{Deadlines, Owners};
 use super::picker::{Failing, Pick, PickArgs, Picker, Queueing, Wake};
 use super::policy::{Balancer, PolicyConfig, Update};
@@ -118,7 +118,9 @@ impl Balancer for WrrLocality {
             self.change(locality, cx, |child, cx| child.update_with(&update, cx));
         }
     }
+}
 
+impl Branch for WrrLocality {
     fn subchannel(&mut self, id: SubchannelId, state: &SubchannelState, cx: &mut Context<'_>) {
         let part = Part::Subchannel(id);
         self.change_owner(part, cx, |child, cx| child.subchannel(id, state, cx));

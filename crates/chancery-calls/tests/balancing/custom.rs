@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chancery_calls::balancing::{
-    Balancer, Choose, ConnectAll, Connectivity, Context, CustomPolicies, Member, Node, Observers,
-    Pick, PickArgs, Picked, Picker, PolicyConfig, PolicyFactory, PolicyTarget, SubchannelId,
-    SubchannelState, Switch, Update, Wake,
+    Balancer, Branch, Choose, ConnectAll, Connectivity, Context, CustomPolicies, Member, Node,
+    Observers, Pick, PickArgs, Picked, Picker, PolicyConfig, PolicyFactory, PolicyTarget,
+    SubchannelId, SubchannelState, Switch, Update, Wake,
 };
 use chancery_calls::{Failure, SeededDice};
 use chancery_core::Time;
@@ -118,7 +118,9 @@ impl Balancer for Guarded {
     fn update(&mut self, update: &Update<'_>, cx: &mut Context<'_>) {
         self.0.update(&child(update.endpoints), cx);
     }
+}
 
+impl Branch for Guarded {
     fn subchannel(&mut self, id: SubchannelId, state: &SubchannelState, cx: &mut Context<'_>) {
         self.0.subchannel(id, state, cx);
     }

@@ -15,7 +15,7 @@ use self::limits::{Limited, LocalityLoads};
 pub use self::names::PriorityNames;
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, SubchannelId};
-use super::node::{Node, PolicyTarget};
+use super::node::{Branch, Node, PolicyTarget};
 use super::picker::{Failing, Picker, Wake};
 use super::priority::Priority;
 use super::switch::Switch;
@@ -78,7 +78,9 @@ impl Node for Cluster {
         self.picker = None;
         self.priorities.update(&target.priorities, cx);
     }
+}
 
+impl Branch for Cluster {
     fn subchannel(&mut self, id: SubchannelId, state: &SubchannelState, cx: &mut Context<'_>) {
         self.priorities.subchannel(id, state, cx);
     }

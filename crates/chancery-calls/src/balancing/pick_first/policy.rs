@@ -8,6 +8,7 @@ use super::PickFirst;
 use crate::balancing::connectivity::{Connectivity, SubchannelState};
 use crate::balancing::context::{Context, SubchannelId};
 use crate::balancing::endpoint::Endpoint;
+use crate::balancing::node::Branch;
 use crate::balancing::picker::{
     Failing, Observers, Pick, PickArgs, Picked, Picker, Queueing, Wake,
 };
@@ -43,7 +44,9 @@ impl Balancer for PickFirstPolicy {
             self.inner.update(update.endpoints, cx);
         }
     }
+}
 
+impl Branch for PickFirstPolicy {
     fn subchannel(&mut self, id: SubchannelId, state: &SubchannelState, cx: &mut Context<'_>) {
         self.picker = None;
         self.inner.subchannel(id, state, cx);
