@@ -23,7 +23,7 @@ use chancery_testkit::client::Fault;
 use chancery_testkit::sim::{History, each_seed};
 use http::HeaderMap;
 
-use crate::support::{Play, address, in_locality, target};
+use crate::support::{Disturbance, Play, address, in_locality, target};
 
 /// The endpoints that there may be.
 const ENDPOINTS: u64 = 9;
@@ -40,7 +40,6 @@ struct World {
     /// True as long as a ring may take the calls, which goes on until the next policy can.
     has_ring: bool,
     detection: Detection,
-    up: BTreeSet<u64>,
     /// The endpoints whose calls fail.
     bad: BTreeSet<SocketAddr>,
     under_way: Vec<Picked>,
@@ -106,7 +105,6 @@ impl World {
             policy: PolicyConfig::RoundRobin,
             has_ring: false,
             detection: Detection::default(),
-            up: BTreeSet::new(),
             bad: BTreeSet::new(),
             under_way: Vec::new(),
             history: None,
@@ -116,38 +114,24 @@ impl World {
     fn step(&mut self) {
         let endpoint = self.dice.below(ENDPOINTS);
         let name = name(endpoint);
-        match self.dice.below(16) {
-            0..=2 => {
-                self.note(|| format!("{name} is up"));
-                self.up.insert(endpoint);
-                self.play.up(&name);
-            }
-            3 => {
-                self.note(|| format!("{name} is down"));
-                self.up.remove(&endpoint);
-                self.play.down(&name);
-            }
-            4 => {
-                self.note(|| format!("{name} says nothing from now on"));
-                self.play.silent(&name);
-            }
-            5 => {
-                self.note(|| format!("{name} refuses what it left hanging"));
-                self.play.refuse(&name);
-            }
-            6 | 7 => {
-                let time = Duration::from_millis(self.dice.below(15_000));
-                self.note(|| format!("{time:?} pass"));
-                self.play.pass(time);
-            }
-            8 => {
-                let is_bad = self.bad.remove(&address(&name)) || self.bad.insert(address(&name));
-                self.note(|| format!("calls to {name} are others now: {is_bad}"));
-            }
-            9 => self.change_policy(),
-            10 | 11 => self.change_endpoint(endpoint),
-            _ => self.call(),
-        }
+        let disturbance = match self.dice.below(16) {
+            0..=2 => Disturbance::Up,
+            3 => Disturbance::Down,
+            4 => Disturbance::Silence,
+            5 => Disturbance::Refusal,
+            6 | 7 => Disturbance::Time,
+            8 => return self.change_calls(&name),
+            9 => return self.change_policy(),
+            10 | 11 => return self.change_endpoint(endpoint),
+            _ => return self.call(),
+        };
+        let text = self.play.disturb(disturbance, &name, &mut self.dice);
+        self.note(|| text);
+    }
+
+    fn change_calls(&mut self, name: &str) {
+        let is_bad = !self.bad.remove(&address(name)) && self.bad.insert(address(name));
+        self.note(|| format!("calls to {name} fail from now on: {is_bad}"));
     }
 
     fn change_policy(&mut self) {
@@ -267,19 +251,11 @@ impl World {
         while !self.under_way.is_empty() {
             self.end(0);
         }
-        for endpoint in 0..ENDPOINTS {
-            let name = name(endpoint);
-            match self.up.contains(&endpoint) {
-                true => self.play.up(&name).refuse(&name),
-                false => self.play.down(&name).refuse(&name),
-            };
-        }
         self.detection = Detection::default();
         self.apply();
-        self.play.pass(Duration::from_secs(60));
+        self.play.calm_down();
         let addresses = self.addresses();
-        let up: BTreeSet<_> = self.up.iter().map(|it| address(&name(*it))).collect();
-        let expected = &addresses & &up;
+        let expected = &addresses & &self.play.up;
         let used = self.used();
         let is_right = match &self.policy {
             PolicyConfig::PickFirst { .. } => used.len() == expected.len().min(1),
@@ -311,7 +287,7 @@ impl World {
     fn check_homes(&mut self, expected: &BTreeSet<SocketAddr>) -> Result<(), Fault> {
         let all = self.all();
         let mut other = Play::new();
-        other.up(&self.up.iter().map(|it| name(*it)).collect::<Vec<_>>().join(" "));
+        other.up.clone_from(&self.play.up);
         other.update(&self.policy, &all);
         for _ in 0..50 {
             let hash = self.dice.roll();

@@ -19,12 +19,12 @@ use chancery_calls::{Dice, SeededDice};
 use chancery_testkit::client::Fault;
 use chancery_testkit::sim::{History, each_seed};
 
-use crate::support::{Play, address, in_locality};
+use crate::support::{Disturbance, Play, address, in_locality};
 
 /// The endpoints that there may be.
 const ENDPOINTS: u64 = 12;
 
-/// The world: which endpoints the clusters have, where each is, and which of them answer.
+/// The world: which endpoints the clusters have, where each is, and the network.
 struct World {
     play: Play<Priority<Cluster>>,
     dice: SeededDice,
@@ -32,7 +32,6 @@ struct World {
     clusters: Vec<BTreeMap<u64, (u32, u64)>>,
     policy: PolicyConfig,
     names: Vec<PriorityNames>,
-    up: BTreeSet<u64>,
     history: Option<Vec<String>>,
 }
 
@@ -44,7 +43,6 @@ impl World {
             clusters: vec![BTreeMap::new(); 2],
             policy: PolicyConfig::WrrLocality(Arc::new(PolicyConfig::RoundRobin)),
             names: vec![PriorityNames::default(); 2],
-            up: BTreeSet::new(),
             history: None,
         }
     }
@@ -52,32 +50,16 @@ impl World {
     fn step(&mut self) {
         let endpoint = self.dice.below(ENDPOINTS);
         let name = (endpoint + 1).to_string();
-        match self.dice.below(10) {
-            0 | 1 => {
-                self.note(|| format!("{name} is up"));
-                self.up.insert(endpoint);
-                self.play.up(&name);
-            }
-            2 => {
-                self.note(|| format!("{name} is down"));
-                self.up.remove(&endpoint);
-                self.play.down(&name);
-            }
-            3 => {
-                self.note(|| format!("{name} says nothing from now on"));
-                self.play.silent(&name);
-            }
-            4 => {
-                self.note(|| format!("{name} refuses what it left hanging"));
-                self.play.refuse(&name);
-            }
-            5 | 6 => {
-                let time = Duration::from_millis(self.dice.below(15_000));
-                self.note(|| format!("{time:?} pass"));
-                self.play.pass(time);
-            }
-            _ => self.change(endpoint),
-        }
+        let disturbance = match self.dice.below(10) {
+            0 | 1 => Disturbance::Up,
+            2 => Disturbance::Down,
+            3 => Disturbance::Silence,
+            4 => Disturbance::Refusal,
+            5 | 6 => Disturbance::Time,
+            _ => return self.change(endpoint),
+        };
+        let text = self.play.disturb(disturbance, &name, &mut self.dice);
+        self.note(|| text);
     }
 
     fn change(&mut self, endpoint: u64) {
@@ -179,15 +161,8 @@ impl World {
 
     /// Checks what must be true when nothing has happened for long.
     fn check_quiet(&mut self) -> Result<(), Fault> {
-        for endpoint in 0..ENDPOINTS {
-            let name = (endpoint + 1).to_string();
-            match self.up.contains(&endpoint) {
-                true => self.play.up(&name).refuse(&name),
-                false => self.play.down(&name).refuse(&name),
-            };
-        }
-        self.play.pass(Duration::from_secs(60));
-        let up = self.up.iter().map(|it| address(&(it + 1).to_string())).collect();
+        self.play.calm_down();
+        let up = self.play.up.clone();
         let priorities = self.priorities();
         let expected = priorities.iter().map(|all| all & &up).find(|all| !all.is_empty());
         let state = self.play.state();

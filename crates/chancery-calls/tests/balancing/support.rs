@@ -6,12 +6,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_calls::SeededDice;
 use chancery_calls::balancing::{
     Action, CallEnd, Connectivity, Counted, Ejection, Endpoint, EndpointLocality, Health,
     LoadWatch, Node, Permit, Pick, PickArgs, Picked, PolicyConfig, PolicyTarget, SubchannelId,
     SubchannelState, Switch, Tree, Weights,
 };
+use chancery_calls::{Dice, SeededDice};
 use chancery_core::client::load::OrcaReport;
 use chancery_core::{Locality, Time};
 use http::HeaderMap;
@@ -19,12 +19,22 @@ use http::HeaderMap;
 /// The backoff of this network, which is the same for each attempt.
 pub(crate) const BACKOFF: Duration = Duration::from_secs(1);
 
+/// Something that happens to the network.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Disturbance {
+    Up,
+    Down,
+    Silence,
+    Refusal,
+    Time,
+}
+
 /// A tree with the network that it lives in.
 pub(crate) struct Play<N = Switch> {
     pub(crate) tree: Tree<N, SeededDice>,
     pub(crate) now: Time,
-    /// The addresses that answer at once.
-    up: BTreeSet<SocketAddr>,
+    /// The addresses that answer, at once if they are not silent.
+    pub(crate) up: BTreeSet<SocketAddr>,
     /// The addresses that say nothing at all.
     silent: BTreeSet<SocketAddr>,
     subchannels: BTreeMap<SubchannelId, Subchannel>,
@@ -154,9 +164,44 @@ impl<N: Node> Play<N> {
         self
     }
 
+    /// Does to an address what `kind` says, or lets time pass. Returns what it was.
+    pub(crate) fn disturb(
+        &mut self,
+        kind: Disturbance,
+        name: &str,
+        dice: &mut SeededDice,
+    ) -> String {
+        match kind {
+            Disturbance::Up => {
+                self.up(name);
+                format!("{name} is up")
+            }
+            Disturbance::Down => {
+                self.down(name);
+                format!("{name} is down")
+            }
+            Disturbance::Silence => {
+                self.silent(name);
+                format!("{name} says nothing from now on")
+            }
+            Disturbance::Refusal => {
+                self.refuse(name);
+                format!("{name} refuses what it left hanging")
+            }
+            Disturbance::Time => {
+                let time = Duration::from_millis(dice.below(15_000));
+                self.pass(time);
+                format!("{time:?} pass")
+            }
+        }
+    }
+
     /// The attempts that say nothing fail now, and later ones are answered.
     pub(crate) fn refuse(&mut self, names: &str) -> &mut Self {
-        let addresses: Vec<_> = names.split_whitespace().map(address).collect();
+        self.refuse_at(&names.split_whitespace().map(address).collect())
+    }
+
+    fn refuse_at(&mut self, addresses: &BTreeSet<SocketAddr>) -> &mut Self {
         self.silent.retain(|address| !addresses.contains(address));
         let failed = self.subchannels.iter().filter(|(_, it)| {
             it.state == SubchannelState::Connecting && addresses.contains(&it.address)
@@ -165,6 +210,13 @@ impl<N: Node> Play<N> {
             self.tell(id, SubchannelState::Failed(format!("{address} refuses").into()));
         }
         self.run()
+    }
+
+    /// Ends whatever hangs, and lets so much time pass that all is connected that can be.
+    pub(crate) fn calm_down(&mut self) -> &mut Self {
+        self.silent.clear();
+        self.refuse_at(&self.subchannels.values().map(|it| it.address).collect());
+        self.pass(Duration::from_secs(60))
     }
 
     pub(crate) fn update_to(&mut self, config: &N::Config) -> &mut Self {
