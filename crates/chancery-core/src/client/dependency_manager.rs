@@ -97,7 +97,6 @@ impl DependencyManager {
     pub fn hold_cluster(&mut self, cluster: ResourceName) {
         self.want((TypeUrl::new(CLUSTER), cluster.clone()));
         *self.held_clusters.entry(cluster).or_default() += 1;
-        self.changed = true;
     }
 
     /// Lets go of a cluster that was held.
@@ -376,10 +375,11 @@ mod tests {
         assert_eq!(play.published(), "");
         let name: ResourceName = "x".parse().expect("a name");
         play.0.hold_cluster(name.clone());
-        play.0.hold_cluster(name.clone());
         assert_eq!(play.wanted(), "cds x, lds l");
         assert_eq!(play.published(), "nothing");
         assert_eq!(play.heard("cds x", &[]).published(), "cds x");
+        play.0.hold_cluster(name.clone());
+        assert_eq!(play.published(), "nothing", "it is there already");
         play.0.release_cluster(&name);
         assert_eq!(play.published(), "nothing");
         play.0.release_cluster(&name);
