@@ -384,15 +384,16 @@ impl Book {
         // Another look may see a new stream for which this one comes too early, and forget the old one.
         let before = lock(&self.gone).list();
         let cards: Vec<_> = lock(&self.cards).values().cloned().collect();
-        let cards: Vec<_> = cards.into_iter().filter(|card| !card.only_looks()).collect();
         let mut new = Vec::new();
         for card in cards.iter().filter(|card| only.is_none_or(|node| card.is_of(node))) {
             let status = card.status(load, bounds.silent_after, self.clock);
-            if status.audience.is_some()
-                && !card.is_compared()
-                && let Some(node) = &status.node
-            {
-                new.push((card, Arc::clone(node)));
+            if let Some(node) = &status.node {
+                if node.only_looks() {
+                    continue;
+                }
+                if status.audience.is_some() && !card.is_compared() {
+                    new.push((card, Arc::clone(node)));
+                }
             }
             see(status);
         }
