@@ -5,6 +5,7 @@ mod daemon;
 
 use std::process::Stdio;
 
+use daemon::ports::Port;
 use daemon::{
     Program, Running, Server, chancery, cluster, dir_write, directory, eventually, finished,
 };
@@ -358,7 +359,8 @@ fn one_poll_is_not_waited_for_longer_than_the_grace() {
 #[test]
 fn a_restart_of_the_server_does_not_end_a_wait() {
     let dir = fleet();
-    let mut server = Server::start(&dir, &[]);
+    let (port, admin) = (Port::reserve(), Port::reserve());
+    let mut server = Server::start_on(&dir, &port, &admin);
     let one = connected(&server, "edge-1", &EDGE);
     one.signal("STOP");
     dir_write(&dir, "groups/edge/orders.yaml", &cluster("orders", 5));
@@ -366,10 +368,7 @@ fn a_restart_of_the_server_does_not_end_a_wait() {
     let mut waiting = Running::start(&mut wait(&server, &["--for", &file]));
     eventually(|| state(&server, "edge-1") == "pending");
     server.child.kill();
-    let at = |port: u16| format!("127.0.0.1:{port}");
-    let (port, admin) = (at(server.port), at(server.admin));
-    let again = ["serve", dir.path().to_str().unwrap(), "--listen", &port, "--admin", &admin];
-    let _again = Running::start(chancery(&again).stderr(Stdio::null()));
+    let server = Server::start_on(&dir, &port, &admin);
     one.signal("CONT");
     let (code, told) = waiting.ended();
     assert_eq!(code, Some(0), "{told}");

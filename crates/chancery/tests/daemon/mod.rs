@@ -16,6 +16,7 @@ use std::{fs, thread};
 
 use tempfile::TempDir;
 
+use ports::Port;
 #[allow(unused_imports, reason = "each of the test programs uses a part of it")]
 pub(crate) use program::{PATIENCE, PAUSE, Pipe, Program, Running};
 
@@ -40,7 +41,18 @@ impl Server {
     /// Starts it by a command that lacks nothing but flags.
     pub(crate) fn start_by(command: &mut Program, flags: &[&str]) -> Self {
         let free = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
-        let mut child = Running::start(command.args(free).args(flags).stderr(Stdio::piped()));
+        Self::started(command.args(free).args(flags))
+    }
+
+    /// Starts it on ports that stay its own when it has ended.
+    pub(crate) fn start_on(dir: &TempDir, listen: &Port, admin: &Port) -> Self {
+        let (listen, admin) = (listen.address(), admin.address());
+        let dir = dir.path().to_str().unwrap();
+        Self::started(&mut chancery(&["serve", dir, "--listen", &listen, "--admin", &admin]))
+    }
+
+    fn started(command: &mut Program) -> Self {
+        let mut child = Running::start(command.stderr(Stdio::piped()));
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (sender, lines) = channel();
         thread::spawn(move || pass_on(stderr, &sender));
