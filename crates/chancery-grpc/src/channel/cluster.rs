@@ -20,7 +20,7 @@ pub(super) type Clusters = Priority<OutlierDetection<Cluster>>;
 
 /// A cluster with its tree.
 pub(super) struct RunningCluster {
-    id: u64,
+    pub(super) id: u64,
     tree: Tree<Clusters, ThreadDice>,
     subchannels: Vec<Option<(SubchannelId, Subchannel)>>,
     /// The names of the priorities of each cluster that it aggregates, or of itself.

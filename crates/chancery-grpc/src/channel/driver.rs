@@ -32,7 +32,7 @@ pub(super) struct Driver {
     names_by_id: BTreeMap<u64, Arc<str>>,
     last_id: u64,
     names: Names,
-    /// The configuration in use.
+    /// The newest configuration, which is in use once its names of DNS are answered.
     config: Option<Arc<XdsConfig>>,
     began: Instant,
 }
@@ -151,8 +151,8 @@ impl Driver {
     }
 
     fn remove(&mut self, name: &Arc<str>) {
-        if self.clusters.remove(name).is_some() {
-            self.names_by_id.retain(|_, of| of != name);
+        if let Some(cluster) = self.clusters.remove(name) {
+            self.names_by_id.remove(&cluster.id);
             if let Ok(name) = ResourceName::read(name) {
                 self.watch.release(&name);
             }
