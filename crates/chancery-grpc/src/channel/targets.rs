@@ -80,9 +80,10 @@ impl Targets<'_> {
         let mut leaves = Vec::new();
         self.add_leaves(name, 1, &mut BTreeSet::new(), &mut leaves).ok()?;
         let mut sources = Vec::with_capacity(2 * leaves.len());
-        for (_, cluster, cached) in leaves {
+        for (name, cluster, cached) in leaves {
             let ClusterKind::Eds { service } = &cluster.kind else { return None };
-            let key = (TypeUrl::new(ENDPOINTS), ResourceName::read(service).ok()?);
+            let service = ResourceName::read(service.as_deref().unwrap_or(&name)).ok()?;
+            let key = (TypeUrl::new(ENDPOINTS), service);
             let endpoints = self.config.resources.get(&key)?.as_ref().ok()?;
             sources.extend([&cached.resource, &endpoints.resource].map(Arc::clone));
         }
@@ -141,23 +142,27 @@ impl Targets<'_> {
         names: &mut PriorityNames,
     ) -> ClusterTarget {
         let service = match &cluster.kind {
-            ClusterKind::Eds { service } => service.as_str(),
-            _ => "",
+            ClusterKind::Eds { service } => service.as_deref(),
+            _ => None,
         };
+        // Reports have the name that the cluster states, as those of other clients (C-132).
+        let stated = service.unwrap_or_default();
         let sink = || {
             let server = self.client.server(cached.server)?;
-            let load = self.client.load(server, name, service).ok()?;
+            let load = self.client.load(server, name, stated).ok()?;
             let load = load.with_metrics(cluster.reported_metrics.clone());
             Some(Arc::new(ClusterLoad::new(load)) as Arc<dyn LoadSink>)
         };
         let target = ClusterTarget {
-            in_flight: process::in_flight(name, service),
+            in_flight: process::in_flight(name, stated),
             max_requests: cluster.max_requests,
             load: cluster.reports_load.then(sink).flatten(),
             ..without_endpoints(name, "its endpoints are not known".into())
         };
         match &cluster.kind {
-            ClusterKind::Eds { service } => self.with_eds(target, cluster, service, names),
+            ClusterKind::Eds { .. } => {
+                self.with_eds(target, cluster, service.unwrap_or(name), names)
+            }
             ClusterKind::LogicalDns { host, port } => self.with_dns(target, host, *port),
             ClusterKind::Aggregate(_) => target,
         }

@@ -36,8 +36,8 @@ pub(crate) struct Cluster {
 /// Where the endpoints of a cluster come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ClusterKind {
-    /// EDS, under this name.
-    Eds { service: String },
+    /// EDS, under this name if the cluster states one, or that of the cluster.
+    Eds { service: Option<String> },
     /// A name of DNS.
     LogicalDns { host: String, port: u16 },
     /// Other clusters, the best first.
@@ -128,8 +128,8 @@ fn eds(name: &str, cluster: &cds::Cluster) -> Result<ClusterKind, Fault> {
             let why = "it must be set in a cluster whose name begins with `xdstp:`";
             return Err(why).at("service_name");
         }
-        "" => name.to_owned(),
-        service => service.to_owned(),
+        "" => None,
+        service => Some(service.to_owned()),
     };
     Ok(ClusterKind::Eds { service })
 }
@@ -208,16 +208,20 @@ mod tests {
     #[test]
     fn endpoints_come_from_the_stream() {
         // C-107
-        let service = |name: &str| Ok(ClusterKind::Eds { service: name.to_owned() });
+        let service =
+            |name: Option<&str>| Ok(ClusterKind::Eds { service: name.map(str::to_owned) });
         for source in ["ads", "self"] {
             let config = json!({"edsConfig": {source: {}}});
             let unnamed = json!({"name": "c", "edsClusterConfig": config});
-            assert_eq!(kind(eds(unnamed)), service("c"));
+            assert_eq!(kind(eds(unnamed)), service(None));
         }
         let named = json!({"edsConfig": {"ads": {}}, "serviceName": "s"});
-        assert_eq!(kind(eds(json!({"edsClusterConfig": named}))), service("s"));
+        assert_eq!(kind(eds(json!({"edsClusterConfig": named}))), service(Some("s")));
         let xdstp = "xdstp://a/envoy.config.cluster.v3.Cluster/c";
-        assert_eq!(kind(eds(json!({"name": xdstp, "edsClusterConfig": named}))), service("s"));
+        assert_eq!(
+            kind(eds(json!({"name": xdstp, "edsClusterConfig": named}))),
+            service(Some("s"))
+        );
         let file = json!({"edsConfig": {"pathConfigSource": {"path": "/a"}}});
         let why = "eds_cluster_config.eds_config: it must be `ads` or `self`";
         for config in [file, json!({}), Value::Null] {
@@ -352,7 +356,7 @@ mod tests {
         // C-113, C-147, C-149
         let cluster = read::<Cluster>(&eds(json!({"name": "c"}))).unwrap();
         let expected = Cluster {
-            kind: ClusterKind::Eds { service: "c".to_owned() },
+            kind: ClusterKind::Eds { service: None },
             policy: PolicyConfig::WrrLocality(Arc::new(PolicyConfig::RoundRobin)),
             max_requests: 1024,
             reports_load: false,
