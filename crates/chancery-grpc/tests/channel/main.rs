@@ -1,5 +1,6 @@
 //! Calls through a channel, with the server of this project as the control plane and real backends.
 
+mod clusters;
 mod support;
 
 use std::time::Duration;
@@ -11,11 +12,13 @@ use chancery_testkit::{TestEventKind, TestServer};
 use tokio::io::AsyncWriteExt;
 use tonic::Code;
 
+use support::ports::Port;
 use support::{
     Backend, Resources, call, call_to, channel, channel_by, code, name, spread, until, with,
 };
 
-fn one_route(cluster: &str) -> String {
+/// All calls go to this cluster.
+pub(crate) fn one_route(cluster: &str) -> String {
     format!("[{{match: {{prefix: /}}, route: {{cluster: {cluster}}}}}]")
 }
 
@@ -179,7 +182,8 @@ async fn a_name_of_dns_leads_to_its_addresses() {
 /// C-113: one that speaks something else is not connected, and the next priority takes its calls.
 #[tokio::test]
 async fn an_endpoint_that_speaks_something_else_takes_no_calls() {
-    let odd = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = Port::reserve();
+    let odd = tokio::net::TcpListener::bind(port.address()).await.expect("a port");
     let (a, b) = (Backend::start("a").await, Backend::at(odd.local_addr().expect("one")));
     let answering = tokio::spawn(async move {
         while let Ok((mut stream, _)) = odd.accept().await {
@@ -196,7 +200,8 @@ async fn an_endpoint_that_speaks_something_else_takes_no_calls() {
 /// C-113: one that accepts connections and says nothing is not connected.
 #[tokio::test]
 async fn an_endpoint_that_says_nothing_takes_no_calls() {
-    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = Port::reserve();
+    let silent = tokio::net::TcpListener::bind(port.address()).await.expect("a port");
     let (a, b) = (Backend::start("a").await, Backend::at(silent.local_addr().expect("one")));
     let resources = Resources::default().routes(&one_route("x")).cluster("x", "");
     let resources = resources.endpoints("x", &[&[&a, &b]]);

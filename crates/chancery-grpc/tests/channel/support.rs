@@ -1,5 +1,8 @@
 //! Backends on loopback, resources that lead to them, and calls through a channel.
 
+#[path = "../../../chancery/tests/ports/mod.rs"]
+pub(crate) mod ports;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -28,6 +31,8 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
+use ports::Port;
+
 /// The time that everything here may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -36,13 +41,15 @@ pub(crate) struct Backend {
     pub(crate) address: SocketAddr,
     pub(crate) connections: Arc<AtomicUsize>,
     _tasks: JoinSet<()>,
+    _port: Option<Port>,
 }
 
 impl Backend {
     /// Starts a server of this name. The path `/t/slow` is answered never, and `/t/fail` with an
-    /// error.
+    /// error, as all calls are to a server of the name `bad`.
     pub(crate) async fn start(name: &'static str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = Port::reserve();
+        let listener = TcpListener::bind(port.address()).await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let connections = Arc::<AtomicUsize>::default();
         let mut tasks = JoinSet::new();
@@ -59,12 +66,12 @@ impl Backend {
                 });
             }
         });
-        Self { address, connections, _tasks: tasks }
+        Self { address, connections, _tasks: tasks, _port: Some(port) }
     }
 
     /// An address where something else listens.
     pub(crate) fn at(address: SocketAddr) -> Self {
-        Self { address, connections: Arc::default(), _tasks: JoinSet::new() }
+        Self { address, connections: Arc::default(), _tasks: JoinSet::new(), _port: None }
     }
 
     pub(crate) fn connections(&self) -> usize {
@@ -80,7 +87,8 @@ async fn answer(name: &str, request: Request<Incoming>) -> Result<Response<Answe
         std::future::pending::<()>().await;
     }
     let _ = body.collect().await;
-    let status = if head.uri.path() == "/t/fail" { "9" } else { "0" };
+    let fails = name == "bad" || head.uri.path() == "/t/fail";
+    let status = if fails { "9" } else { "0" };
     let timeout = head.headers.get("grpc-timeout").and_then(|it| it.to_str().ok()).unwrap_or("-");
     let authority = head.uri.authority().map(ToString::to_string).unwrap_or_default();
     let text = format!("{name} {authority} {timeout}");
@@ -188,6 +196,16 @@ impl Resources {
         self
     }
 
+    /// The endpoints that were added last have this category of calls dropped.
+    pub(crate) fn drops(mut self, category: &str, percent: u32) -> Self {
+        writeln!(
+            self.0,
+            "  policy: {{drop_overloads: [{{category: {category}, drop_percentage: {{numerator: {percent}}}}}]}}"
+        )
+        .expect("a string takes it");
+        self
+    }
+
     pub(crate) fn snapshot(&self) -> Snapshot {
         let parsed = parse(&Schema::bundled(), Format::Yaml, self.0.as_bytes());
         assert!(parsed.faults.is_empty(), "{:?}\n{}", parsed.faults, self.0);
@@ -206,7 +224,12 @@ pub(crate) fn channel(server: &TestServer) -> Channel {
 
 /// The same with features of the server.
 pub(crate) fn channel_by(server: &TestServer, features: ServerFeatures) -> Channel {
-    let uri = server.address().to_string();
+    channel_at(server.address(), features)
+}
+
+/// The same to the server at this address.
+pub(crate) fn channel_at(server: SocketAddr, features: ServerFeatures) -> Channel {
+    let uri = server.to_string();
     let channel = ChannelCredentials::Insecure;
     let server = XdsServer { uri, channel, features, ..XdsServer::default() };
     let bootstrap = Bootstrap {
