@@ -1261,6 +1261,22 @@ fn a_wildcard_brings_what_was_not_named_before() {
 }
 
 #[test]
+fn a_wildcard_does_not_bring_what_was_given_before_and_is_gone() {
+    // S-049, S-098: the client had unsubscribed it, so no removal waits
+    sotw(
+        "= cds x@1->eds:a; eds a@1 b@1
+          > cds
+          < cds v=1 n=1 x@1
+          > eds a
+          < eds v=1 n=2 a@1
+          > eds
+          = eds b@2 -a
+          > eds *
+          < eds v=2 n=3 b@2",
+    );
+}
+
+#[test]
 fn a_rejected_whole_state_speaks_for_the_unanswered_ones_before_it() {
     // S-035, S-099: only the newest is ever answered
     sotw(
