@@ -991,6 +991,25 @@ fn envoy_is_sent_its_bodies_with_every_heartbeat() {
 }
 
 #[test]
+fn a_heartbeat_before_an_update_says_that_the_update_is_missing() {
+    // S-043, S-087: a client that came back with the version of the whole would be sent nothing
+    sotw(
+        "% features=ttl,wrapped
+          = cds x@1; rds r@1(ttl=9s)
+          > cds
+          < cds v=1 n=1 x@1 wrapped
+          > cds ack
+          > rds *
+          < rds v=1 n=2 r@1(ttl) wrapped
+          > rds ack
+          = cds y@1; rds r@2->cds:y
+          < cds v=2 n=3 x@1 y@1 wrapped
+          ~ 3s
+          < rds v=752056405cf64d46bf44aa2c62d9e09b~part n=4 r@1(ttl,heartbeat) wrapped",
+    );
+}
+
+#[test]
 fn a_client_that_may_have_lost_it_gets_what_has_a_ttl() {
     // S-088, T-33
     sotw(
