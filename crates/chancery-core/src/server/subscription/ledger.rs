@@ -215,9 +215,9 @@ impl Ledger {
         self.owed.insert(Arc::clone(key), ClientCopy::Unknown);
     }
 
-    /// Owes the client a key that it has unsubscribed, whatever it holds.
+    /// Owes the client a key that it has unsubscribed: it may still hold what it was told.
     pub(crate) fn owe_unsubscribed(&mut self, key: &Spelling) {
-        self.owe(key);
+        self.owe_again(Arc::clone(key));
         self.owed.keep_unsubscribed(key);
     }
 
