@@ -1322,6 +1322,26 @@ fn a_rejected_whole_state_speaks_for_the_unanswered_ones_before_it() {
 }
 
 #[test]
+fn what_was_not_there_and_is_not_asked_for_any_more_is_not_at_fault() {
+    // S-033: c is back, and the client that rejected x has not asked for it
+    sotw(
+        "= cds c@1
+          > cds c
+          < cds v=1 n=1 c@1
+          > cds c ack
+          = cds -c
+          < cds v=2 n=2 !c=NOT_FOUND
+          > cds n=1
+          = cds c@2 x@1
+          > cds x
+          < cds v=3 n=3 x@1
+          > cds x nack error=x is bad
+          = cds x@2
+          < cds v=4 n=4 x@2",
+    );
+}
+
+#[test]
 fn only_a_changed_subscription_is_told() {
     // S-140: an answer that repeats its names changes nothing
     sotw(
