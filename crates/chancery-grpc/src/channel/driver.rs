@@ -125,6 +125,7 @@ impl Driver {
         self.shared.publish(Published::Config(ChannelConfig {
             routes: Arc::clone(&routes.0),
             max_stream_duration: listener.max_stream_duration,
+            filters: listener.filters.clone(),
             clusters: handles,
         }));
     }

@@ -1,13 +1,14 @@
 //! Channels: what a program makes calls with.
 //!
 //! ```text
-//!   call:    Channel -> call (wait, decide, pick) -> Sender -> ResponseBody
+//!   call:    Channel -> call (wait, decide) -> filters -> attempts (pick) -> Sender -> ResponseBody
 //!   driver:  XdsConfigWatch -> targets -> trees of clusters -> published
 //! ```
 //!
 //! A call reads values that the driver published, without a lock, and waits for the next ones if they
 //! have no answer for it yet. Not here: the decisions (`chancery-calls`).
 
+mod attempts;
 mod body;
 mod builder;
 mod call;
@@ -15,8 +16,11 @@ mod cluster;
 mod deadline;
 mod dns;
 mod driver;
+mod filters;
 mod load;
+mod pick;
 mod published;
+mod replay;
 mod shared;
 mod targets;
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use chancery_calls::Failure;
 use chancery_calls::balancing::{Connectivity, Picker, SubchannelId, Wake};
+use chancery_calls::filters::FilterChain;
 use chancery_calls::routing::RouteConfig;
 use chancery_core::Time;
 use tokio::sync::watch;
@@ -32,6 +33,8 @@ pub(super) struct ChannelConfig {
     pub(super) routes: Arc<RouteConfig>,
     /// The `max_stream_duration` of the connection manager.
     pub(super) max_stream_duration: Option<Duration>,
+    /// The HTTP filters of the listener.
+    pub(super) filters: FilterChain,
     /// Every cluster that the routes name.
     pub(super) clusters: BTreeMap<Arc<str>, Arc<ClusterHandle>>,
 }

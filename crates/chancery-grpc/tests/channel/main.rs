@@ -1,6 +1,8 @@
 //! Calls through a channel, with the server of this project as the control plane and real backends.
 
 mod clusters;
+mod faults;
+mod retries;
 mod support;
 
 use std::time::Duration;

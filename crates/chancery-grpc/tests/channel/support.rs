@@ -20,7 +20,7 @@ use chancery_grpc::{Channel, ChannelBuilder};
 use chancery_proto::document::{Format, parse};
 use chancery_proto::schema::Schema;
 use chancery_testkit::TestServer;
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -40,6 +40,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Backend {
     pub(crate) address: SocketAddr,
     pub(crate) connections: Arc<AtomicUsize>,
+    calls: Arc<AtomicUsize>,
     _tasks: JoinSet<()>,
     _port: Option<Port>,
 }
@@ -48,30 +49,51 @@ impl Backend {
     /// Starts a server of this name. The path `/t/slow` is answered never, and `/t/fail` with an
     /// error, as all calls are to a server of the name `bad`.
     pub(crate) async fn start(name: &'static str) -> Self {
+        Self::serve(move |request| answer(name, request)).await
+    }
+
+    /// Starts a server that answers with this function.
+    pub(crate) async fn serve<F>(
+        answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<Response<Answer>, Infallible>> + Send + 'static,
+    {
         let port = Port::reserve();
         let listener = TcpListener::bind(port.address()).await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let connections = Arc::<AtomicUsize>::default();
         let mut tasks = JoinSet::new();
-        let counter = Arc::clone(&connections);
+        let calls = Arc::<AtomicUsize>::default();
+        let (counter, call_counter) = (Arc::clone(&connections), Arc::clone(&calls));
         tasks.spawn(async move {
             let mut open = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 counter.fetch_add(1, Ordering::Relaxed);
+                let (answer, calls) = (answer.clone(), Arc::clone(&call_counter));
                 open.spawn(async move {
-                    let service = service_fn(move |request| answer(name, request));
+                    let service = service_fn(move |request| {
+                        calls.fetch_add(1, Ordering::Relaxed);
+                        answer(request)
+                    });
                     let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
                     // A client that goes away is no fault of the server.
                     let _ = server.serve_connection(TokioIo::new(stream), service).await;
                 });
             }
         });
-        Self { address, connections, _tasks: tasks, _port: Some(port) }
+        Self { address, connections, calls, _tasks: tasks, _port: Some(port) }
     }
 
     /// An address where something else listens.
     pub(crate) fn at(address: SocketAddr) -> Self {
-        Self { address, connections: Arc::default(), _tasks: JoinSet::new(), _port: None }
+        let (connections, calls) = (Arc::default(), Arc::default());
+        Self { address, connections, calls, _tasks: JoinSet::new(), _port: None }
+    }
+
+    /// The calls that it has been sent.
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
     }
 
     pub(crate) fn connections(&self) -> usize {
@@ -79,7 +101,8 @@ impl Backend {
     }
 }
 
-type Answer = http_body_util::combinators::UnsyncBoxBody<Bytes, Infallible>;
+/// The body of an answer.
+pub(crate) type Answer = http_body_util::combinators::UnsyncBoxBody<Bytes, Infallible>;
 
 async fn answer(name: &str, request: Request<Incoming>) -> Result<Response<Answer>, Infallible> {
     let (head, body) = request.into_parts();
@@ -91,16 +114,32 @@ async fn answer(name: &str, request: Request<Incoming>) -> Result<Response<Answe
     let status = if fails { "9" } else { "0" };
     let timeout = head.headers.get("grpc-timeout").and_then(|it| it.to_str().ok()).unwrap_or("-");
     let authority = head.uri.authority().map(ToString::to_string).unwrap_or_default();
-    let text = format!("{name} {authority} {timeout}");
+    Ok(message(&format!("{name} {authority} {timeout}"), status))
+}
+
+/// An answer with one message, and a status after it.
+pub(crate) fn message(text: &str, status: &'static str) -> Response<Answer> {
     let mut message = vec![0];
     message.put_u32(u32::try_from(text.len()).expect("a short text"));
     message.put_slice(text.as_bytes());
     let mut trailers = HeaderMap::new();
-    trailers.insert("grpc-status", status.parse().expect("a value"));
+    trailers.insert("grpc-status", HeaderValue::from_static(status));
     let body = Full::new(Bytes::from(message)).with_trailers(async move { Some(Ok(trailers)) });
-    let mut response = Response::new(body.boxed_unsync());
-    response.headers_mut().insert("content-type", "application/grpc".parse().expect("a value"));
-    Ok(response)
+    response(body.boxed_unsync())
+}
+
+/// An answer with a status and nothing else.
+pub(crate) fn status_alone(status: &'static str) -> Response<Answer> {
+    let mut response = response(Full::default().boxed_unsync());
+    response.headers_mut().insert("grpc-status", HeaderValue::from_static(status));
+    response
+}
+
+fn response(body: Answer) -> Response<Answer> {
+    let mut response = Response::new(body);
+    let grpc = HeaderValue::from_static("application/grpc");
+    response.headers_mut().insert("content-type", grpc);
+    response
 }
 
 /// The resources of a channel to `service`, in YAML.
@@ -109,7 +148,12 @@ pub(crate) struct Resources(pub(crate) String);
 
 impl Resources {
     /// A listener with these routes in it.
-    pub(crate) fn routes(mut self, routes: &str) -> Self {
+    pub(crate) fn routes(self, routes: &str) -> Self {
+        self.filtered_routes("", routes)
+    }
+
+    /// The same with HTTP filters before the router: lines of a list in YAML.
+    pub(crate) fn filtered_routes(mut self, filters: &str, routes: &str) -> Self {
         write!(
             self.0,
             r#"
@@ -126,6 +170,7 @@ impl Resources {
           domains: ["*"]
           routes: {routes}
       http_filters:
+      {filters}
       - name: router
         typed_config: {{"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}
 "#

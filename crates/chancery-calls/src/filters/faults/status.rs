@@ -31,9 +31,7 @@ impl AbortStatus {
     pub fn from_grpc(number: u32) -> Self {
         match number {
             0 => Self::Ok,
-            number => Self::Code(
-                CODES.into_iter().find(|code| *code as u32 == number).unwrap_or(Code::Unknown),
-            ),
+            number => Self::Code(Code::from_number(number).unwrap_or(Code::Unknown)),
         }
     }
 
@@ -45,25 +43,6 @@ impl AbortStatus {
         }
     }
 }
-
-const CODES: [Code; 16] = [
-    Code::Cancelled,
-    Code::Unknown,
-    Code::InvalidArgument,
-    Code::DeadlineExceeded,
-    Code::NotFound,
-    Code::AlreadyExists,
-    Code::PermissionDenied,
-    Code::ResourceExhausted,
-    Code::FailedPrecondition,
-    Code::Aborted,
-    Code::OutOfRange,
-    Code::Unimplemented,
-    Code::Internal,
-    Code::Unavailable,
-    Code::DataLoss,
-    Code::Unauthenticated,
-];
 
 #[cfg(test)]
 mod tests {
