@@ -15,7 +15,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::body::{ResponseBody, Sent, exceeded, is_refused, lost};
-use super::call::{Way, code, status};
+use super::call::{Way, code, set_target, status};
 use super::deadline;
 use super::pick::{self, Chosen, NotChosen};
 use super::replay::Replay;
@@ -80,6 +80,10 @@ impl Attempts {
         let chosen = pick::endpoint(cluster, &self.head, *hash, self.waits).await;
         let Chosen { picked, permit, mut sender } = chosen.map_err(Failed::not_chosen)?;
         let mut head = self.head.clone();
+        let hostname = &*picked.endpoint.hostname;
+        if self.way.rewrites_authority && !hostname.is_empty() {
+            set_target(&mut head, hostname).map_err(Failed::for_good)?;
+        }
         if let Some(left) = self.left() {
             deadline::state(&mut head.headers, left);
         }
@@ -124,6 +128,10 @@ fn failure(headers: &HeaderMap) -> Option<AttemptEnd> {
 }
 
 impl Failed {
+    fn for_good(status: Status) -> Self {
+        Self { end: AttemptEnd::Dropped, answer: Err(status) }
+    }
+
     fn not_chosen(why: NotChosen) -> Self {
         let (end, failure) = match why {
             NotChosen::Dropped(failure) => (AttemptEnd::Dropped, failure),

@@ -34,6 +34,8 @@ pub(super) struct Way {
     pub(super) cluster: Arc<ClusterHandle>,
     pub(super) hash: Option<u64>,
     pub(super) retry: Option<Arc<RetryPolicy>>,
+    /// True if the authority becomes the hostname of the endpoint (C-105).
+    pub(super) rewrites_authority: bool,
     filters: FilterChain,
     /// The time that the routes allow, from the beginning of the call.
     allowed: Option<Duration>,
@@ -103,7 +105,9 @@ async fn way(
                 let filters = config.filters.with(&decision.overrides());
                 let filters = filters.map_err(|why| Status::unavailable(why.to_string()))?;
                 let (hash, retry) = (Some(decision.hash.value), decision.retry().cloned());
-                return Ok(Way { cluster, hash, retry, filters, allowed });
+                let rewrites_authority =
+                    decision.action.rewrites_authority && config.trusts_authorities;
+                return Ok(Way { cluster, hash, retry, rewrites_authority, filters, allowed });
             }
             Published::Failed(failure) if !waits => return Err(status(failure.clone())),
             Published::Failed(_) | Published::Waiting => {}
@@ -114,7 +118,7 @@ async fn way(
 }
 
 /// Addresses a request to the service, whatever the client that made it has put there.
-fn set_target(head: &mut Parts, authority: &str) -> Result<(), Status> {
+pub(super) fn set_target(head: &mut Parts, authority: &str) -> Result<(), Status> {
     let path = head.uri.path_and_query().cloned();
     let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
     let uri = Uri::builder().scheme(Scheme::HTTP).authority(authority).path_and_query(path);

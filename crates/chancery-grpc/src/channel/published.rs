@@ -33,6 +33,8 @@ pub(super) struct ChannelConfig {
     pub(super) routes: Arc<RouteConfig>,
     /// The `max_stream_duration` of the connection manager.
     pub(super) max_stream_duration: Option<Duration>,
+    /// True if the server of the routes may say under which authority calls go (C-105).
+    pub(super) trusts_authorities: bool,
     /// The HTTP filters of the listener.
     pub(super) filters: FilterChain,
     /// Every cluster that the routes name.

@@ -197,7 +197,11 @@ impl Targets<'_> {
         let Some(resolved) = self.resolved.get(&(host.to_owned(), port)) else { return target };
         match resolved {
             Ok(addresses) => {
-                let endpoints = addresses.iter().map(|it| Arc::new(Endpoint::at(*it))).collect();
+                let hostname = Arc::<str>::from(format!("{host}:{port}"));
+                let endpoint = |address: &SocketAddr| {
+                    Arc::new(Endpoint { hostname: Arc::clone(&hostname), ..Endpoint::at(*address) })
+                };
+                let endpoints = addresses.iter().map(endpoint).collect();
                 let config = PolicyConfig::PickFirst { shuffle: false };
                 let policy = PolicyTarget { config, endpoints, note: None };
                 ClusterTarget { priorities: vec![(DNS.into(), policy)], problem: None, ..target }
