@@ -10,7 +10,6 @@
 //! Not here: the decisions of a call (`chancery-calls`), and the conversation with the control plane
 //! (`chancery-client`).
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the handshakes follow"))]
 mod certificates;
 mod channel;
 mod connect;
@@ -18,4 +17,5 @@ mod dice;
 mod process;
 mod read;
 
-pub use channel::{Channel, ChannelBuilder, ChannelError, ResponseBody, WaitForReady};
+pub use channel::{Channel, ChannelBuilder, ChannelError, Credentials, ResponseBody, WaitForReady};
+pub use connect::Keepalive;

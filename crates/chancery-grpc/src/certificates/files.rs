@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chancery_client::credentials::TlsFiles;
 use chancery_core::Value;
 
 use crate::read::quoted;
@@ -13,12 +14,38 @@ use crate::read::quoted;
 pub(super) struct Files {
     /// `certificate_file` and `private_key_file`.
     pub(super) identity: Option<(PathBuf, PathBuf)>,
-    /// `ca_certificate_file`. It does not count if there are bundles.
-    pub(super) authorities: Option<PathBuf>,
+    /// `ca_certificate_file`, or those of the system. They do not count if there are bundles.
+    pub(super) authorities: Option<Authorities>,
     /// `spiffe_trust_bundle_map_file` (gRFC A87).
     pub(super) bundles: Option<PathBuf>,
     /// `refresh_interval`: the time for which what was read is used without another look.
     pub(super) interval: Duration,
+}
+
+/// The place of authorities.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Authorities {
+    /// A file in PEM.
+    File(PathBuf),
+    /// The place where the system has those that it trusts.
+    System,
+}
+
+/// Returns the authorities of the system alone.
+pub(super) fn of_system() -> Files {
+    let (identity, bundles) = (None, None);
+    Files { identity, authorities: Some(Authorities::System), bundles, interval: INTERVAL }
+}
+
+/// Returns the files of a client without a control plane.
+pub(super) fn of_client(files: &TlsFiles) -> Files {
+    let TlsFiles { ca, identity, refresh_interval } = files.clone();
+    Files {
+        identity: identity.map(|identity| (identity.cert, identity.key)),
+        authorities: Some(ca.map_or(Authorities::System, Authorities::File)),
+        bundles: None,
+        interval: refresh_interval.min(LONGEST),
+    }
 }
 
 /// Reads a configuration. Fields that are not known are ignored, as gRPC does.
@@ -30,8 +57,8 @@ pub(super) fn read(config: &Value) -> Result<Files, String> {
         (Some(_), None) => return Err("`config.private_key_file` is missing".to_owned()),
         (None, Some(_)) => return Err("`config.certificate_file` is missing".to_owned()),
     };
-    let (authorities, bundles) =
-        (path("ca_certificate_file")?, path("spiffe_trust_bundle_map_file")?);
+    let authorities = path("ca_certificate_file")?.map(Authorities::File);
+    let bundles = path("spiffe_trust_bundle_map_file")?;
     if identity.is_none() && authorities.is_none() && bundles.is_none() {
         return Err("`config` names no file".to_owned());
     }

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use chancery_client::Bootstrap;
 use chancery_client::bootstrap::CertificateProvider;
+use chancery_client::credentials::TlsFiles;
 use tokio_rustls::rustls::sign::CertifiedKey;
 
 pub(crate) use self::trust::Trust;
@@ -73,6 +74,16 @@ impl Provider {
             return Self(Err(named(why)));
         }
         Self(files::read(&provider.config).map(FileWatcher::shared).map_err(named))
+    }
+
+    /// Returns the authorities of the system, which every bootstrap has (C-125).
+    pub(crate) fn of_system() -> Self {
+        Self(Ok(FileWatcher::shared(files::of_system())))
+    }
+
+    /// Returns the files of a client without a control plane, with the authorities of the system if it names none.
+    pub(crate) fn of_client(files: &TlsFiles) -> Self {
+        Self(Ok(FileWatcher::shared(files::of_client(files))))
     }
 
     /// Returns the certificate with its key, as they are now. The value is the same one while the certificate

@@ -7,7 +7,7 @@ use chancery_tls::TlsError;
 use tokio_rustls::rustls::RootCertStore;
 use tokio_rustls::rustls::sign::CertifiedKey;
 
-use super::files::Files;
+use super::files::{Authorities, Files};
 use super::spiffe::Bundles;
 use super::trust::Trust;
 use crate::read::quoted;
@@ -37,9 +37,12 @@ pub(super) fn read(files: &Files, before: Material) -> Reading {
     });
     let trust = match (&files.bundles, &files.authorities) {
         (Some(path), _) => Some(bundles(path).map(Trust::Bundles)),
-        (None, Some(path)) => {
-            let authorities = chancery_tls::authorities(path).map_err(text);
-            Some(authorities.map(Trust::Authorities))
+        (None, Some(place)) => {
+            let authorities = match place {
+                Authorities::File(path) => chancery_tls::authorities(path),
+                Authorities::System => chancery_tls::system_authorities(),
+            };
+            Some(authorities.map_err(text).map(Trust::Authorities))
         }
         (None, None) => None,
     };

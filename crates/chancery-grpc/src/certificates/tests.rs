@@ -161,6 +161,19 @@ async fn providers_with_the_same_files_are_one() {
     assert_eq!(none, "the provider has no `certificate_file`, and a certificate is needed");
 }
 
+/// C-124: without an interval each handshake reads the files.
+#[tokio::test(start_paused = true)]
+async fn an_interval_of_nothing_reads_each_time() {
+    let folder = Folder::new();
+    let fields = [("ca_certificate_file", "ca.pem"), ("refresh_interval", "0s")];
+    let provider = folder.provider(&fields);
+    provider.trust().await.unwrap_err();
+    for name in ["a", "b"] {
+        folder.write("ca.pem", &pair(name).certificate);
+        provider.trust().await.unwrap();
+    }
+}
+
 /// C-124: many who ask at the same time get one answer.
 #[tokio::test(start_paused = true)]
 async fn many_who_ask_at_once_get_the_same_certificate() {

@@ -76,10 +76,11 @@ impl FileWatcher {
                     let _ = readings.changed().await;
                 }
                 Asked::Read(claim) => {
-                    if spawn_blocking(move || claim.read()).await.is_err() {
-                        // The runtime ends.
-                        return self.lock().material.clone().unwrap_or_default();
-                    }
+                    // The material is the answer, however short the interval is.
+                    let read = spawn_blocking(move || claim.read()).await;
+                    // It fails where the runtime ends.
+                    return read
+                        .unwrap_or_else(|_| self.lock().material.clone().unwrap_or_default());
                 }
             }
         }
@@ -108,7 +109,7 @@ impl FileWatcher {
 
 impl Claim {
     /// Reads the files, and keeps what cannot be read as it was.
-    fn read(self) {
+    fn read(self) -> Material {
         let watcher = &self.0;
         let before = watcher.lock().material.clone().unwrap_or_default();
         let Reading { material, faults } = reader::read(&watcher.files, before);
@@ -120,8 +121,9 @@ impl Claim {
             false => watcher.files.interval.min(RETRY),
         };
         let mut state = watcher.lock();
-        state.material = Some(material);
+        state.material = Some(material.clone());
         state.due = Instant::now().checked_add(pause);
+        material
     }
 }
 

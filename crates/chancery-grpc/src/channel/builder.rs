@@ -7,9 +7,12 @@ use chancery_calls::balancing::CustomPolicies;
 use chancery_client::bootstrap::{InvalidTarget, NamingError, Target};
 use chancery_client::{Bootstrap, BootstrapError, Clients, Options};
 
-use super::Channel;
 use super::driver::Driver;
+use super::security::ChannelSecurity;
 use super::shared::Shared;
+use super::{Channel, Credentials};
+use crate::certificates::Certificates;
+use crate::connect::Keepalive;
 use crate::dice::ThreadDice;
 use crate::process;
 use crate::read::surroundings::Surroundings;
@@ -20,6 +23,8 @@ pub struct ChannelBuilder {
     target: String,
     bootstrap: Option<Bootstrap>,
     authority: Option<String>,
+    credentials: Option<Credentials>,
+    keepalive: Option<Keepalive>,
 }
 
 /// The reason why a channel cannot be made.
@@ -43,7 +48,13 @@ pub enum ChannelError {
 impl ChannelBuilder {
     /// Begins a channel to this target, as in `xds:///orders:8080`.
     pub fn new(target: &str) -> Self {
-        Self { target: target.to_owned(), bootstrap: None, authority: None }
+        Self {
+            target: target.to_owned(),
+            bootstrap: None,
+            authority: None,
+            credentials: None,
+            keepalive: None,
+        }
     }
 
     /// Uses this bootstrap instead of the one of the process.
@@ -57,6 +68,22 @@ impl ChannelBuilder {
     #[must_use]
     pub fn authority(mut self, authority: &str) -> Self {
         self.authority = Some(authority.to_owned());
+        self
+    }
+
+    /// Secures connections to endpoints by these. Without them the control plane decides: TLS for the clusters
+    /// that it has settings of TLS for, and no encryption for others.
+    #[must_use]
+    pub fn credentials(mut self, credentials: Credentials) -> Self {
+        self.credentials = Some(credentials);
+        self
+    }
+
+    /// Asks endpoints that are silent whether they are still there. Without it they are not asked, as in other
+    /// implementations of gRPC.
+    #[must_use]
+    pub fn keepalive(mut self, keepalive: Keepalive) -> Self {
+        self.keepalive = Some(keepalive.polite());
         self
     }
 
@@ -81,9 +108,13 @@ impl ChannelBuilder {
         let client = clients.for_target(&target)?;
         let listener = clients.bootstrap().target(&target)?.place.name;
         let authority = self.authority.unwrap_or_else(|| target.data_plane_authority());
+        let credentials =
+            self.credentials.unwrap_or_else(|| Credentials::xds(Credentials::insecure()));
+        let certificates = Certificates::new(clients.bootstrap());
+        let security = ChannelSecurity::new(&credentials, certificates, &authority, self.keepalive);
         let shared = Arc::new(Shared::new(authority.into(), ThreadDice.roll()));
         let surroundings = Surroundings::new(clients.bootstrap(), CustomPolicies::default());
-        let driver = Driver::new(Arc::clone(&shared), client, listener, surroundings);
+        let driver = Driver::new(Arc::clone(&shared), client, listener, surroundings, security);
         let driver = tokio::spawn(driver.run()).abort_handle();
         Ok(Channel::of(shared, driver))
     }

@@ -12,11 +12,13 @@ mod body;
 mod builder;
 mod call;
 mod cluster;
+mod credentials;
 mod deadline;
 mod dns;
 mod driver;
 mod load;
 mod published;
+mod security;
 mod shared;
 mod targets;
 
@@ -36,6 +38,7 @@ pub use self::body::ResponseBody;
 pub(crate) use self::builder::options;
 pub use self::builder::{ChannelBuilder, ChannelError};
 pub use self::call::WaitForReady;
+pub use self::credentials::Credentials;
 use self::shared::Shared;
 
 /// A channel to the service of an `xds:///` target. Cloning it is cheap, and clones share everything.

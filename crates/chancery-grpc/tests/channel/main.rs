@@ -1,7 +1,9 @@
 //! Calls through a channel, with the server of this project as the control plane and real backends.
 
+mod certificates;
 mod clusters;
 mod support;
+mod tls;
 
 use std::time::Duration;
 
