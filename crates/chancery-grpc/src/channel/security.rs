@@ -116,7 +116,34 @@ fn host_of(authority: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use crate::read::transport::ServerName;
+
     use super::*;
+
+    #[test]
+    fn every_connection_of_a_channel_has_its_keepalive() {
+        let keepalive = Some(Keepalive::after(Duration::from_secs(60)));
+        let tls = UpstreamTls {
+            roots: Roots::System,
+            identity: None,
+            names: Arc::default(),
+            server_name: ServerName { is_hostname: true, ..ServerName::default() },
+        };
+        let transport = Transport { tls: Some(tls), is_proxied: false };
+        for credentials in [Credentials::insecure(), Credentials::xds(Credentials::insecure())] {
+            let certificates = Certificates::default();
+            let security = ChannelSecurity::new(&credentials, certificates, "a:80", keepalive);
+            let (named, other) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap());
+            let settings = security.of_cluster(&transport, None, [(named, "b.example")]);
+            for settings in [settings.of(named), settings.of(other), &security.ordinary] {
+                assert_eq!(settings.keepalive, keepalive);
+            }
+            let is_plain = settings.of(named).security == Security::Plain;
+            assert_eq!(is_plain, !credentials.is_xds);
+        }
+    }
 
     #[test]
     fn a_host_has_no_port() {

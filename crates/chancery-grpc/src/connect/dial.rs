@@ -84,3 +84,72 @@ async fn greeted(
         told = told => told.map_err(|_| NO_SETTINGS.to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::time::{Instant, timeout};
+
+    use super::*;
+
+    const ADDRESS: &str = "127.0.0.1:1";
+    /// An empty frame of settings.
+    const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+
+    /// A connection to a peer that has begun, and then reads without an answer.
+    async fn silent(keepalive: Option<Keepalive>) -> (http2::SendRequest<Body>, Running) {
+        let (io, peer) = duplex(1 << 16);
+        tokio::spawn(begin_and_say_nothing(peer));
+        begin(io, keepalive, ADDRESS.parse().unwrap()).await.unwrap()
+    }
+
+    async fn begin_and_say_nothing(mut peer: DuplexStream) {
+        peer.write_all(SETTINGS).await.unwrap();
+        let mut buffer = [0; 1024];
+        while peer.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
+    }
+
+    fn keepalive(without_calls: bool) -> Option<Keepalive> {
+        let time = Duration::from_secs(10);
+        Some(Keepalive { without_calls, ..Keepalive::after(time) })
+    }
+
+    fn call() -> http::Request<Body> {
+        http::Request::get("http://a/").body(Body::empty()).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_is_silent_is_lost_after_the_timeout() {
+        let (mut sender, running) = silent(keepalive(false)).await;
+        let running = tokio::spawn(running);
+        let began = Instant::now();
+        let error = sender.try_send_request(call()).await.unwrap_err();
+        assert_eq!(began.elapsed().as_secs(), 30, "10 of silence, and 20 for the answer");
+        let error = error.into_error();
+        assert!(error.is_timeout(), "{error:?}");
+        running.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_is_asked_without_calls_only_if_that_is_wanted() {
+        let hour = Duration::from_secs(3600);
+        let (_sender, running) = silent(keepalive(true)).await;
+        assert!(timeout(hour, running).await.is_ok());
+        for without in [keepalive(false), None] {
+            let (_sender, running) = silent(without).await;
+            assert!(timeout(hour, running).await.is_err());
+        }
+        let (mut sender, running) = silent(None).await;
+        let calling = sender.try_send_request(call());
+        let both = async { tokio::join!(calling, running) };
+        assert!(timeout(hour, both).await.is_err(), "nobody asks");
+    }
+
+    #[test]
+    fn a_peer_is_not_asked_too_often() {
+        let seconds = |time| Keepalive::after(Duration::from_secs(time)).polite().time.as_secs();
+        assert_eq!((seconds(0), seconds(11)), (10, 11));
+    }
+}
