@@ -1,4 +1,4 @@
-//! A gRPC data plane for Rust: channels to `xds:///` targets, for tonic.
+//! A gRPC data plane for Rust: channels to `xds:///` targets, and to ordinary ones, for tonic.
 //!
 //! ```text
 //!   certificates   what the certificate providers of the bootstrap have
@@ -17,5 +17,7 @@ mod dice;
 mod process;
 mod read;
 
-pub use channel::{Channel, ChannelBuilder, ChannelError, Credentials, ResponseBody, WaitForReady};
+pub use channel::{
+    Channel, ChannelBuilder, ChannelError, ChannelPolicy, Credentials, ResponseBody, WaitForReady,
+};
 pub use connect::Keepalive;

@@ -223,8 +223,7 @@ impl Driver {
 /// calls of a channel that is dropped have ended before it, but for those whose responses are read.
 impl Drop for Driver {
     fn drop(&mut self) {
-        let ended = Failure::unavailable("the channel is closed");
-        self.shared.publish(Published::Failed(ended));
+        self.shared.close();
         let handles = self.clusters.values().filter_map(RunningCluster::handle);
         handles.for_each(|handle| handle.publish(ClusterState::closed()));
     }

@@ -231,16 +231,40 @@ impl Targets<'_> {
     }
 
     fn with_dns(&self, target: ClusterTarget, host: &str, port: u16) -> ClusterTarget {
-        let Some(resolved) = self.resolved.get(&(host.to_owned(), port)) else { return target };
-        match resolved {
-            Ok(addresses) => {
-                let endpoints = addresses.iter().map(|it| Arc::new(Endpoint::at(*it))).collect();
-                let config = PolicyConfig::PickFirst { shuffle: false };
-                let policy = PolicyTarget { config, endpoints, note: None };
-                ClusterTarget { priorities: vec![(DNS.into(), policy)], problem: None, ..target }
+        match self.resolved.get(&(host.to_owned(), port)) {
+            Some(found) => {
+                with_addresses(target, found, &PolicyConfig::PickFirst { shuffle: false })
             }
-            Err(problem) => ClusterTarget { problem: Some(problem.as_str().into()), ..target },
+            None => target,
         }
+    }
+}
+
+/// Returns the targets of a cluster that is these addresses, without a control plane: nothing is dropped, counted or
+/// limited.
+pub(super) fn of_addresses(
+    name: &Arc<str>,
+    found: &Result<Vec<SocketAddr>, String>,
+    policy: &PolicyConfig,
+) -> <Clusters as Node>::Config {
+    let target = without_endpoints(name, "its addresses are not known".into());
+    let target = ClusterTarget { max_requests: u32::MAX, ..target };
+    vec![(Arc::clone(name), detecting(with_addresses(target, found, policy), None))]
+}
+
+/// Gives a cluster the addresses that were found, each of which is an endpoint.
+fn with_addresses(
+    target: ClusterTarget,
+    found: &Result<Vec<SocketAddr>, String>,
+    policy: &PolicyConfig,
+) -> ClusterTarget {
+    match found {
+        Ok(addresses) => {
+            let endpoints = addresses.iter().map(|it| Arc::new(Endpoint::at(*it))).collect();
+            let policy = PolicyTarget { config: policy.clone(), endpoints, note: None };
+            ClusterTarget { priorities: vec![(ADDRESSES.into(), policy)], problem: None, ..target }
+        }
+        Err(problem) => ClusterTarget { problem: Some(problem.as_str().into()), ..target },
     }
 }
 
@@ -269,5 +293,5 @@ fn without_endpoints(name: &Arc<str>, problem: Arc<str>) -> ClusterTarget {
 
 const CLUSTER: &str = "envoy.config.cluster.v3.Cluster";
 const ENDPOINTS: &str = "envoy.config.endpoint.v3.ClusterLoadAssignment";
-/// The name of the only priority of a cluster of DNS.
-const DNS: &str = "dns";
+/// The name of the only priority of a cluster that is addresses.
+const ADDRESSES: &str = "addresses";

@@ -2,6 +2,7 @@
 
 mod certificates;
 mod clusters;
+mod direct;
 mod support;
 mod tls;
 
