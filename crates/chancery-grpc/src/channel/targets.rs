@@ -17,7 +17,7 @@ use chancery_core::{Resource, ResourceName, TypeUrl};
 
 use super::cluster::Clusters;
 use super::load::ClusterLoad;
-use super::security::{ChannelSecurity, EndpointSettings};
+use super::security::{ChannelSecurity, EndpointSettings, OneEndpoint};
 use crate::process;
 use crate::read::clusters::{Cluster, ClusterKind};
 use crate::read::endpoints::Endpoints;
@@ -100,11 +100,15 @@ impl Targets<'_> {
         let Some(Ok(endpoints)) = self.endpoints(service) else {
             return self.security.of_cluster(transport, None, []);
         };
-        let endpoints = endpoints.assignment.localities.iter().flat_map(|it| &it.endpoints);
-        let hostnames = endpoints.flat_map(|endpoint| {
-            endpoint.addresses.iter().map(|address| (*address, &*endpoint.hostname))
+        let all = endpoints.assignment.localities.iter().flat_map(|it| &it.endpoints);
+        let all = all.flat_map(|endpoint| {
+            endpoint.addresses.iter().map(|address| OneEndpoint {
+                address: *address,
+                hostname: &endpoint.hostname,
+                proxy: endpoints.proxies.get(address).copied(),
+            })
         });
-        self.security.of_cluster(transport, None, hostnames)
+        self.security.of_cluster(transport, None, all)
     }
 
     /// Returns the resources that the targets of a cluster are made of; `None` if they depend on more than

@@ -1,4 +1,4 @@
-//! The making of a connection: TCP, TLS if the settings say so, and the beginning of HTTP/2.
+//! The making of a connection: TCP, a proxy and TLS if the settings say so, and the beginning of HTTP/2.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use tonic::body::Body;
 
 use super::greeting::Greeting;
-use super::{ConnectionSettings, Keepalive, Security, Sender};
+use super::{ConnectionSettings, Keepalive, Security, Sender, proxy};
 
 /// Runs a connection until it is lost, or until nobody sends on it and its calls have ended.
 pub(super) type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -27,8 +27,13 @@ pub(super) async fn dial(
         Security::Plain => None,
         Security::Tls(tls) => Some(tls.prepare().await?),
     };
-    let io = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
-    io.set_nodelay(true).map_err(|error| error.to_string())?;
+    let io = match settings.proxy {
+        None => tcp(address).await?,
+        Some(proxy) => {
+            let tunnel = tunnel(proxy, address).await;
+            tunnel.map_err(|error| format!("proxy {proxy}: {error}"))?
+        }
+    };
     let (inner, running) = match handshake {
         None => begin(io, settings.keepalive, address).await?,
         Some(handshake) => begin(handshake.make(io).await?, settings.keepalive, address).await?,
@@ -38,6 +43,18 @@ pub(super) async fn dial(
         Security::Tls(_) => Scheme::HTTPS,
     };
     Ok((Sender::new(inner, scheme), running))
+}
+
+async fn tcp(address: SocketAddr) -> Result<TcpStream, String> {
+    let io = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
+    io.set_nodelay(true).map_err(|error| error.to_string())?;
+    Ok(io)
+}
+
+async fn tunnel(proxy: SocketAddr, address: SocketAddr) -> Result<TcpStream, String> {
+    let mut io = tcp(proxy).await?;
+    proxy::ask(&mut io, address).await?;
+    Ok(io)
 }
 
 /// Begins HTTP/2 on a connection.
@@ -95,6 +112,8 @@ mod tests {
     use super::*;
 
     const ADDRESS: &str = "127.0.0.1:1";
+    /// Longer than anybody waits, in the time of the test.
+    const HOUR: Duration = Duration::from_secs(3600);
     /// An empty frame of settings.
     const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 
@@ -102,7 +121,7 @@ mod tests {
     async fn silent(keepalive: Option<Keepalive>) -> (http2::SendRequest<Body>, Running) {
         let (io, peer) = duplex(1 << 16);
         tokio::spawn(begin_and_say_nothing(peer));
-        begin(io, keepalive, ADDRESS.parse().unwrap()).await.unwrap()
+        timeout(HOUR, begin(io, keepalive, ADDRESS.parse().unwrap())).await.unwrap().unwrap()
     }
 
     async fn begin_and_say_nothing(mut peer: DuplexStream) {
@@ -125,26 +144,26 @@ mod tests {
         let (mut sender, running) = silent(keepalive(false)).await;
         let running = tokio::spawn(running);
         let began = Instant::now();
-        let error = sender.try_send_request(call()).await.unwrap_err();
+        let answer = timeout(HOUR, sender.try_send_request(call())).await.unwrap();
+        let error = answer.unwrap_err();
         assert_eq!(began.elapsed().as_secs(), 30, "10 of silence, and 20 for the answer");
         let error = error.into_error();
         assert!(error.is_timeout(), "{error:?}");
-        running.await.unwrap();
+        timeout(HOUR, running).await.unwrap().unwrap();
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_peer_is_asked_without_calls_only_if_that_is_wanted() {
-        let hour = Duration::from_secs(3600);
         let (_sender, running) = silent(keepalive(true)).await;
-        assert!(timeout(hour, running).await.is_ok());
+        assert!(timeout(HOUR, running).await.is_ok());
         for without in [keepalive(false), None] {
             let (_sender, running) = silent(without).await;
-            assert!(timeout(hour, running).await.is_err());
+            assert!(timeout(HOUR, running).await.is_err());
         }
         let (mut sender, running) = silent(None).await;
         let calling = sender.try_send_request(call());
         let both = async { tokio::join!(calling, running) };
-        assert!(timeout(hour, both).await.is_err(), "nobody asks");
+        assert!(timeout(HOUR, both).await.is_err(), "nobody asks");
     }
 
     #[test]

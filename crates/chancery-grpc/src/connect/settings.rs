@@ -1,5 +1,6 @@
 //! The settings of a connection beside its address: connections are shared where both are the same.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,8 @@ use super::tls::Tls;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ConnectionSettings {
     pub(crate) security: Security,
+    /// The proxy that is asked for the connection (C-128).
+    pub(crate) proxy: Option<SocketAddr>,
     /// `None` if a peer that is silent is waited for.
     pub(crate) keepalive: Option<Keepalive>,
 }

@@ -3,6 +3,7 @@
 mod certificates;
 mod clusters;
 mod direct;
+mod proxy;
 mod support;
 mod tls;
 

@@ -21,7 +21,7 @@ fn socket(context: &str) -> String {
 }
 
 /// TLS with the authorities of the provider `roots`, and these names of the peer.
-fn names(names: &str) -> String {
+pub(crate) fn names(names: &str) -> String {
     socket(&format!("common_tls_context: {{{}}}", validation(names)))
 }
 
@@ -44,7 +44,7 @@ fn resources(fields: &str, backend: &Backend) -> Resources {
     resources.endpoints("x", &[&[backend]])
 }
 
-fn builder(server: &TestServer, folder: &Folder) -> ChannelBuilder {
+pub(crate) fn builder(server: &TestServer, folder: &Folder) -> ChannelBuilder {
     let mut bootstrap = bootstrap(server.address(), ServerFeatures::default());
     bootstrap.certificate_providers.extend(folder.providers());
     ChannelBuilder::new("xds:///service").bootstrap(bootstrap)
