@@ -1,6 +1,7 @@
-//! A gRPC data plane for Rust: channels to `xds:///` targets, for tonic.
+//! A gRPC data plane for Rust: channels to `xds:///` targets, and to ordinary ones, for tonic.
 //!
 //! ```text
+//!   certificates   what the certificate providers of the bootstrap have
 //!   connect    connections to endpoints, shared in the process
 //!   read       resources, checked as gRPC checks them  -->  values of chancery-calls
 //!   channel    calls, and the driver that publishes what they see
@@ -9,10 +10,14 @@
 //! Not here: the decisions of a call (`chancery-calls`), and the conversation with the control plane
 //! (`chancery-client`).
 
+mod certificates;
 mod channel;
 mod connect;
 mod dice;
 mod process;
 mod read;
 
-pub use channel::{Channel, ChannelBuilder, ChannelError, ResponseBody, WaitForReady};
+pub use channel::{
+    Channel, ChannelBuilder, ChannelError, ChannelPolicy, Credentials, ResponseBody, WaitForReady,
+};
+pub use connect::Keepalive;

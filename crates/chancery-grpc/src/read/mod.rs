@@ -16,7 +16,7 @@ pub(crate) mod routes;
 #[cfg(test)]
 mod support;
 pub(crate) mod surroundings;
-mod transport;
+pub(crate) mod transport;
 mod typed_struct;
 mod values;
 

@@ -1,9 +1,13 @@
 //! Calls through a channel, with the server of this project as the control plane and real backends.
 
+mod certificates;
 mod clusters;
+mod direct;
 mod faults;
+mod proxy;
 mod retries;
 mod support;
+mod tls;
 
 use std::time::Duration;
 

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt::Write;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes};
@@ -25,8 +25,11 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
@@ -41,6 +44,8 @@ pub(crate) struct Backend {
     pub(crate) address: SocketAddr,
     pub(crate) connections: Arc<AtomicUsize>,
     calls: Arc<AtomicUsize>,
+    /// The names that clients asked for in handshakes, in their order.
+    pub(crate) asked: Arc<Mutex<Vec<Option<String>>>>,
     _tasks: JoinSet<()>,
     _port: Option<Port>,
 }
@@ -52,9 +57,25 @@ impl Backend {
         Self::serve(move |request| answer(name, request)).await
     }
 
+    /// The same that takes no connection without TLS.
+    pub(crate) async fn secured(name: &'static str, config: ServerConfig) -> Self {
+        let tls = TlsAcceptor::from(Arc::new(config));
+        Self::launch(move |request| answer(name, request), Some(tls)).await
+    }
+
     /// Starts a server that answers with this function.
     pub(crate) async fn serve<F>(
         answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<Response<Answer>, Infallible>> + Send + 'static,
+    {
+        Self::launch(answer, None).await
+    }
+
+    async fn launch<F>(
+        answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+        tls: Option<TlsAcceptor>,
     ) -> Self
     where
         F: Future<Output = Result<Response<Answer>, Infallible>> + Send + 'static,
@@ -66,29 +87,35 @@ impl Backend {
         let mut tasks = JoinSet::new();
         let calls = Arc::<AtomicUsize>::default();
         let (counter, call_counter) = (Arc::clone(&connections), Arc::clone(&calls));
+        let asked = Arc::<Mutex<Vec<Option<String>>>>::default();
+        let asking = Arc::clone(&asked);
         tasks.spawn(async move {
             let mut open = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 counter.fetch_add(1, Ordering::Relaxed);
                 let (answer, calls) = (answer.clone(), Arc::clone(&call_counter));
+                let answer = move |request| {
+                    calls.fetch_add(1, Ordering::Relaxed);
+                    answer(request)
+                };
+                let (tls, asked) = (tls.clone(), Arc::clone(&asking));
                 open.spawn(async move {
-                    let service = service_fn(move |request| {
-                        calls.fetch_add(1, Ordering::Relaxed);
-                        answer(request)
-                    });
-                    let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-                    // A client that goes away is no fault of the server.
-                    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+                    let Some(tls) = tls else { return serve(answer, stream).await };
+                    // A client that refuses the certificate is no fault of the server.
+                    let Ok(stream) = tls.accept(stream).await else { return };
+                    let server_name = stream.get_ref().1.server_name().map(str::to_owned);
+                    asked.lock().expect("no panic").push(server_name);
+                    serve(answer, stream).await;
                 });
             }
         });
-        Self { address, connections, calls, _tasks: tasks, _port: Some(port) }
+        Self { address, connections, calls, asked, _tasks: tasks, _port: Some(port) }
     }
 
     /// An address where something else listens.
     pub(crate) fn at(address: SocketAddr) -> Self {
-        let (connections, calls) = (Arc::default(), Arc::default());
-        Self { address, connections, calls, _tasks: JoinSet::new(), _port: None }
+        let (connections, calls, asked) = Default::default();
+        Self { address, connections, calls, asked, _tasks: JoinSet::new(), _port: None }
     }
 
     /// The calls that it has been sent.
@@ -99,6 +126,17 @@ impl Backend {
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
+}
+
+async fn serve<F>(
+    answer: impl Fn(Request<Incoming>) -> F,
+    io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) where
+    F: Future<Output = Result<Response<Answer>, Infallible>> + Send + 'static,
+{
+    let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+    // A client that goes away is no fault of the server.
+    let _ = server.serve_connection(TokioIo::new(io), service_fn(answer)).await;
 }
 
 /// The body of an answer.
@@ -114,7 +152,11 @@ async fn answer(name: &str, request: Request<Incoming>) -> Result<Response<Answe
     let status = if fails { "9" } else { "0" };
     let timeout = head.headers.get("grpc-timeout").and_then(|it| it.to_str().ok()).unwrap_or("-");
     let authority = head.uri.authority().map(ToString::to_string).unwrap_or_default();
-    Ok(message(&format!("{name} {authority} {timeout}"), status))
+    let text = match head.uri.path() {
+        "/t/scheme" => head.uri.scheme_str().unwrap_or("-").to_owned(),
+        _ => format!("{name} {authority} {timeout}"),
+    };
+    Ok(message(&text, status))
 }
 
 /// An answer with one message, and a status after it.
@@ -274,15 +316,20 @@ pub(crate) fn channel_by(server: &TestServer, features: ServerFeatures) -> Chann
 
 /// The same to the server at this address.
 pub(crate) fn channel_at(server: SocketAddr, features: ServerFeatures) -> Channel {
+    let bootstrap = bootstrap(server, features);
+    ChannelBuilder::new("xds:///service").bootstrap(bootstrap).build().expect("a channel")
+}
+
+/// The bootstrap of a channel to the server at this address.
+pub(crate) fn bootstrap(server: SocketAddr, features: ServerFeatures) -> Bootstrap {
     let uri = server.to_string();
     let channel = ChannelCredentials::Insecure;
     let server = XdsServer { uri, channel, features, ..XdsServer::default() };
-    let bootstrap = Bootstrap {
+    Bootstrap {
         servers: vec![server],
         node: Node { id: "test".to_owned(), ..Node::default() },
         ..Bootstrap::default()
-    };
-    ChannelBuilder::new("xds:///service").bootstrap(bootstrap).build().expect("a channel")
+    }
 }
 
 /// Makes a call and returns the answer: the name of the backend, the authority and the timeout that
