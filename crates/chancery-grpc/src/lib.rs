@@ -15,4 +15,4 @@ mod dice;
 mod process;
 mod read;
 
-pub use channel::{Channel, ChannelBuilder, ChannelError, ResponseBody, WaitForReady};
+pub use channel::{CallPlace, Channel, ChannelBuilder, ChannelError, ResponseBody, WaitForReady};

@@ -17,6 +17,7 @@ use tonic::body::Body;
 
 use super::body::{ResponseBody, Sent, exceeded, lost};
 use super::deadline;
+use super::place::CallPlace;
 use super::published::{ClusterHandle, Published};
 use super::shared::Shared;
 use crate::connect::Sender;
@@ -110,14 +111,18 @@ async fn send(
     end: Option<Instant>,
 ) -> Result<Response<ResponseBody>, Status> {
     let (mut head, mut body) = request.into_parts();
+    let mut attempts = 0_u32;
     loop {
         let (picked, permit, mut sender) = endpoint(&cluster, &head, hash, waits).await?;
         if let Some(end) = end {
             deadline::state(&mut head.headers, end.saturating_duration_since(Instant::now()));
         }
+        attempts = attempts.saturating_add(1);
+        let place = CallPlace::new(&cluster.name, &picked, attempts);
         let mut sent = Sent::new(picked, permit, Arc::clone(&cluster));
         match sender.try_send_request(Request::from_parts(head, body)).await {
-            Ok(response) => {
+            Ok(mut response) => {
+                response.extensions_mut().insert(place);
                 sent.hear(response.headers());
                 let deadline = end.map(|end| Box::pin(sleep_until(end)));
                 return Ok(response.map(|inner| ResponseBody::new(inner, deadline, sent)));

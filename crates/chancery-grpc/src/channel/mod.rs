@@ -16,6 +16,7 @@ mod deadline;
 mod dns;
 mod driver;
 mod load;
+mod place;
 mod published;
 mod shared;
 mod targets;
@@ -36,6 +37,7 @@ pub use self::body::ResponseBody;
 pub(crate) use self::builder::options;
 pub use self::builder::{ChannelBuilder, ChannelError};
 pub use self::call::WaitForReady;
+pub use self::place::CallPlace;
 use self::shared::Shared;
 
 /// A channel to the service of an `xds:///` target. Cloning it is cheap, and clones share everything.
