@@ -15,4 +15,11 @@ mod dice;
 mod process;
 mod read;
 
-pub use channel::{CallPlace, Channel, ChannelBuilder, ChannelError, ResponseBody, WaitForReady};
+pub use chancery_calls::balancing::{
+    ChildName, Connectivity, DescribedChild, DescribedEndpoint, Description, EndpointLocality,
+    TreePart, Turn,
+};
+pub use channel::{
+    CallExplanation, CallPlace, Channel, ChannelBuilder, ChannelError, ExplainedCluster,
+    ExplainedPlace, ExplainedRoute, Outcome, PassedRoute, ResponseBody, WaitForReady,
+};

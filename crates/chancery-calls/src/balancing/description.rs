@@ -9,6 +9,7 @@ use chancery_core::printable::{MAX_MESSAGE_BYTES, MAX_NAME_BYTES, Printable, cut
 
 use super::cluster::DropCategory;
 use super::connectivity::Connectivity;
+use super::context::EndpointId;
 use super::endpoint::{Endpoint, EndpointLocality, Health};
 
 /// The endpoints of a policy of which each is told in words.
@@ -96,6 +97,8 @@ pub enum Turn {
 /// An endpoint of a policy.
 #[derive(Clone, Debug)]
 pub struct DescribedEndpoint {
+    /// Its id, by which a picker asks for its connection; `None` below `pick_first`, where no picker does.
+    pub id: Option<EndpointId>,
     /// The endpoint.
     pub endpoint: Arc<Endpoint>,
     /// The state of its connection. One that was taken out counts as failed.
@@ -127,6 +130,16 @@ impl Description {
             Some(way)
         });
         found.next()
+    }
+
+    /// Returns the endpoint of this id.
+    pub fn endpoint(&self, id: EndpointId) -> Option<&DescribedEndpoint> {
+        let own = self.endpoints.iter().find(|endpoint| endpoint.id == Some(id));
+        let below = || {
+            let mut children = self.children.iter().filter_map(|it| it.description.as_ref());
+            children.find_map(|description| description.endpoint(id))
+        };
+        own.or_else(below)
     }
 
     fn write(&self, depth: usize, f: &mut Formatter<'_>) -> fmt::Result {

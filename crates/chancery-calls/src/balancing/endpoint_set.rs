@@ -164,7 +164,10 @@ impl<T: Default> EndpointSet<T> {
     }
 
     pub(super) fn describe(&self) -> Vec<DescribedEndpoint> {
-        let of = |member: &Member<T>| member.connection.describe().into_iter().next();
+        let of = |member: &Member<T>| {
+            let described = member.connection.describe().into_iter().next()?;
+            Some(DescribedEndpoint { id: Some(member.id), ..described })
+        };
         self.members.iter().filter_map(of).collect()
     }
 

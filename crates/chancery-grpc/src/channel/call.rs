@@ -204,7 +204,7 @@ fn set_target(head: &mut Parts, authority: &str) -> Result<(), Status> {
 /// The name of this channel, for servers.
 const AGENT: &str = concat!("chancery-grpc/", env!("CARGO_PKG_VERSION"));
 
-fn status(failure: Failure) -> Status {
+pub(super) fn status(failure: Failure) -> Status {
     let code = match failure.code {
         Code::Unavailable => tonic::Code::Unavailable,
         other => tonic::Code::from_i32(other as i32),

@@ -1,6 +1,7 @@
 //! Calls through a channel, with the server of this project as the control plane and real backends.
 
 mod clusters;
+mod explain;
 mod support;
 
 use std::time::Duration;

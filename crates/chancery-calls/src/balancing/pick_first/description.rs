@@ -42,6 +42,7 @@ impl PickFirst {
             SubchannelState::Idle | SubchannelState::Ready => (Connectivity::Idle, None),
         };
         DescribedEndpoint {
+            id: None,
             endpoint: Arc::clone(&attempt.endpoint),
             state,
             connected: is_selected.then_some(attempt.address),
