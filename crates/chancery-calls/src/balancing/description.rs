@@ -238,7 +238,12 @@ impl Display for DescribedEndpoint {
             f.write_str(", draining")?;
         }
         match &self.error {
-            Some(error) => write!(f, ": {}", Printable(cut(error, MAX_MESSAGE_BYTES))),
+            Some(error) => {
+                // An error of a connection begins with the address, which is above.
+                let address = address.map(|it| format!("{it}: ")).unwrap_or_default();
+                let error = error.strip_prefix(&address).unwrap_or(error);
+                write!(f, ": {}", Printable(cut(error, MAX_MESSAGE_BYTES)))
+            }
             None => Ok(()),
         }
     }
