@@ -21,5 +21,5 @@ pub use chancery_calls::balancing::{
 };
 pub use channel::{
     CallExplanation, CallPlace, Channel, ChannelBuilder, ChannelError, ExplainedCluster,
-    ExplainedPlace, ExplainedRoute, Outcome, PassedRoute, ResponseBody, WaitForReady,
+    ExplainedOutcome, ExplainedPlace, ExplainedRoute, PassedRoute, ResponseBody, WaitForReady,
 };

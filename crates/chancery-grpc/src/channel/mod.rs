@@ -16,6 +16,7 @@ mod deadline;
 mod dns;
 mod driver;
 mod explain;
+mod explanation;
 mod load;
 mod place;
 mod published;
@@ -39,8 +40,9 @@ pub use self::body::ResponseBody;
 pub(crate) use self::builder::options;
 pub use self::builder::{ChannelBuilder, ChannelError};
 pub use self::call::WaitForReady;
-pub use self::explain::{
-    CallExplanation, ExplainedCluster, ExplainedPlace, ExplainedRoute, Outcome, PassedRoute,
+pub use self::explanation::{
+    CallExplanation, ExplainedCluster, ExplainedOutcome, ExplainedPlace, ExplainedRoute,
+    PassedRoute,
 };
 pub use self::place::CallPlace;
 use self::shared::Shared;
@@ -88,7 +90,8 @@ impl Channel {
     ///
     /// It makes no call: nothing is sent and nothing is connected, and no turn of an endpoint is used up. Parts
     /// of the calls that routes or clusters share or drop by chance have their chances in the text; of weighted
-    /// clusters the explanation follows one, as the dice say.
+    /// clusters the explanation follows one, as the dice say. HTTP filters, and attempts after the first, are
+    /// not a part of it.
     pub async fn explain(
         &self,
         method: &str,

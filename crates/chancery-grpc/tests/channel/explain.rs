@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_grpc::{CallPlace, Channel, Outcome};
+use chancery_grpc::{CallPlace, Channel, ExplainedOutcome};
 use chancery_testkit::TestServer;
 use http::HeaderMap;
 use http_body_util::{BodyExt, Empty};
@@ -45,7 +45,7 @@ async fn a_call_goes_where_it_was_explained() {
     until(&channel, "both", |result| name(result) == Some("b")).await;
     for _ in 0..4 {
         let explained = channel.explain("/t/echo", &HeaderMap::new(), PATIENCE).await;
-        let Outcome::Sent(told) = &explained.outcome else { panic!("{explained}") };
+        let ExplainedOutcome::Sent(told) = &explained.outcome else { panic!("{explained}") };
         let (place, status) = place(&channel, "/t/echo").await;
         assert_eq!(told.address, place.address(), "{explained}");
         assert_eq!((place.cluster(), place.attempts(), status.as_deref()), ("x", 1, Some("0")));
@@ -92,7 +92,7 @@ async fn a_call_that_goes_nowhere_is_explained() {
     let server = TestServer::start(chancery_core::Snapshot::new()).await.expect("a server");
     let waiting = channel(&server);
     let explained = waiting.explain("/t/x", &HeaderMap::new(), Duration::from_millis(1)).await;
-    assert!(matches!(explained.outcome, Outcome::Waits(_)), "{explained}");
+    assert!(matches!(explained.outcome, ExplainedOutcome::Waits(_)), "{explained}");
     assert!(explained.to_string().contains("which the control plane has not sent"), "{explained}");
     let routes = "[{match: {path: /t/echo}, route: {cluster: x}}, {match: {path: /t/empty}, route: {cluster: y}}]";
     let resources = Resources::default().routes(routes).cluster("x", "").cluster("y", "");
@@ -101,7 +101,7 @@ async fn a_call_that_goes_nowhere_is_explained() {
     for (method, why) in [("/t/none", "no route of virtual host"), ("/t/empty", "has no endpoints")]
     {
         let explained = waiting.explain(method, &HeaderMap::new(), PATIENCE).await;
-        let Outcome::Fails { code, message, .. } = &explained.outcome else {
+        let ExplainedOutcome::Fails { code, message, .. } = &explained.outcome else {
             panic!("{explained}")
         };
         assert_eq!(*code, Code::Unavailable, "{explained}");
@@ -123,7 +123,7 @@ async fn an_explanation_connects_nothing() {
     let mut headers = HeaderMap::new();
     headers.insert("k", "v".parse().expect("a value"));
     let explained = channel.explain("/t/echo", &headers, PATIENCE).await;
-    let Outcome::Waits(what) = &explained.outcome else { panic!("{explained}") };
+    let ExplainedOutcome::Waits(what) = &explained.outcome else { panic!("{explained}") };
     let chosen = [&a, &b].into_iter().find(|it| what.contains(&it.address.to_string()));
     let chosen = chosen.unwrap_or_else(|| panic!("it names the endpoint: {explained}"));
     assert_eq!((a.connections(), b.connections()), (0, 0));
@@ -132,7 +132,7 @@ async fn an_explanation_connects_nothing() {
     assert_eq!(chosen.connections(), 1, "the call goes where it was said");
     let explained = channel.explain("/t/echo", &headers, PATIENCE).await;
     assert!(
-        matches!(&explained.outcome, Outcome::Sent(to) if to.address == chosen.address),
+        matches!(&explained.outcome, ExplainedOutcome::Sent(to) if to.address == chosen.address),
         "{explained}"
     );
     assert!(explained.to_string().contains("ring_hash, READY"), "{explained}");
@@ -159,6 +159,6 @@ async fn clusters_of_an_aggregate_are_told() {
         "{text}"
     );
     assert!(text.contains("\n  priority 1: not connected"), "{text}");
-    let Outcome::Sent(to) = &explained.outcome else { panic!("{text}") };
+    let ExplainedOutcome::Sent(to) = &explained.outcome else { panic!("{text}") };
     assert_eq!((to.cluster.as_str(), to.priority), ("x", Some(0)));
 }

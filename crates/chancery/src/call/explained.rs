@@ -2,7 +2,7 @@
 
 use chancery_grpc::{
     CallExplanation, ChildName, DescribedChild, DescribedEndpoint, Description, EndpointLocality,
-    Outcome, TreePart, Turn,
+    ExplainedOutcome, TreePart, Turn,
 };
 use serde_json::{Value, json};
 
@@ -36,17 +36,17 @@ pub(super) fn json(explained: &CallExplanation) -> Value {
     })
 }
 
-fn outcome(outcome: &Outcome) -> Value {
+fn outcome(outcome: &ExplainedOutcome) -> Value {
     match outcome {
-        Outcome::Sent(to) => json!({
+        ExplainedOutcome::Sent(to) => json!({
             "kind": "sent",
             "cluster": to.cluster,
             "priority": to.priority,
             "locality": locality(&to.locality),
             "endpoint": to.address.to_string(),
         }),
-        Outcome::Waits(what) => json!({"kind": "waits", "for": what}),
-        Outcome::Fails { code, message, waits_if_told } => json!({
+        ExplainedOutcome::Waits(what) => json!({"kind": "waits", "for": what}),
+        ExplainedOutcome::Fails { code, message, waits_if_told } => json!({
             "kind": "fails",
             "code": codes::name(*code),
             "message": message,

@@ -28,7 +28,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use chancery_client::{Bootstrap, BootstrapError};
 use chancery_core::printable::{PrintForm, printable};
-use chancery_grpc::{CallExplanation, Channel, ChannelBuilder, ChannelError, Outcome};
+use chancery_grpc::{CallExplanation, Channel, ChannelBuilder, ChannelError, ExplainedOutcome};
 use tokio::time::{Instant, interval};
 
 use self::many::{Calls, Event, Plan};
@@ -143,8 +143,8 @@ async fn dry_run(args: &CallArgs, caller: &Caller, name: &MethodName) -> Result<
         return Ok(());
     }
     match &explained.outcome {
-        Outcome::Fails { .. } => Err(Failure::told()),
-        Outcome::Waits(_) if explained.route.is_none() => {
+        ExplainedOutcome::Fails { .. } => Err(Failure::told()),
+        ExplainedOutcome::Waits(_) if explained.route.is_none() => {
             let time = args.way.timeout;
             Err(Failure::broken(anyhow!("the control plane has sent no configuration in {time}")))
         }
