@@ -6,11 +6,12 @@
 mod daemon;
 mod orders;
 
+use std::io::Write;
 use std::path::Path;
 use std::process::Output;
 
 use daemon::ports::Port;
-use daemon::{Program, Server, chancery, directory, finished};
+use daemon::{Program, Running, Server, chancery, directory, finished, lines, next_line};
 use orders::{Orders, Reflects, descriptor_set};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -104,7 +105,8 @@ fn any_method_is_called_by_reflection_of_both_versions_and_by_a_file() {
         is(&call(&["orders.v1.Orders.Get", "-d", r#"{"id": "7"}"#]), 0, one);
         is(&call(&["orders.v1.Orders/Watch", "-d", r#"{"id": 7}"#]), 0, &two);
         is(&call(&["orders.v1.Orders/Put", "-d", r#"{"id": 3} {"id": 4}"#]), 0, one);
-        is(&call(&["orders.v1.Orders/Chat", "-d", r#"{"id": 7}{"id": 8}"#]), 0, &two);
+        let chat = r#"{"id": 7, "server": "b"}{"id": 8, "server": "b"}"#;
+        is(&call(&["orders.v1.Orders/Chat", "-d", chat]), 0, &two);
         is(&call(&["orders.v1.Orders/Chat"]), 0, "");
         is(&call(&["orders.v1.Orders/Get"]), 0, "{\n  \"server\": \"b\"\n}\n");
     }
@@ -123,6 +125,49 @@ fn a_request_comes_from_a_file_or_from_stdin() {
     let named = ["orders.v1.Orders/Put", "--bootstrap", "bootstrap.json"];
     let put = finished(mesh.command(&named).env("GRPC_XDS_BOOTSTRAP", "nowhere"));
     assert_eq!(put.status.code(), Some(0), "{}", err(&put));
+}
+
+/// Each message is answered before the next one is written.
+#[test]
+fn a_stream_is_sent_as_it_comes() {
+    let mesh = Mesh::start(Reflects::V1);
+    let words = ["orders.v1.Orders/Chat", "-d", "-", "-o", "json"];
+    let (input, mut output) = std::io::pipe().unwrap();
+    let mut running = Running::start(mesh.command(&words).stdin(input));
+    let lines = lines(running.stdout.take().unwrap(), 10);
+    for id in ["1", "2"] {
+        write!(output, "{{\"id\": {id}}}").unwrap();
+        let line: Value = serde_json::from_str(&next_line(&lines).unwrap()).unwrap();
+        assert_eq!(line["response"]["id"], id);
+    }
+    drop(output);
+    let ended: Value = serde_json::from_str(&next_line(&lines).unwrap()).unwrap();
+    assert_eq!((&ended["code"], next_line(&lines)), (&"OK".into(), None));
+    assert!(running.wait().unwrap().success());
+}
+
+/// A server must not take the beginning of a request for the whole of it.
+#[test]
+fn a_stream_that_breaks_is_not_finished() {
+    let mesh = Mesh::start(Reflects::V1);
+    daemon::dir_write(&mesh.work, "odd.json", "{\"id\": 1} {\"id\": ");
+    let words = ["orders.v1.Orders/Put", "-d", "-"];
+    let file = std::fs::File::open(mesh.work.path().join("odd.json")).unwrap();
+    let put = finished(mesh.command(&words).stdin(file));
+    is(&put, 2, "");
+    assert!(err(&put).contains("the request is no JSON: EOF"), "{}", err(&put));
+}
+
+#[test]
+fn calls_can_be_interrupted() {
+    let mesh = Mesh::start(Reflects::V1);
+    let words = ["orders.v1.Orders/Get", "-n", "1000000", "--rate", "50", "-o", "json"];
+    let mut running = Running::start(&mut mesh.command(&words));
+    let lines = lines(running.stdout.take().unwrap(), 1_000_000);
+    next_line(&lines).unwrap();
+    running.signal("INT");
+    while next_line(&lines).is_some() {}
+    assert!(running.wait().unwrap().success());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Calls, so many at a time and so many in a second. Not here: what is shown of them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
+use super::data::Input;
 use super::one::{CallReport, Caller, Sink};
 use super::options::LoadArgs;
 
@@ -17,7 +18,7 @@ use super::options::LoadArgs;
 pub(super) struct Plan {
     pub(super) caller: Caller,
     pub(super) path: PathAndQuery,
-    pub(super) messages: Vec<Bytes>,
+    pub(super) input: Mutex<Input>,
     pub(super) load: LoadArgs,
     /// True if messages of answers are shown.
     pub(super) shows_messages: bool,
@@ -76,7 +77,8 @@ async fn work(plan: &Plan, begun: &Begun, start: Instant, events: &mpsc::Sender<
             sleep_until(at).await;
         }
         let mut sink = ToEvents { call, events, is_wanted: plan.shows_messages };
-        let report = plan.caller.call(&plan.path, plan.messages.clone(), &mut sink).await;
+        let input = plan.input.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let report = plan.caller.call(&plan.path, input, &mut sink).await;
         if events.send(Event::Ended(call, Box::new(report))).await.is_err() {
             return;
         }

@@ -18,24 +18,26 @@ mod metadata;
 mod one;
 mod options;
 mod output;
+mod progress;
 mod reflection;
 mod spread;
 mod types;
 
-use std::io::{self, IsTerminal, Write};
-use std::time::Duration;
-
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
+use chancery_client::bootstrap::Node;
 use chancery_client::{Bootstrap, BootstrapError};
 use chancery_core::printable::{PrintForm, printable};
-use chancery_grpc::{CallExplanation, Channel, ChannelBuilder, ChannelError, ExplainedOutcome};
-use tokio::time::{Instant, interval};
+use chancery_grpc::{CallExplanation, Channel, ChannelBuilder, ExplainedOutcome};
 
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use self::data::{BrokenInput, Input};
 use self::many::{Calls, Event, Plan};
 use self::one::Caller;
 pub(crate) use self::options::CallArgs;
 use self::options::CallFormat;
 use self::output::Printer;
+use self::progress::Progress;
 use self::spread::Spread;
 use self::types::{MethodName, Types};
 use crate::exit::Failure;
@@ -46,16 +48,15 @@ pub(crate) fn run(args: &CallArgs) -> Result<(), Failure> {
     if let Some(level) = ask::level(args.output.verbose) {
         crate::logging::start_tool(level);
     }
-    let bootstrap = args.way.bootstrap.as_deref().map(ask::read_bootstrap).transpose()?;
     let runtime = ask::runtime()?;
-    let ended = runtime.block_on(within(args, bootstrap));
+    let ended = runtime.block_on(within(args));
     runtime.shutdown_background();
     ended
 }
 
-async fn within(args: &CallArgs, bootstrap: Option<Bootstrap>) -> Result<(), Failure> {
+async fn within(args: &CallArgs) -> Result<(), Failure> {
     let caller = Caller {
-        channel: channel(args, bootstrap)?,
+        channel: channel(args)?,
         headers: metadata::headers(&args.input.headers),
         timeout: args.way.timeout.0,
         wait_for_ready: args.way.wait_for_ready,
@@ -80,16 +81,28 @@ async fn within(args: &CallArgs, bootstrap: Option<Bootstrap>) -> Result<(), Fai
     calls(args, caller, &name).await
 }
 
-fn channel(args: &CallArgs, bootstrap: Option<Bootstrap>) -> Result<Channel, Failure> {
+/// Makes the channel. A control plane learns that this client only looks, so that nothing waits for it.
+fn channel(args: &CallArgs) -> Result<Channel, Failure> {
     let mut builder = ChannelBuilder::new(&args.target);
-    if let Some(bootstrap) = bootstrap {
+    let bootstrap = match &args.way.bootstrap {
+        Some(path) => Some(ask::read_bootstrap(path)?),
+        None if args.target.starts_with("xds:") => Some(found()?),
+        None => None,
+    };
+    if let Some(mut bootstrap) = bootstrap {
+        bootstrap.node.client_features = [Node::LOOKS.to_owned()].into();
         builder = builder.bootstrap(bootstrap);
     }
     if let Some(authority) = &args.way.authority {
         builder = builder.authority(authority);
     }
-    builder.build().map_err(|error| match error {
-        ChannelError::Bootstrap(BootstrapError::Missing) => Failure::misuse(
+    builder.build().map_err(Failure::broken)
+}
+
+/// Returns the bootstrap of the environment.
+fn found() -> Result<Bootstrap, Failure> {
+    Bootstrap::discover(None).map_err(|error| match error {
+        BootstrapError::Missing => Failure::misuse(
             "no bootstrap: give `--bootstrap`, or set GRPC_XDS_BOOTSTRAP as for a gRPC program",
         ),
         error => Failure::broken(error),
@@ -156,7 +169,14 @@ async fn dry_run(args: &CallArgs, caller: &Caller, name: &MethodName) -> Result<
 async fn calls(args: &CallArgs, caller: Caller, name: &MethodName) -> Result<(), Failure> {
     let path = name.path()?;
     let method = Types::new(&args.input.descriptor_sets, &caller)?.method(name).await?;
-    let messages = data::messages(args.input.data.as_deref(), &method)?;
+    let is_live = args.input.data.as_deref() == Some("-") && args.load.count == 1;
+    let (input, broken) = if is_live && method.is_client_streaming() {
+        let (input, broken) = data::live(method.input());
+        (input, Some(broken))
+    } else {
+        let messages = data::messages(args.input.data.as_deref(), &method)?;
+        (Input::Fixed(messages), None)
+    };
     let (format, explains) = (args.output.output, args.output.explain);
     if explains && !output::explanation(format, &explained(&caller, name).await?, false)? {
         return Ok(());
@@ -164,50 +184,94 @@ async fn calls(args: &CallArgs, caller: Caller, name: &MethodName) -> Result<(),
     let is_one = args.load.count == 1;
     let shows_messages = is_one || format == CallFormat::Json;
     let printer = Printer { format, output: method.output(), explains };
-    let plan = Plan { caller, path, messages, load: args.load, shows_messages };
-    let mut spread = Spread::default();
-    let is_read = follow(Calls::start(plan), &printer, is_one, &mut spread).await?;
-    if is_read && !is_one && format == CallFormat::Text {
-        stdout::write(spread.table().as_bytes())?;
-    }
-    if is_read { spread.verdict() } else { Ok(()) }
+    let plan = Plan { caller, path, input: input.into(), load: args.load, shows_messages };
+    let mut shown = Shown { printer, is_one, spread: Spread::default(), has_output: false };
+    let interrupts = signal(SignalKind::interrupt()).context("cannot wait for signals")?;
+    let ended = shown.follow(plan, interrupts, broken).await?;
+    shown.verdict(ended)
 }
 
-/// Shows what comes of calls, until all have ended or the command is interrupted. Returns false if nobody
-/// reads any more.
-async fn follow(
-    mut calls: Calls,
-    printer: &Printer,
+/// The calls as they are shown.
+struct Shown {
+    printer: Printer,
     is_one: bool,
-    spread: &mut Spread,
-) -> Result<bool, Failure> {
-    let shows_progress = !is_one && io::stderr().is_terminal();
-    let (mut ticks, began) = (interval(TICK), Instant::now());
-    let interrupted = tokio::signal::ctrl_c();
-    tokio::pin!(interrupted);
-    let mut is_read = true;
-    while is_read {
-        tokio::select! {
-            event = calls.next() => match event {
-                Some(Event::Message(call, message)) => is_read = printer.message(call, message)?,
-                Some(Event::Ended(call, report)) => {
-                    spread.take(&report);
-                    is_read = printer.ended(call, &report, is_one)?;
+    spread: Spread,
+    /// True if something has come.
+    has_output: bool,
+}
+
+/// The end of all calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    All,
+    Interrupted,
+    /// Nobody reads the output any more.
+    Unread,
+}
+
+impl Shown {
+    /// Shows what comes of calls, until all have ended or the command is interrupted.
+    async fn follow(
+        &mut self,
+        plan: Plan,
+        mut interrupts: Signal,
+        mut broken: Option<BrokenInput>,
+    ) -> Result<Ended, Failure> {
+        let (mut calls, mut progress) = (Calls::start(plan), Progress::new(!self.is_one));
+        loop {
+            let is_read = tokio::select! {
+                event = calls.next() => match event {
+                    Some(event) => self.take(event)?,
+                    None => return Ok(Ended::All),
+                },
+                _ = interrupts.recv() => return Ok(Ended::Interrupted),
+                error = failed(&mut broken) => return Err(Failure::broken(error)),
+                () = progress.is_due() => {
+                    progress.show(self.spread.calls());
+                    true
                 }
-                None => break,
-            },
-            _ = &mut interrupted => break,
-            _ = ticks.tick(), if shows_progress => {
-                let (calls, time) = (spread.calls(), began.elapsed().as_secs());
-                write!(io::stderr(), "\r\x1b[K{calls} calls in {time}s").ok();
+            };
+            if !is_read {
+                return Ok(Ended::Unread);
             }
         }
     }
-    if shows_progress {
-        write!(io::stderr(), "\r\x1b[K").ok();
+
+    /// Returns false if nobody reads any more.
+    fn take(&mut self, event: Event) -> Result<bool, Failure> {
+        self.has_output = true;
+        match event {
+            Event::Message(call, message) => self.printer.message(call, message),
+            Event::Ended(call, report) => {
+                self.spread.take(&report);
+                self.printer.ended(call, &report, self.is_one)
+            }
+        }
     }
-    Ok(is_read)
+
+    /// Shows the table, and says how it ends.
+    fn verdict(mut self, ended: Ended) -> Result<(), Failure> {
+        if ended == Ended::Unread {
+            return Ok(());
+        }
+        if !self.has_output {
+            return Err(Failure::broken(anyhow!("interrupted before anything was answered")));
+        }
+        if !self.is_one && self.printer.format == CallFormat::Text {
+            stdout::write(self.spread.table().as_bytes())?;
+        }
+        self.spread.verdict()
+    }
 }
 
-/// The time between two lines of the progress.
-const TICK: Duration = Duration::from_millis(200);
+/// Waits until the input turns out to be broken, which may never be.
+async fn failed(broken: &mut Option<BrokenInput>) -> anyhow::Error {
+    if let Some(receiver) = broken {
+        match receiver.await {
+            Ok((error, _)) => return error,
+            // It was read to its end.
+            Err(_) => *broken = None,
+        }
+    }
+    std::future::pending().await
+}

@@ -10,11 +10,13 @@ use chancery_grpc::{CallPlace, Channel, ResponseBody, WaitForReady};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Response};
 use tokio::time::{Instant, timeout};
+use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
 use tonic::codegen::{Service, tokio_stream};
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Request, Status};
 
 use super::codec::BytesCodec;
+use super::data::Input;
 
 /// The settings of calls.
 #[derive(Clone, Debug)]
@@ -55,14 +57,14 @@ impl Caller {
     pub(super) async fn call(
         &self,
         path: &PathAndQuery,
-        messages: Vec<Bytes>,
+        input: Input,
         sink: &mut impl Sink,
     ) -> CallReport {
         let began = Instant::now();
         let place = Arc::<Mutex<Option<CallPlace>>>::default();
         let channel = Noting { channel: self.channel.clone(), place: Arc::clone(&place) };
         let mut answer = Answer::default();
-        let made = self.make(channel, path.clone(), messages, sink, &mut answer);
+        let made = self.make(channel, path.clone(), input, sink, &mut answer);
         // The channel ends calls at their deadline; this is for a body that is not polled any more.
         let late = || Err(Status::deadline_exceeded("the deadline of the call is over"));
         let ended = timeout(self.timeout.saturating_add(GRACE), made).await;
@@ -85,11 +87,15 @@ impl Caller {
         &self,
         channel: Noting,
         path: PathAndQuery,
-        messages: Vec<Bytes>,
+        input: Input,
         sink: &mut impl Sink,
         answer: &mut Answer,
     ) -> Result<(), Status> {
-        let mut request = Request::new(tokio_stream::iter(messages));
+        let messages: Pin<Box<dyn tokio_stream::Stream<Item = Bytes> + Send>> = match input {
+            Input::Fixed(messages) => Box::pin(tokio_stream::iter(messages)),
+            Input::Live(messages) => Box::pin(ReceiverStream::new(messages)),
+        };
+        let mut request = Request::new(messages);
         *request.metadata_mut() = MetadataMap::from_headers(self.headers.clone());
         request.set_timeout(self.timeout);
         if self.wait_for_ready {

@@ -40,7 +40,8 @@ pub(crate) struct CallArgs {
 #[derive(Args, Clone, Debug)]
 pub(super) struct InputArgs {
     /// The request, as JSON; @FILE for the content of a file, - for stdin; several values one after
-    /// another are the messages of a stream [default: {}, or no message of a stream]
+    /// another are the messages of a stream, and those of stdin are sent as they come [default: {}, or no
+    /// message of a stream]
     #[arg(short, long, value_name = "JSON", help_heading = "Request")]
     pub(super) data: Option<String>,
 

@@ -16,6 +16,7 @@ use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 use tonic_reflection::pb::v1::{ErrorResponse, ServerReflectionRequest, ServerReflectionResponse};
 
 use super::codes;
+use super::data::Input;
 use super::one::{CallReport, Caller, Sink};
 use crate::exit::Failure;
 
@@ -126,7 +127,7 @@ impl<'a> Reflection<'a> {
         let path = PathAndQuery::from_static(if self.is_alpha { V1ALPHA } else { V1 });
         let mut answers = Answers(Vec::new());
         let caller = Caller { max_size: MAX_BYTES, ..self.caller.clone() };
-        let report = caller.call(&path, questions, &mut answers).await;
+        let report = caller.call(&path, Input::Fixed(questions), &mut answers).await;
         (report, answers)
     }
 }
