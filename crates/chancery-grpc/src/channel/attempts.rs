@@ -18,6 +18,7 @@ use super::body::{ResponseBody, Sent, exceeded, is_refused, lost};
 use super::call::{Way, code, set_target, status};
 use super::deadline;
 use super::pick::{self, Chosen, NotChosen};
+use super::place::CallPlace;
 use super::replay::Replay;
 use crate::dice::ThreadDice;
 
@@ -40,8 +41,10 @@ impl Attempts {
     /// Makes attempts until one is answered, or there is no other.
     pub(super) async fn run(self) -> Result<Response<ResponseBody>, Status> {
         let mut retries = Retries::new(self.way.retry.clone());
+        let mut tries = 0_u32;
         loop {
-            let failed = match self.attempt(&retries).await {
+            tries = tries.saturating_add(1);
+            let failed = match self.attempt(tries, &retries).await {
                 Ok(response) => {
                     self.messages.commit();
                     return Ok(response);
@@ -75,7 +78,11 @@ impl Attempts {
         self.end.map(|end| end.saturating_duration_since(Instant::now()))
     }
 
-    async fn attempt(&self, retries: &Retries) -> Result<Response<ResponseBody>, Failed> {
+    async fn attempt(
+        &self,
+        tries: u32,
+        retries: &Retries,
+    ) -> Result<Response<ResponseBody>, Failed> {
         let Way { cluster, hash, .. } = &self.way;
         let chosen = pick::endpoint(cluster, &self.head, *hash, self.waits).await;
         let Chosen { picked, permit, mut sender } = chosen.map_err(Failed::not_chosen)?;
@@ -90,10 +97,12 @@ impl Attempts {
         if let Some(previous) = retries.previous_attempts() {
             head.headers.insert(PREVIOUS_ATTEMPTS, HeaderValue::from(previous));
         }
+        let place = CallPlace::new(&cluster.name, &picked, tries);
         let mut sent = Sent::new(picked, permit, Arc::clone(cluster));
         let request: Request<Body> = Request::from_parts(head, self.messages.attempt());
         match sender.try_send_request(request).await {
-            Ok(response) => {
+            Ok(mut response) => {
+                response.extensions_mut().insert(place);
                 sent.hear(response.headers());
                 let end = failure(response.headers());
                 let deadline = self.end.map(|end| Box::pin(sleep_until(end)));

@@ -197,6 +197,14 @@ impl Driver {
                 wakes.into_iter().for_each(|wake| cluster.wake(wake, now));
             }
         }
+        for (id, answer) in mail.questions {
+            let name = self.names_by_id.get(&id);
+            let cluster = name.and_then(|name| self.clusters.get(name));
+            if let Some(description) = cluster.and_then(RunningCluster::describe) {
+                // Whoever has asked may have gone.
+                let _ = answer.send(description);
+            }
+        }
         if mail.has_unused {
             let unused = self.clusters.iter().filter(|(_, it)| it.handle().is_none());
             for name in unused.map(|(name, _)| Arc::clone(name)).collect::<Vec<_>>() {

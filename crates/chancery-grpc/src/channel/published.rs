@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chancery_calls::Failure;
-use chancery_calls::balancing::{Connectivity, Picker, SubchannelId, Wake};
+use chancery_calls::balancing::{Connectivity, Description, Picker, SubchannelId, Wake};
 use chancery_calls::filters::FilterChain;
 use chancery_calls::routing::RouteConfig;
 use chancery_core::Time;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use crate::connect::{Inbox, Sender};
@@ -97,6 +97,11 @@ impl ClusterHandle {
     /// Returns the time, as the tree of the cluster counts it.
     pub(super) fn now(&self) -> Time {
         Time(self.began.elapsed())
+    }
+
+    /// Asks the driver for a description of the tree. It does not come if the driver has ended.
+    pub(super) fn describe(&self) -> oneshot::Receiver<Description> {
+        self.inbox.describe(self.id)
     }
 
     /// A picker wants something to be connected.

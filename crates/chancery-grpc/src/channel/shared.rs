@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use chancery_calls::Failure;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::published::Published;
 
@@ -15,13 +15,16 @@ pub(super) struct Shared {
     /// A random number that stays, for hash policies.
     pub(super) channel_id: u64,
     published: ArcSwap<Published>,
+    /// The number of explanations that may be asked for at a time, which bounds the questions to the driver.
+    pub(super) explanations: Semaphore,
     changes: watch::Sender<u64>,
 }
 
 impl Shared {
     pub(super) fn new(authority: Arc<str>, channel_id: u64) -> Self {
         let published = ArcSwap::from_pointee(Published::Waiting);
-        Self { authority, channel_id, published, changes: watch::channel(0).0 }
+        let (changes, explanations) = (watch::channel(0).0, Semaphore::new(EXPLANATIONS));
+        Self { authority, channel_id, published, explanations, changes }
     }
 
     pub(super) fn publish(&self, published: Published) {
@@ -42,3 +45,6 @@ impl Shared {
         self.changes.subscribe()
     }
 }
+
+/// The explanations of a channel that are made at a time. More wait, which is nothing that calls see.
+const EXPLANATIONS: usize = 16;

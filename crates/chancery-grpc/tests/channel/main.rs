@@ -3,6 +3,7 @@
 mod certificates;
 mod clusters;
 mod direct;
+mod explain;
 mod faults;
 mod proxy;
 mod retries;

@@ -237,6 +237,23 @@ impl Resources {
         self
     }
 
+    /// A cluster that aggregates others.
+    pub(crate) fn aggregate(mut self, name: &str, members: &[&str]) -> Self {
+        let members = members.join(", ");
+        write!(
+            self.0,
+            r#"
+- "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: {name}
+  cluster_type:
+    name: envoy.clusters.aggregate
+    typed_config: {{"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [{members}]}}
+"#
+        )
+        .expect("a string takes it");
+        self
+    }
+
     /// A cluster of a name of DNS, with the port of a backend.
     pub(crate) fn dns(mut self, name: &str, host: &str, backend: &Backend) -> Self {
         let port = backend.address.port();

@@ -78,8 +78,11 @@ mod tests {
         // gRFC A33.
         assert_eq!(AbortStatus::from_grpc(0), AbortStatus::Ok);
         assert_eq!(AbortStatus::from_grpc(0).failure(), None);
-        for (number, code) in (1..).zip(CODES) {
-            assert_eq!(AbortStatus::from_grpc(number), AbortStatus::Code(code));
+        for number in 1..=16 {
+            let AbortStatus::Code(code) = AbortStatus::from_grpc(number) else {
+                panic!("{number}")
+            };
+            assert_eq!(code as u32, number);
         }
         assert_eq!(AbortStatus::from_grpc(17), AbortStatus::Code(Code::Unknown));
     }
