@@ -9,23 +9,27 @@ use std::time::Duration;
 use chancery_calls::retrying::{AttemptEnd, NextAttempt, Pushback, Retries};
 use http::header::HeaderValue;
 use http::request::Parts;
-use http::{HeaderMap, Request, Response};
+use http::uri::{Authority, PathAndQuery};
+use http::{HeaderMap, Request, Response, Uri};
 use tokio::time::{Instant, sleep, sleep_until};
 use tonic::Status;
 use tonic::body::Body;
 
 use super::body::{ResponseBody, Sent, exceeded, is_refused, lost};
-use super::call::{Way, code, set_target, status};
+use super::call::{Way, code, status};
 use super::deadline;
 use super::pick::{self, Chosen, NotChosen};
 use super::place::CallPlace;
 use super::replay::Replay;
+use crate::connect::Sender;
 use crate::dice::ThreadDice;
+use crate::read::quoted;
 
 /// A call that has its way.
 pub(super) struct Attempts {
     pub(super) way: Way,
     pub(super) head: Parts,
+    pub(super) authority: Authority,
     pub(super) messages: Replay,
     pub(super) waits: bool,
     pub(super) end: Option<Instant>,
@@ -57,7 +61,7 @@ impl Attempts {
             match retries.after(failed.end, self.left(), None, &mut ThreadDice) {
                 NextAttempt::Transparent => {}
                 NextAttempt::After(wait) => {
-                    // What the attempt holds is given back before the wait.
+                    // The attempt gives back before the wait all that it holds.
                     drop(failed.answer);
                     sleep(wait).await;
                 }
@@ -71,6 +75,21 @@ impl Attempts {
                 NextAttempt::Stop(_) => return failed.answer,
             }
         }
+    }
+
+    /// Addresses the call to the service, whatever the client that made it has put there.
+    fn uri(&self, hostname: &str, sender: &Sender) -> Result<Uri, Status> {
+        let authority = match hostname {
+            name if self.way.rewrites_authority && !name.is_empty() => Authority::try_from(name)
+                .map_err(|error| Status::unavailable(format!("`{}`: {error}", quoted(name))))?,
+            _ => self.authority.clone(),
+        };
+        let mut parts = http::uri::Parts::default();
+        parts.scheme = Some(sender.scheme());
+        parts.authority = Some(authority);
+        let path = self.head.uri.path_and_query().cloned();
+        parts.path_and_query = Some(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+        Uri::from_parts(parts).map_err(|error| Status::internal(error.to_string()))
     }
 
     /// The time up to the deadline.
@@ -87,10 +106,7 @@ impl Attempts {
         let chosen = pick::endpoint(cluster, &self.head, *hash, self.waits).await;
         let Chosen { picked, permit, mut sender } = chosen.map_err(Failed::not_chosen)?;
         let mut head = self.head.clone();
-        let hostname = &*picked.endpoint.hostname;
-        if self.way.rewrites_authority && !hostname.is_empty() {
-            set_target(&mut head, hostname).map_err(Failed::for_good)?;
-        }
+        head.uri = self.uri(&picked.endpoint.hostname, &sender).map_err(Failed::for_good)?;
         if let Some(left) = self.left() {
             deadline::state(&mut head.headers, left);
         }

@@ -10,8 +10,7 @@ use chancery_calls::retrying::RetryPolicy;
 use chancery_calls::{Code, Failure, routing};
 use http::header::{HeaderValue, USER_AGENT};
 use http::request::Parts;
-use http::uri::{PathAndQuery, Scheme};
-use http::{Request, Response, Uri};
+use http::{Request, Response};
 use tokio::time::{Instant, timeout_at};
 use tonic::Status;
 use tonic::body::Body;
@@ -49,15 +48,18 @@ pub(super) async fn call(
     let began = Instant::now();
     let (mut head, messages) = request.into_parts();
     let stated = deadline::stated(&head.headers);
-    let waits = head.extensions.get::<WaitForReady>().is_some();
+    // The extensions are for this channel, and attempts do without a copy of them.
+    let waits = std::mem::take(&mut head.extensions).get::<WaitForReady>().is_some();
     let way = within(began, stated, way(&shared, &head, stated, waits)).await??;
-    set_target(&mut head, &shared.authority)?;
+    head.version = http::Version::HTTP_2;
+    head.headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
     let end = way.allowed.and_then(|allowed| began.checked_add(allowed));
     let sending = async {
         if let Some(answer) = filters::pass(&way.filters, &head.headers).await {
             return answer;
         }
-        Attempts { way, head, messages: Replay::new(messages), waits, end }.run().await
+        let (messages, authority) = (Replay::new(messages), shared.uri_authority()?);
+        Attempts { way, head, authority, messages, waits, end }.run().await
     };
     within_end(end, sending).await?
 }
@@ -86,46 +88,53 @@ async fn way(
     stated: Option<Duration>,
     waits: bool,
 ) -> Result<Way, Status> {
+    // Most calls find one, and have no part in what those share who wait.
+    if let Some(way) = ask(shared, head, stated, waits)? {
+        return Ok(way);
+    }
     let mut changes = shared.changes();
     loop {
-        match &**shared.published() {
-            Published::Config(config) => {
-                let call = routing::Call {
-                    authority: &shared.authority,
-                    path: head.uri.path(),
-                    headers: &head.headers,
-                    channel_id: shared.channel_id,
-                };
-                let decision = config.routes.decide(&call, &mut ThreadDice).map_err(status)?;
-                let name = decision.target.name();
-                let cluster = config.clusters.get(name).cloned().ok_or_else(|| {
-                    Status::unavailable(format!("a route leads to `{name}`, which is no cluster"))
-                })?;
-                let allowed = decision.timeout(stated, config.max_stream_duration);
-                let filters = config.filters.with(&decision.overrides());
-                let filters = filters.map_err(|why| Status::unavailable(why.to_string()))?;
-                let (hash, retry) = (Some(decision.hash.value), decision.retry().cloned());
-                let rewrites_authority =
-                    decision.action.rewrites_authority && config.trusts_authorities;
-                return Ok(Way { cluster, hash, retry, rewrites_authority, filters, allowed });
-            }
-            Published::Failed(failure) if !waits => return Err(status(failure.clone())),
-            Published::Failed(_) | Published::Waiting => {}
+        if let Some(way) = ask(shared, head, stated, waits)? {
+            return Ok(way);
         }
         // A driver that ends publishes that: the sender lives as long as this call.
         changes.changed().await.map_err(|_| Status::cancelled("the channel is closed"))?;
     }
 }
 
-/// Addresses a request to the service, whatever the client that made it has put there.
-pub(super) fn set_target(head: &mut Parts, authority: &str) -> Result<(), Status> {
-    let path = head.uri.path_and_query().cloned();
-    let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
-    let uri = Uri::builder().scheme(Scheme::HTTP).authority(authority).path_and_query(path);
-    head.uri = uri.build().map_err(|error| Status::internal(error.to_string()))?;
-    head.version = http::Version::HTTP_2;
-    head.headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
-    Ok(())
+/// Asks the configuration once. `None` means that the call waits for another one.
+fn ask(
+    shared: &Shared,
+    head: &Parts,
+    stated: Option<Duration>,
+    waits: bool,
+) -> Result<Option<Way>, Status> {
+    let published = shared.published();
+    let config = match &**published {
+        Published::Config(config) => config,
+        Published::Failed(failure) if !waits => return Err(status(failure.clone())),
+        Published::Failed(_) | Published::Waiting => return Ok(None),
+    };
+    let call = routing::Call {
+        authority: &shared.authority,
+        path: head.uri.path(),
+        headers: &head.headers,
+        channel_id: shared.channel_id,
+    };
+    let decision = config.routes.decide(&call, &mut ThreadDice).map_err(status)?;
+    let name = decision.target.name();
+    let cluster = config.clusters.get(name).cloned().ok_or_else(|| {
+        Status::unavailable(format!("a route leads to `{name}`, which is no cluster"))
+    })?;
+    let filters = config.filters.with(&decision.overrides());
+    Ok(Some(Way {
+        cluster,
+        hash: Some(decision.hash.value),
+        retry: decision.retry().cloned(),
+        rewrites_authority: decision.action.rewrites_authority && config.trusts_authorities,
+        filters: filters.map_err(|why| Status::unavailable(why.to_string()))?,
+        allowed: decision.timeout(stated, config.max_stream_duration),
+    }))
 }
 
 /// The name of this channel, for servers.

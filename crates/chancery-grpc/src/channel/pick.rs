@@ -31,6 +31,10 @@ pub(super) async fn endpoint(
     hash: Option<u64>,
     waits: bool,
 ) -> Result<Chosen, NotChosen> {
+    // Most calls find one, and have no part in what those share who wait.
+    if let Some(found) = pick(cluster, head, hash, waits)? {
+        return Ok(found);
+    }
     let mut changes = cluster.changes();
     loop {
         if let Some(found) = pick(cluster, head, hash, waits)? {

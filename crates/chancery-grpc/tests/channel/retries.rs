@@ -15,7 +15,7 @@ use tonic::Code;
 use super::one_route;
 use super::support::ports::Port;
 use super::support::{
-    Answer, Backend, Resources, call_to, channel, code, message, status_alone, with,
+    Answer, Backend, Resources, call_to, channel, code, message, status_alone, with, within,
 };
 
 const UNAVAILABLE: &str = "14";
@@ -129,7 +129,7 @@ async fn a_refused_stream_is_sent_again() {
         let address = listener.local_addr().expect("an address");
         let counter = Arc::clone(&streams);
         let serving = tokio::spawn(async move {
-            let (socket, _) = listener.accept().await.expect("a connection");
+            let (socket, _) = within(listener.accept()).await.expect("a connection");
             let mut connection = h2::server::handshake(socket).await.expect("a handshake");
             while let Some(Ok((_, mut respond))) = connection.accept().await {
                 if counter.fetch_add(1, Ordering::Relaxed) < refusals {

@@ -39,6 +39,11 @@ use ports::Port;
 /// The time that everything here may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Lets something take the time that everything may take.
+pub(crate) async fn within<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, work).await.expect("it takes no longer")
+}
+
 /// A gRPC server that answers each call with its own name.
 pub(crate) struct Backend {
     pub(crate) address: SocketAddr,
