@@ -139,10 +139,8 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let handle = Arc::clone(&self.0);
-        let request = request.map(Body::new);
         // The call keeps the channel, so that it goes on when the program drops it.
-        Box::pin(async move { call::call(Arc::clone(&handle.shared), request).await })
+        Box::pin(call::call(Arc::clone(&self.0), request.map(Body::new)))
     }
 }
 
