@@ -225,7 +225,7 @@ fn it_is_told_where_a_call_goes_and_where_it_went() {
     let text = mesh.as_in_the_example(&err(&told));
     for part in [
         "route 0 `gold` matches",
-        "cluster `orders-gold`, READY",
+        "cluster `orders-gold` is READY",
         "the call went to 127.0.0.1:5005",
         ", in cluster `orders-gold`, locality eu/a, in attempt 1: OK after ",
     ] {

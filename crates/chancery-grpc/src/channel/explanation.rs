@@ -143,6 +143,10 @@ impl CallExplanation {
     /// Takes what the routes say.
     pub(super) fn take(&mut self, explained: &Explanation<'_>) {
         self.routing = explained.to_string();
+        if explained.decision().is_err() {
+            // The last line has the failure, which the outcome says.
+            self.routing.truncate(self.routing.rfind('\n').unwrap_or_default());
+        }
         if let Some((host, domain)) = explained.host() {
             (self.virtual_host, self.domain) =
                 (Some(host.name.to_string()), Some(domain.to_string()));
@@ -210,7 +214,7 @@ impl Display for ExplainedOutcome {
                 let message = Printable(cut(message, MAX_MESSAGE_BYTES));
                 write!(f, "a call fails with {code:?}: {message}")?;
                 if *waits_if_told {
-                    f.write_str("; one that waits for ready waits")?;
+                    f.write_str("; a call that waits for ready would wait")?;
                 }
                 Ok(())
             }

@@ -63,11 +63,11 @@ async fn a_call_goes_where_it_was_explained() {
     for part in [
         "route 0 `vip` wants: ",
         "cluster `x`, which has 3 of 3 calls",
-        "cluster `x`, READY, 0 of 1024 calls under way",
+        "cluster `x` is READY, 0 of 1024 calls under way",
         "priority 0 is passed over: ",
         "TRANSIENT_FAILURE: ",
         "\n  priority 1: ",
-        "locality /z, weight 1: round_robin, READY",
+        "locality /z, weight 1 of 1: round_robin, READY",
         ", in cluster `x`, priority 1, locality /z",
     ] {
         assert!(text.contains(part), "no `{part}` in\n{text}");
@@ -106,6 +106,7 @@ async fn a_call_that_goes_nowhere_is_explained() {
         };
         assert_eq!(*code, Code::Unavailable, "{explained}");
         assert!(message.contains(why), "{explained}");
+        assert_eq!(explained.to_string().matches(why).count(), 1, "{explained}");
     }
 }
 
@@ -155,7 +156,7 @@ async fn clusters_of_an_aggregate_are_told() {
     let explained = channel.explain("/t/echo", &HeaderMap::new(), PATIENCE).await;
     let text = explained.to_string();
     assert!(
-        text.contains("clusters in this order, READY\n  priority 0: cluster `x`, READY"),
+        text.contains("clusters in this order, READY\n  priority 0: cluster `x` is READY"),
         "{text}"
     );
     assert!(text.contains("\n  priority 1: not connected"), "{text}");
