@@ -305,6 +305,37 @@ fn without_an_answer_it_is_told_why() {
 }
 
 #[test]
+fn types_that_are_none_are_told() {
+    let mesh = Mesh::start(Reflects::Garbage);
+    let odd = mesh.call(&["orders.v1.Orders/Get"]);
+    is(&odd, 2, "");
+    assert!(
+        err(&odd).contains("the answer of the server's reflection is malformed"),
+        "{}",
+        err(&odd)
+    );
+}
+
+/// C-103: a call fails when it is known that nothing is there, unless it waits for ready.
+#[test]
+fn a_call_waits_for_ready_if_it_is_told_to() {
+    let mesh = Mesh::start(Reflects::Nothing);
+    let call = |more: &[&str]| {
+        let words =
+            ["call", "xds:///nobody", "orders.v1.Orders/Get", "--descriptor-set", "orders.pb"];
+        let mut command = chancery(&words);
+        command.args(more).current_dir(mesh.work.path());
+        let output = finished(command.env("GRPC_XDS_BOOTSTRAP", "bootstrap.json"));
+        assert_eq!(output.status.code(), Some(2), "{}", err(&output));
+        err(&output)
+    };
+    let told = call(&[]);
+    assert!(told.starts_with("chancery: UNAVAILABLE: lds `nobody`"), "{told}");
+    let told = call(&["--wait-for-ready", "--timeout", "500ms"]);
+    assert!(told.starts_with("chancery: DEADLINE_EXCEEDED: "), "{told}");
+}
+
+#[test]
 fn a_request_that_does_not_fit_is_not_sent() {
     let mesh = Mesh::start(Reflects::V1);
     for (words, code, why) in [

@@ -18,6 +18,7 @@ mod metadata;
 mod one;
 mod options;
 mod output;
+mod pool;
 mod progress;
 mod reflection;
 mod spread;

@@ -26,6 +26,8 @@ use crate::daemon::ports::Port;
 pub(crate) enum Reflects {
     V1,
     V1Alpha,
+    /// It answers with a file that is none.
+    Garbage,
     Nothing,
 }
 
@@ -79,6 +81,9 @@ async fn serve(
         }
         (Reflects::V1Alpha, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo") => {
             builder().build_v1alpha().unwrap().call(request).await
+        }
+        (Reflects::Garbage, path) if path.starts_with("/grpc.reflection.v1.") => {
+            Ok(response(&HeaderMap::new(), &[vec![0x22, 3, 0x0a, 1, 0xff]], 0, ""))
         }
         (_, "/orders.v1.Orders/Chat") => Ok(chat(request)),
         _ => Ok(answer(name, &path, request).await),
