@@ -1,6 +1,7 @@
-//! A gRPC data plane for Rust: channels to `xds:///` targets, for tonic.
+//! A gRPC data plane for Rust: channels to `xds:///` targets, and to ordinary ones, for tonic.
 //!
 //! ```text
+//!   certificates   what the certificate providers of the bootstrap have
 //!   connect    connections to endpoints, shared in the process
 //!   read       resources, checked as gRPC checks them  -->  values of chancery-calls
 //!   channel    calls, and the driver that publishes what they see
@@ -9,6 +10,7 @@
 //! Not here: the decisions of a call (`chancery-calls`), and the conversation with the control plane
 //! (`chancery-client`).
 
+mod certificates;
 mod channel;
 mod connect;
 mod dice;
@@ -20,6 +22,8 @@ pub use chancery_calls::balancing::{
     TreePart, Turn,
 };
 pub use channel::{
-    CallExplanation, CallPlace, Channel, ChannelBuilder, ChannelError, ExplainedCluster,
-    ExplainedOutcome, ExplainedPlace, ExplainedRoute, PassedRoute, ResponseBody, WaitForReady,
+    CallExplanation, CallPlace, Channel, ChannelBuilder, ChannelError, ChannelPolicy, Credentials,
+    ExplainedCluster, ExplainedOutcome, ExplainedPlace, ExplainedRoute, PassedRoute, ResponseBody,
+    WaitForReady,
 };
+pub use connect::Keepalive;

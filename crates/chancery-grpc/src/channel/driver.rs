@@ -8,13 +8,14 @@ use chancery_calls::Failure;
 use chancery_client::Client;
 use chancery_client::resource::decoded;
 use chancery_client::watch::XdsConfigWatch;
-use chancery_core::client::{XdsConfig, XdsConfigResult};
+use chancery_core::client::{ServerId, XdsConfig, XdsConfigResult};
 use chancery_core::{ResourceName, Time, TypeUrl};
 use tokio::time::{Instant, sleep_until};
 
 use super::cluster::RunningCluster;
 use super::dns::Names;
 use super::published::{ChannelConfig, ClusterHandle, ClusterState, Published};
+use super::security::ChannelSecurity;
 use super::shared::Shared;
 use super::targets::{Targets, clusters_of};
 use crate::connect::Inbox;
@@ -26,6 +27,7 @@ use crate::read::surroundings::{Surroundings, decode_for};
 pub(super) struct Driver {
     shared: Arc<Shared>,
     client: Client,
+    security: ChannelSecurity,
     watch: XdsConfigWatch,
     inbox: Arc<Inbox>,
     clusters: BTreeMap<Arc<str>, RunningCluster>,
@@ -43,12 +45,14 @@ impl Driver {
         client: Client,
         listener: ResourceName,
         surroundings: Surroundings,
+        security: ChannelSecurity,
     ) -> Self {
         decode_for(&client, surroundings);
         let watch = client.follow(listener);
         Self {
             shared,
             client,
+            security,
             watch,
             inbox: Arc::default(),
             clusters: BTreeMap::new(),
@@ -107,7 +111,7 @@ impl Driver {
     /// call meets a cluster that is not ready to be asked (C-101).
     fn apply(&mut self) {
         let Some(config) = self.config.clone() else { return };
-        let (listener, routes) = match routes_of(&config) {
+        let (listener, routes, server) = match routes_of(&config) {
             Ok(found) => found,
             Err(why) => return self.fail(why),
         };
@@ -125,12 +129,15 @@ impl Driver {
         self.shared.publish(Published::Config(ChannelConfig {
             routes: Arc::clone(&routes.0),
             max_stream_duration: listener.max_stream_duration,
+            trusts_authorities: self.client.server(server).is_some_and(|it| it.features.trusted),
+            filters: listener.filters.clone(),
             clusters: handles,
         }));
     }
 
     fn targets<'a>(&'a self, config: &'a XdsConfig) -> Targets<'a> {
-        Targets { config, client: &self.client, resolved: self.names.resolved() }
+        let (client, security) = (&self.client, &self.security);
+        Targets { config, client, resolved: self.names.resolved(), security }
     }
 
     /// Returns the handle of a cluster, which is made if nobody has one.
@@ -167,8 +174,9 @@ impl Driver {
         for (name, cluster) in &mut clusters {
             let targets = self.targets(&config);
             if cluster.is_outdated(targets.sources(name)) {
+                let settings = targets.settings(name);
                 let targets = targets.of(name, &mut cluster.names);
-                cluster.update(&targets, now);
+                cluster.update(&targets, settings, &self.inbox, now);
             }
         }
         self.clusters = clusters;
@@ -225,20 +233,19 @@ impl Driver {
 /// calls of a channel that is dropped have ended before it, but for those whose responses are read.
 impl Drop for Driver {
     fn drop(&mut self) {
-        let ended = Failure::unavailable("the channel is closed");
-        self.shared.publish(Published::Failed(ended));
+        self.shared.close();
         let handles = self.clusters.values().filter_map(RunningCluster::handle);
         handles.for_each(|handle| handle.publish(ClusterState::closed()));
     }
 }
 
-/// Returns the listener of a configuration, and its routes.
-fn routes_of(config: &XdsConfig) -> Result<(Arc<Listener>, Routes), String> {
+/// Returns the listener of a configuration, its routes, and the server that these came from.
+fn routes_of(config: &XdsConfig) -> Result<(Arc<Listener>, Routes, ServerId), String> {
     let listener = decoded::<Listener>(&config.listener)?;
     let name = match &listener.routes {
         RouteSource::Inline(routes) => {
             let routes = Routes(Arc::clone(routes));
-            return Ok((listener, routes));
+            return Ok((listener, routes, config.listener.server));
         }
         RouteSource::Rds(name) => name,
     };
@@ -247,7 +254,7 @@ fn routes_of(config: &XdsConfig) -> Result<(Arc<Listener>, Routes), String> {
     let cached = cached.ok_or_else(|| format!("the routes `{name}` are not known"))?;
     let cached = cached.as_ref().map_err(|error| error.to_string())?;
     let routes = decoded::<Routes>(cached)?;
-    Ok((listener, Routes(Arc::clone(&routes.0))))
+    Ok((listener, Routes(Arc::clone(&routes.0)), cached.server))
 }
 
 const ROUTES: &str = "envoy.config.route.v3.RouteConfiguration";

@@ -1,25 +1,34 @@
 //! Channels: what a program makes calls with.
 //!
 //! ```text
-//!   call:    Channel -> call (wait, decide, pick) -> Sender -> ResponseBody
+//!   call:    Channel -> call (wait, decide) -> filters -> attempts (pick) -> Sender -> ResponseBody
 //!   driver:  XdsConfigWatch -> targets -> trees of clusters -> published
+//!   direct:  names of DNS, or addresses -> one tree -> published
 //! ```
 //!
 //! A call reads values that the driver published, without a lock, and waits for the next ones if they
 //! have no answer for it yet. Not here: the decisions (`chancery-calls`).
 
+mod attempts;
 mod body;
 mod builder;
 mod call;
 mod cluster;
+mod credentials;
 mod deadline;
+mod direct;
 mod dns;
 mod driver;
 mod explain;
 mod explanation;
+mod filters;
 mod load;
+mod ordinary_target;
+mod pick;
 mod place;
 mod published;
+mod replay;
+mod security;
 mod shared;
 mod targets;
 
@@ -38,8 +47,9 @@ use tower_service::Service;
 
 pub use self::body::ResponseBody;
 pub(crate) use self::builder::options;
-pub use self::builder::{ChannelBuilder, ChannelError};
+pub use self::builder::{ChannelBuilder, ChannelError, ChannelPolicy};
 pub use self::call::WaitForReady;
+pub use self::credentials::Credentials;
 pub use self::explanation::{
     CallExplanation, ExplainedCluster, ExplainedOutcome, ExplainedPlace, ExplainedRoute,
     PassedRoute,
@@ -47,7 +57,8 @@ pub use self::explanation::{
 pub use self::place::CallPlace;
 use self::shared::Shared;
 
-/// A channel to the service of an `xds:///` target. Cloning it is cheap, and clones share everything.
+/// A channel to the service of a target: `xds:///orders`, or one without a control plane, as in
+/// `dns:///orders.example:443` or `https://orders.example`. Cloning it is cheap, and clones share everything.
 ///
 /// It is a [`Service`] of HTTP requests, which generated clients of tonic take:
 ///
@@ -72,11 +83,12 @@ struct Handle {
 }
 
 impl Channel {
-    /// Makes a channel with the bootstrap of the process, which gRPC programs find by the environment
-    /// variables `GRPC_XDS_BOOTSTRAP` and `GRPC_XDS_BOOTSTRAP_CONFIG`.
+    /// Makes a channel, to an `xds:` target with the bootstrap of the process, which gRPC programs find by the
+    /// environment variables `GRPC_XDS_BOOTSTRAP` and `GRPC_XDS_BOOTSTRAP_CONFIG`.
     ///
     /// # Errors
-    /// If the target is malformed, or the bootstrap is missing or cannot be used.
+    /// If the target is malformed, or says not how connections are secured, or the bootstrap is missing or cannot
+    /// be used.
     ///
     /// # Panics
     /// Outside of a runtime of tokio.

@@ -41,7 +41,7 @@ impl CallPlace {
         self.address
     }
 
-    /// Returns how often the call was sent, until a server has seen it.
+    /// Returns the number of attempts of the call, this one included.
     pub fn attempts(&self) -> u32 {
         self.attempts
     }

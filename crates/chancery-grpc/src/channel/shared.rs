@@ -3,14 +3,20 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use chancery_calls::Failure;
+use http::uri::Authority;
 use tokio::sync::{Semaphore, watch};
+use tonic::Status;
 
 use super::published::Published;
+use crate::read::quoted;
 
 /// The state of a channel.
 pub(super) struct Shared {
     /// The name of the service, for routing and for servers.
     pub(super) authority: Arc<str>,
+    /// The same as requests have it, if they can.
+    uri_authority: Option<Authority>,
     /// A random number that stays, for hash policies.
     pub(super) channel_id: u64,
     published: ArcSwap<Published>,
@@ -23,12 +29,24 @@ impl Shared {
     pub(super) fn new(authority: Arc<str>, channel_id: u64) -> Self {
         let published = ArcSwap::from_pointee(Published::Waiting);
         let (changes, explanations) = (watch::channel(0).0, Semaphore::new(EXPLANATIONS));
-        Self { authority, channel_id, published, explanations, changes }
+        let uri_authority = Authority::try_from(&*authority).ok();
+        Self { authority, uri_authority, channel_id, published, explanations, changes }
+    }
+
+    /// Returns the authority of requests.
+    pub(super) fn uri_authority(&self) -> Result<Authority, Status> {
+        let why = || format!("`{}` cannot be the authority of a call", quoted(&self.authority));
+        self.uri_authority.clone().ok_or_else(|| Status::internal(why()))
     }
 
     pub(super) fn publish(&self, published: Published) {
         self.published.store(Arc::new(published));
         self.changes.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// The driver has ended: calls fail from now on, and nobody waits.
+    pub(super) fn close(&self) {
+        self.publish(Published::Failed(Failure::unavailable("the channel is closed")));
     }
 
     pub(super) fn published(&self) -> arc_swap::Guard<Arc<Published>> {

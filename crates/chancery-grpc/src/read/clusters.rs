@@ -49,22 +49,8 @@ impl ResourceType for Cluster {
 
     fn decode(name: &str, body: &Bytes) -> Result<Self, String> {
         let cluster: cds::Cluster = Message::decode(body.clone()).map_err(|it| it.to_string())?;
-        connectable(name, &cluster, &Surroundings::default())
+        Ok(read(name, &cluster, &Surroundings::default())?)
     }
-}
-
-/// Reads a cluster of this name, to which connections can be made.
-pub(super) fn connectable(
-    name: &str,
-    cluster: &cds::Cluster,
-    surroundings: &Surroundings,
-) -> Result<Cluster, String> {
-    let cluster = read(name, cluster, surroundings)?;
-    if cluster.transport != Transport::default() {
-        // A call must not go in the clear where the control plane asks for TLS.
-        return Err("transport_socket: TLS and proxies are not supported yet".to_owned());
-    }
-    Ok(cluster)
 }
 
 /// Reads a cluster of this name.
@@ -365,19 +351,5 @@ mod tests {
             transport: Transport::default(),
         };
         assert_eq!(cluster, expected);
-    }
-
-    #[test]
-    fn no_call_goes_in_the_clear_where_tls_is_asked_for() {
-        // gRFC A29
-        let roots = json!({"validationContext": {"systemRootCerts": {}}});
-        let context = any(
-            "extensions.transport_sockets.tls.v3.UpstreamTlsContext",
-            json!({"commonTlsContext": roots}),
-        );
-        let socket = json!({"name": "envoy.transport_sockets.tls", "typedConfig": context});
-        let cluster = eds(json!({"transportSocket": socket}));
-        let why = "transport_socket: TLS and proxies are not supported yet";
-        assert_eq!(fault_of::<Cluster>(&cluster), why);
     }
 }

@@ -16,7 +16,7 @@ pub(crate) mod routes;
 #[cfg(test)]
 mod support;
 pub(crate) mod surroundings;
-mod transport;
+pub(crate) mod transport;
 mod typed_struct;
 mod values;
 
@@ -37,7 +37,7 @@ fn opened<T: Message + Name + Default>(any: &Any) -> Option<Result<T, String>> {
 }
 
 /// Returns what somebody wrote, for a message: escaped, and not longer than a line.
-fn quoted(text: &str) -> Cow<'_, str> {
+pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
     match printable(text, PrintForm::Line) {
         Cow::Borrowed(text) => cut(text, QUOTED),
         Cow::Owned(text) => Cow::Owned(cut(&text, QUOTED).into_owned()),

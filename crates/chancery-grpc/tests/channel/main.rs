@@ -1,8 +1,14 @@
 //! Calls through a channel, with the server of this project as the control plane and real backends.
 
+mod certificates;
 mod clusters;
+mod direct;
 mod explain;
+mod faults;
+mod proxy;
+mod retries;
 mod support;
+mod tls;
 
 use std::time::Duration;
 
