@@ -173,7 +173,10 @@ impl Description {
             TreePart::Policy(name) => write!(f, "{}, {state}", quoted(name)),
             TreePart::Cluster { name, problem, drops, in_flight, max_requests } => {
                 write!(f, "cluster `{}` is {state}", quoted(name))?;
-                write!(f, ", {in_flight} of {max_requests} calls under way")?;
+                match *max_requests {
+                    u32::MAX => write!(f, ", {in_flight} calls under way")?,
+                    most => write!(f, ", {in_flight} of {most} calls under way")?,
+                }
                 for DropCategory { name, per_million } in &**drops {
                     let percent = f64::from(*per_million) / 10_000.0;
                     write!(f, ", drops {percent}% of its calls for `{}`", quoted(name))?;
