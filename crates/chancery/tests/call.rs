@@ -304,6 +304,33 @@ fn without_an_answer_it_is_told_why() {
     }
 }
 
+/// C-117, C-127: targets without a control plane, and an endpoint that does not speak TLS.
+#[test]
+fn a_service_is_called_without_a_control_plane() {
+    let orders = Orders::start("alone", Reflects::V1);
+    let target = orders.port.address();
+    let call = |words: &[&str]| {
+        let all = [&["call", &target, "orders.v1.Orders/Get"], words].concat();
+        finished(&mut chancery(&all))
+    };
+    is(&call(&["--plaintext"]), 0, "{\n  \"server\": \"alone\"\n}\n");
+    let dry = call(&["--plaintext", "--dry-run"]);
+    let text = out(&dry).replace(&target, "TARGET");
+    let expected = "\
+call of `/orders.v1.Orders/Get` at `TARGET`
+cluster `TARGET` is IDLE, 0 calls under way
+  priority 0: pick_first, IDLE
+    TARGET IDLE
+a call waits for a connection, which is made when a call needs it
+";
+    assert_eq!((dry.status.code(), text.as_str()), (Some(0), expected), "{}", err(&dry));
+    let spread = call(&["--plaintext", "-n", "3", "--explain"]);
+    assert!(out(&spread).contains("OK 3"), "{}{}", out(&spread), err(&spread));
+    let secure = call(&["--tls", "--timeout", "5s"]);
+    is(&secure, 2, "");
+    assert!(err(&secure).contains("TLS"), "{}", err(&secure));
+}
+
 #[test]
 fn types_that_are_none_are_told() {
     let mesh = Mesh::start(Reflects::Garbage);
@@ -364,6 +391,11 @@ fn a_request_that_does_not_fit_is_not_sent() {
     let none = finished(&mut chancery(&["call", "xds:///orders:8080", "a.B/C"]));
     assert_eq!(none.status.code(), Some(64));
     assert!(err(&none).contains("give `--bootstrap`"), "{}", err(&none));
+    let unsaid = finished(&mut chancery(&["call", "localhost:1", "a.B/C"]));
+    assert_eq!(unsaid.status.code(), Some(64));
+    assert!(err(&unsaid).contains("give `--plaintext` or `--tls`"), "{}", err(&unsaid));
+    let needless = ["call", "localhost:1", "a.B/C", "--plaintext", "--bootstrap", "x"];
+    assert_eq!(finished(&mut chancery(&needless)).status.code(), Some(64));
     let odd = finished(&mut chancery(&["call", "ftp://x", "a.B/C"]));
     assert_eq!(odd.status.code(), Some(2), "{}", err(&odd));
 }
