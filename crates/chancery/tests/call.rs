@@ -13,6 +13,7 @@ use std::process::Output;
 use daemon::ports::Port;
 use daemon::{Program, Running, Server, chancery, directory, finished, lines, next_line};
 use orders::{Orders, Reflects, descriptor_set};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -329,6 +330,46 @@ a call waits for a connection, which is made when a call needs it
     let secure = call(&["--tls", "--timeout", "5s"]);
     is(&secure, 2, "");
     assert!(err(&secure).contains("TLS"), "{}", err(&secure));
+}
+
+/// C-121, C-127: the flags have the authorities and the certificate of a client, and servers are verified.
+#[test]
+fn connections_are_secured_by_flags() {
+    let pki = tempfile::tempdir().unwrap();
+    certificates(pki.path());
+    let orders = Orders::start_tls("secure", pki.path());
+    let target = format!("dns:///localhost:{}", orders.port.number());
+    let call = |words: &[&str]| {
+        let all = [&["call", &target, "orders.v1.Orders/Get", "--timeout", "5s"], words].concat();
+        finished(chancery(&all).current_dir(pki.path()))
+    };
+    let identity = ["--cert", "leaf.pem", "--key", "leaf.key"];
+    let both = [&["--ca", "ca.pem"][..], &identity].concat();
+    is(&call(&both), 0, "{\n  \"server\": \"secure\"\n}\n");
+    for (words, why) in [(&identity[..], "certificate"), (&["--plaintext"], "UNAVAILABLE")] {
+        let failed = call(words);
+        is(&failed, 2, "");
+        assert!(err(&failed).contains(why), "{words:?}: {}", err(&failed));
+    }
+    let absent = call(&["--ca", "none.pem"]);
+    is(&absent, 2, "");
+    assert!(err(&absent).contains("none.pem"), "{}", err(&absent));
+    assert_eq!(call(&["--cert", "leaf.pem"]).status.code(), Some(64));
+    assert_eq!(call(&["--tls", "--plaintext"]).status.code(), Some(64));
+}
+
+/// An authority, and a certificate of it for `localhost`.
+fn certificates(dir: &Path) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    std::fs::write(dir.join("ca.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
+    let issuer = Issuer::new(params, key);
+    let key = KeyPair::generate().unwrap();
+    let leaf = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let leaf = leaf.signed_by(&key, &issuer).unwrap();
+    std::fs::write(dir.join("leaf.pem"), leaf.pem()).unwrap();
+    std::fs::write(dir.join("leaf.key"), key.serialize_pem()).unwrap();
 }
 
 #[test]
