@@ -23,7 +23,7 @@ pub use chancery_calls::balancing::{
 };
 pub use channel::{
     CallExplanation, CallPlace, Channel, ChannelBuilder, ChannelError, ChannelPolicy, Credentials,
-    ExplainedCluster, ExplainedOutcome, ExplainedPlace, ExplainedRoute, PassedRoute, ResponseBody,
-    WaitForReady,
+    ExplainedCluster, ExplainedFilter, ExplainedOutcome, ExplainedPlace, ExplainedRoute,
+    PassedRoute, ResponseBody, WaitForReady,
 };
 pub use connect::Keepalive;

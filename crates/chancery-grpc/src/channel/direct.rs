@@ -51,6 +51,7 @@ impl DirectDriver {
             routes: Arc::new(all_to(&name)),
             max_stream_duration: None,
             trusts_authorities: false,
+            is_direct: true,
             filters: FilterChain::without_filters(),
             clusters: [(Arc::clone(&name), handle)].into(),
         }));
@@ -109,6 +110,7 @@ impl DirectDriver {
         for wake in mail.wakes.into_values().flatten() {
             self.cluster.wake(wake, now);
         }
+        mail.questions.into_iter().for_each(|(_, question)| self.cluster.answer(question));
     }
 
     fn settle(&mut self) {

@@ -51,8 +51,8 @@ pub use self::builder::{ChannelBuilder, ChannelError, ChannelPolicy};
 pub use self::call::WaitForReady;
 pub use self::credentials::Credentials;
 pub use self::explanation::{
-    CallExplanation, ExplainedCluster, ExplainedOutcome, ExplainedPlace, ExplainedRoute,
-    PassedRoute,
+    CallExplanation, ExplainedCluster, ExplainedFilter, ExplainedOutcome, ExplainedPlace,
+    ExplainedRoute, PassedRoute,
 };
 pub use self::place::CallPlace;
 use self::shared::Shared;
@@ -102,8 +102,8 @@ impl Channel {
     ///
     /// It makes no call: nothing is sent and nothing is connected, and no turn of an endpoint is used up. Parts
     /// of the calls that routes or clusters share or drop by chance have their chances in the text; of weighted
-    /// clusters the explanation follows one, as the dice say. HTTP filters, and attempts after the first, are
-    /// not a part of it.
+    /// clusters the explanation follows one, as the dice say. Attempts after the
+    /// first are not a part of it.
     pub async fn explain(
         &self,
         method: &str,
