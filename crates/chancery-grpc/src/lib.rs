@@ -17,7 +17,13 @@ mod dice;
 mod process;
 mod read;
 
+pub use chancery_calls::balancing::{
+    ChildName, Connectivity, DescribedChild, DescribedEndpoint, Description, EndpointLocality,
+    TreePart, Turn,
+};
 pub use channel::{
-    Channel, ChannelBuilder, ChannelError, ChannelPolicy, Credentials, ResponseBody, WaitForReady,
+    CallExplanation, CallPlace, Channel, ChannelBuilder, ChannelError, ChannelPolicy, Credentials,
+    ExplainedCluster, ExplainedOutcome, ExplainedPlace, ExplainedRoute, PassedRoute, ResponseBody,
+    WaitForReady,
 };
 pub use connect::Keepalive;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
 use chancery_calls::balancing::{
-    Action, Cluster, Node, OutlierDetection, Priority, PriorityNames, SubchannelId,
+    Action, Cluster, Description, Node, OutlierDetection, Priority, PriorityNames, SubchannelId,
     SubchannelState, Tree, Wake,
 };
 use chancery_core::{Resource, Time};
@@ -137,6 +137,11 @@ impl RunningCluster {
             self.tree.on_time(now);
             self.is_changed = true;
         }
+    }
+
+    /// Describes its tree; `None` before the first update.
+    pub(super) fn describe(&self) -> Option<Description> {
+        self.tree.describe()
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use chancery_calls::balancing::PolicyConfig;
+use chancery_calls::filters::FilterChain;
 use chancery_calls::filters::Overrides;
 use chancery_calls::routing::{
     Action, DomainPattern, ForwardAction, PathMatcher, Route, RouteConfig, RouteMatcher,
@@ -49,6 +50,8 @@ impl DirectDriver {
         shared.publish(Published::Config(ChannelConfig {
             routes: Arc::new(all_to(&name)),
             max_stream_duration: None,
+            trusts_authorities: false,
+            filters: FilterChain::without_filters(),
             clusters: [(Arc::clone(&name), handle)].into(),
         }));
         let names = Names::default();

@@ -235,10 +235,10 @@ impl Targets<'_> {
     }
 
     fn with_dns(&self, target: ClusterTarget, host: &str, port: u16) -> ClusterTarget {
+        let hostname = format!("{host}:{port}").into();
+        let policy = PolicyConfig::PickFirst { shuffle: false };
         match self.resolved.get(&(host.to_owned(), port)) {
-            Some(found) => {
-                with_addresses(target, found, &PolicyConfig::PickFirst { shuffle: false })
-            }
+            Some(found) => with_addresses(target, found, &policy, &hostname),
             None => target,
         }
     }
@@ -253,18 +253,22 @@ pub(super) fn of_addresses(
 ) -> <Clusters as Node>::Config {
     let target = without_endpoints(name, "its addresses are not known".into());
     let target = ClusterTarget { max_requests: u32::MAX, ..target };
-    vec![(Arc::clone(name), detecting(with_addresses(target, found, policy), None))]
+    vec![(Arc::clone(name), detecting(with_addresses(target, found, policy, &"".into()), None))]
 }
 
-/// Gives a cluster the addresses that were found, each of which is an endpoint.
+/// Gives a cluster the addresses that were found, each of which is an endpoint of this hostname.
 fn with_addresses(
     target: ClusterTarget,
     found: &Result<Vec<SocketAddr>, String>,
     policy: &PolicyConfig,
+    hostname: &Arc<str>,
 ) -> ClusterTarget {
     match found {
         Ok(addresses) => {
-            let endpoints = addresses.iter().map(|it| Arc::new(Endpoint::at(*it))).collect();
+            let endpoint = |address: &SocketAddr| {
+                Arc::new(Endpoint { hostname: Arc::clone(hostname), ..Endpoint::at(*address) })
+            };
+            let endpoints = addresses.iter().map(endpoint).collect();
             let policy = PolicyTarget { config: policy.clone(), endpoints, note: None };
             ClusterTarget { priorities: vec![(ADDRESSES.into(), policy)], problem: None, ..target }
         }

@@ -23,19 +23,16 @@ impl Sender {
         self.inner.is_closed()
     }
 
-    /// Sends a call under the scheme of the connection. A call that no server has seen comes back with the error.
+    /// Returns the scheme of the calls on the connection.
+    pub(crate) fn scheme(&self) -> Scheme {
+        self.scheme.clone()
+    }
+
+    /// Sends a call. One that no server has seen comes back with the error.
     pub(crate) fn try_send_request(
         &mut self,
-        mut request: Request<Body>,
+        request: Request<Body>,
     ) -> impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Body>>>> + use<> {
-        let mut parts = std::mem::take(request.uri_mut()).into_parts();
-        // A call without an authority is sent as it is: a scheme alone makes no URI.
-        if parts.authority.is_some() {
-            parts.scheme = Some(self.scheme.clone());
-        }
-        if let Ok(uri) = parts.try_into() {
-            *request.uri_mut() = uri;
-        }
         self.inner.try_send_request(request)
     }
 }
