@@ -34,15 +34,13 @@ pub(super) async fn dial(
             tunnel.map_err(|error| format!("proxy {proxy}: {error}"))?
         }
     };
-    let (inner, running) = match handshake {
-        None => begin(io, settings.keepalive, address).await?,
-        Some(handshake) => begin(handshake.make(io).await?, settings.keepalive, address).await?,
+    let Some(handshake) = handshake else {
+        let (inner, running) = begin(io, settings.keepalive, address).await?;
+        return Ok((Sender::new(inner, Scheme::HTTP, None), running));
     };
-    let scheme = match &settings.security {
-        Security::Plain => Scheme::HTTP,
-        Security::Tls(_) => Scheme::HTTPS,
-    };
-    Ok((Sender::new(inner, scheme), running))
+    let (io, certificate) = handshake.make(io).await?;
+    let (inner, running) = begin(io, settings.keepalive, address).await?;
+    Ok((Sender::new(inner, Scheme::HTTPS, certificate), running))
 }
 
 async fn tcp(address: SocketAddr) -> Result<TcpStream, String> {

@@ -347,6 +347,39 @@ async fn each_cluster_of_an_aggregate_has_its_own_security() {
     until(&channel, "the first", |result| name(result) == Some("a")).await;
 }
 
+/// C-127: a call that goes under the hostname of its endpoint goes only to a server whose certificate is for that, if
+/// the program's files are what verifies it. Where the control plane lists names, these count.
+#[tokio::test]
+async fn an_authority_that_is_rewritten_is_in_the_certificate() {
+    let authority = Authority::new();
+    let folder = Folder::trusting(&authority);
+    let files = TlsFiles { ca: Some(folder.path("ca.pem")), ..TlsFiles::default() };
+    let a = Backend::secured("a", authority.server(&["service", "a.example"])).await;
+    let called = async |fields: &str, hostname: &str| {
+        let routes = "[{match: {prefix: /}, route: {cluster: x, auto_host_rewrite: true}}]";
+        let resources = Resources::default().routes(routes).cluster("x", fields);
+        let resources = resources.endpoints("x", &[&[&a]]);
+        let hostname = format!("{{endpoint: {{hostname: '{hostname}', ");
+        let resources = Resources(resources.0.replace("{endpoint: {", &hostname));
+        let control = TestServer::start(resources.snapshot()).await.expect("a server");
+        let features = ServerFeatures { trusted: true, ..ServerFeatures::default() };
+        let mut bootstrap = bootstrap(control.address(), features);
+        bootstrap.certificate_providers.extend(folder.providers());
+        let builder = ChannelBuilder::new("xds:///service").bootstrap(bootstrap);
+        let credentials = Credentials::xds(Credentials::tls(files.clone()));
+        let channel = builder.credentials(credentials).build().expect("a channel");
+        call_to(&channel, "/t/echo", with("k", "v")).await
+    };
+    assert_eq!(called("", "A.example:80").await.expect("one"), "a A.example:80 -");
+    assert_eq!(called("", "service").await.expect("one"), "a service -");
+    let refused = called("", "b.example").await.expect_err("it is refused");
+    assert_eq!(refused.code(), Code::Unavailable);
+    let why = "`b.example`: it is the authority of the call, and the certificate";
+    assert!(refused.message().contains(why), "{refused}");
+    let by_control_plane = called(&names("{exact: a.example}"), "b.example").await;
+    assert_eq!(by_control_plane.expect("one"), "a b.example -");
+}
+
 /// A server that does not agree on HTTP/2 is no server of gRPC.
 #[tokio::test]
 async fn a_server_has_to_agree_on_http_2() {
