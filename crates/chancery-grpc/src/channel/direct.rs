@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use chancery_calls::balancing::PolicyConfig;
-use chancery_calls::filters::FilterChain;
-use chancery_calls::filters::Overrides;
+use chancery_calls::filters::{FilterChain, Overrides};
 use chancery_calls::routing::{
     Action, DomainPattern, ForwardAction, PathMatcher, Route, RouteConfig, RouteMatcher,
     RouteTarget, VirtualHost,
@@ -108,6 +107,12 @@ impl DirectDriver {
         }
         for wake in mail.wakes.into_values().flatten() {
             self.cluster.wake(wake, now);
+        }
+        for (_, answer) in mail.questions {
+            if let Some(description) = self.cluster.describe() {
+                // Whoever has asked may have gone.
+                let _ = answer.send(description);
+            }
         }
     }
 
