@@ -234,6 +234,14 @@ async fn a_handshake_asks_for_a_name() {
     assert!(refused.expect_err("it is refused").message().contains("not for `d.example`"));
     let unnamed = asked(checked, "{exact: 'spiffe://b/c'}", "").await.expect("the list counts");
     assert_eq!(unnamed, None);
+    // The hostname of a cluster of DNS is the name that it resolves.
+    let resources = Resources::default().routes(&one_route("x")).dns("x", "localhost", &a);
+    let fields = socket(&format!("auto_host_sni: true, {}", common("")));
+    let resources = Resources(format!("{}  {fields}\n", resources.0));
+    let control = TestServer::start(resources.snapshot()).await.expect("a server");
+    assert_eq!(name(&call(&channel(&control, &folder)).await), Some("a"));
+    let asked = a.asked.lock().expect("no panic").last().cloned().flatten();
+    assert_eq!(asked, Some("localhost".to_owned()));
 }
 
 /// C-121: channels share a connection if it is secured in the same way.
