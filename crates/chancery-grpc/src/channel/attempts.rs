@@ -80,8 +80,7 @@ impl Attempts {
     /// Addresses the call to the service, whatever the client that made it has put there.
     fn uri(&self, hostname: &str, sender: &Sender) -> Result<Uri, Status> {
         let authority = match hostname {
-            name if self.way.rewrites_authority && !name.is_empty() => Authority::try_from(name)
-                .map_err(|error| Status::unavailable(format!("`{}`: {error}", quoted(name))))?,
+            name if self.way.rewrites_authority && !name.is_empty() => rewritten(name, sender)?,
             _ => self.authority.clone(),
         };
         let mut parts = http::uri::Parts::default();
@@ -167,6 +166,22 @@ impl Failed {
             NotChosen::Failed(failure) => (AttemptEnd::NotPicked(failure.code), failure),
         };
         Self { end, answer: Err(status(failure)) }
+    }
+}
+
+/// Returns the authority that a hostname makes. A certificate that has to be for the host has to be for this one
+/// too (C-127).
+fn rewritten(hostname: &str, sender: &Sender) -> Result<Authority, Status> {
+    let unavailable = |why: String| Status::unavailable(format!("`{}`: {why}", quoted(hostname)));
+    let authority =
+        Authority::try_from(hostname).map_err(|error| unavailable(error.to_string()))?;
+    match sender.is_for(&authority) {
+        true => Ok(authority),
+        false => {
+            let why =
+                "it is the authority of the call, and the certificate of the server is not for it";
+            Err(unavailable(why.to_owned()))
+        }
     }
 }
 

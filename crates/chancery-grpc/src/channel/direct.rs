@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use chancery_calls::balancing::PolicyConfig;
-use chancery_calls::filters::FilterChain;
-use chancery_calls::filters::Overrides;
+use chancery_calls::filters::{FilterChain, Overrides};
 use chancery_calls::routing::{
     Action, DomainPattern, ForwardAction, PathMatcher, Route, RouteConfig, RouteMatcher,
     RouteTarget, VirtualHost,

@@ -4,6 +4,9 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tracing::warn;
 
 use super::credentials::{Credentials, Ordinary};
 use crate::certificates::{Certificates, Provider};
@@ -11,11 +14,12 @@ use crate::connect::{ConnectionSettings, Keepalive, PeerNames, Security, Tls};
 use crate::read::transport::{Roots, Transport, UpstreamTls};
 
 /// The part of the settings that is the same for all clusters of a channel.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct ChannelSecurity {
     ordinary: Arc<ConnectionSettings>,
     is_xds: bool,
     certificates: Certificates,
+    has_warned: AtomicBool,
 }
 
 /// The settings of connections to the endpoints of one cluster.
@@ -56,7 +60,8 @@ impl ChannelSecurity {
             }
         };
         let ordinary = Arc::new(ConnectionSettings { security, proxy: None, keepalive });
-        Self { ordinary, is_xds: credentials.is_xds, certificates }
+        let has_warned = AtomicBool::new(false);
+        Self { ordinary, is_xds: credentials.is_xds, certificates, has_warned }
     }
 
     /// Returns the settings without a say of the control plane.
@@ -73,6 +78,9 @@ impl ChannelSecurity {
         endpoints: impl IntoIterator<Item = OneEndpoint<'a>>,
     ) -> EndpointSettings {
         let tls = transport.tls.as_ref().filter(|_| self.is_xds);
+        if tls.is_none() && transport.tls.is_some() {
+            self.warn_once();
+        }
         let has_names = tls.is_some_and(|tls| tls.server_name.is_hostname);
         let settings = |hostname: Option<&str>, proxy| {
             let security = match tls {
@@ -91,6 +99,18 @@ impl ChannelSecurity {
             has_own.then(|| (endpoint.address, settings(hostname, proxy)))
         });
         EndpointSettings { own: own.collect(), common }
+    }
+
+    /// Says that calls go in the clear although a cluster asks for TLS: the program chose so, and may not know
+    /// it any more.
+    fn warn_once(&self) {
+        let is_plain = self.ordinary.security == Security::Plain;
+        if is_plain && !self.has_warned.swap(true, Ordering::Relaxed) {
+            warn!(
+                "the control plane asks for TLS to a cluster, and the channel goes in the clear, because its \
+                 credentials are `insecure`"
+            );
+        }
     }
 
     /// Returns the TLS of a cluster, for an endpoint of this name.
