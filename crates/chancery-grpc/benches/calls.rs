@@ -4,7 +4,11 @@
 //!
 //! The server is a process of its own, so that the CPU time of a client is its own. The sides take turns, and the
 //! ratio of each round is told. Not here: other programs; `cargo xtask bench` knows them.
-#![expect(clippy::print_stdout, reason = "it tells what was measured")]
+#![expect(
+    clippy::print_stdout,
+    clippy::exit,
+    reason = "it tells what was measured, and ends with its input"
+)]
 
 use std::convert::Infallible;
 use std::io::{BufRead, BufReader, Read};

@@ -27,3 +27,4 @@ pub use channel::{
     PassedRoute, ResponseBody, WaitForReady,
 };
 pub use connect::Keepalive;
+pub use process::client_status;

@@ -39,6 +39,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use chancery_client::Clients;
 use http::{HeaderMap, Request, Response};
 use tokio::task::AbortHandle;
 use tonic::Status;
@@ -80,6 +81,8 @@ pub struct Channel(Arc<Handle>);
 struct Handle {
     shared: Arc<Shared>,
     driver: AbortHandle,
+    /// The clients of its bootstrap, which are told of as long as it is used.
+    _clients: Option<Arc<Clients>>,
 }
 
 impl Channel {
@@ -113,8 +116,8 @@ impl Channel {
         explain::explain(&self.0.shared, method, headers, limit).await
     }
 
-    fn of(shared: Arc<Shared>, driver: AbortHandle) -> Self {
-        Self(Arc::new(Handle { shared, driver }))
+    fn of(shared: Arc<Shared>, driver: AbortHandle, clients: Option<Arc<Clients>>) -> Self {
+        Self(Arc::new(Handle { shared, driver, _clients: clients }))
     }
 }
 
