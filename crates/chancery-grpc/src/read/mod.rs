@@ -2,6 +2,7 @@
 //! rejected here, with the reason; the client tells the server, and the last good one stays in use.
 
 mod actions;
+mod addresses;
 #[cfg(test)]
 mod agreement;
 pub(crate) mod clusters;
@@ -13,6 +14,7 @@ mod matchers;
 mod outliers;
 mod policies;
 pub(crate) mod routes;
+pub(crate) mod server_listeners;
 #[cfg(test)]
 mod support;
 pub(crate) mod surroundings;
@@ -37,7 +39,7 @@ fn opened<T: Message + Name + Default>(any: &Any) -> Option<Result<T, String>> {
 }
 
 /// Returns what somebody wrote, for a message: escaped, and not longer than a line.
-fn quoted(text: &str) -> Cow<'_, str> {
+pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
     match printable(text, PrintForm::Line) {
         Cow::Borrowed(text) => cut(text, QUOTED),
         Cow::Owned(text) => Cow::Owned(cut(&text, QUOTED).into_owned()),
