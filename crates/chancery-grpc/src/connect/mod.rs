@@ -15,6 +15,7 @@ mod inbox;
 mod pool;
 mod subchannel;
 
+pub(crate) use self::greeting::Greeting;
 pub(crate) use self::inbox::{Inbox, InboxKey};
 pub(crate) use self::pool::Pool;
 pub(crate) use self::subchannel::{Sender, Subchannel};
