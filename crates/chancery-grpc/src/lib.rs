@@ -1,9 +1,11 @@
-//! A gRPC data plane for Rust: channels to `xds:///` targets, for tonic.
+//! A gRPC data plane for Rust: channels to `xds:///` targets and servers that a control plane configures, for
+//! tonic.
 //!
 //! ```text
 //!   connect    connections to endpoints, shared in the process
 //!   read       resources, checked as gRPC checks them  -->  values of chancery-calls
 //!   channel    calls, and the driver that publishes what they see
+//!   server     connections and calls that arrive, and the driver that says whose they are
 //! ```
 //!
 //! Not here: the decisions of a call (`chancery-calls`), and the conversation with the control plane
@@ -14,5 +16,7 @@ mod connect;
 mod dice;
 mod process;
 mod read;
+mod server;
 
 pub use channel::{Channel, ChannelBuilder, ChannelError, ResponseBody, WaitForReady};
+pub use server::{ConnectionInfo, Server, ServerBuilder, ServerError, ServingState};

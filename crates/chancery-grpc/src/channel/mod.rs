@@ -12,7 +12,7 @@ mod body;
 mod builder;
 mod call;
 mod cluster;
-mod deadline;
+pub(crate) mod deadline;
 mod dns;
 mod driver;
 mod load;

@@ -302,7 +302,7 @@ mod tests {
         let why = "filters[0].typed_config: it must be an `HttpConnectionManager` of v3, and is \
                    `type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy`";
         assert_eq!(chain_fault(json!({"filters": [{"name": "t", "typedConfig": tcp}]})), why);
-        let mut nameless = good.clone();
+        let mut nameless = good;
         nameless["name"] = json!("");
         assert_eq!(chain_fault(json!({"filters": [nameless]})), "filters[0].name: it must be set");
         let bare = manager(json!({"httpFilters": []}));
