@@ -1,7 +1,8 @@
-//! A gRPC data plane for Rust: channels to `xds:///` targets and servers that a control plane configures, for
-//! tonic.
+//! A gRPC data plane for Rust: channels to `xds:///` targets, and to ordinary ones, and servers that a control
+//! plane configures, for tonic.
 //!
 //! ```text
+//!   certificates   what the certificate providers of the bootstrap have
 //!   connect    connections to endpoints, shared in the process
 //!   read       resources, checked as gRPC checks them  -->  values of chancery-calls
 //!   channel    calls, and the driver that publishes what they see
@@ -11,6 +12,7 @@
 //! Not here: the decisions of a call (`chancery-calls`), and the conversation with the control plane
 //! (`chancery-client`).
 
+mod certificates;
 mod channel;
 mod connect;
 mod dice;
@@ -18,5 +20,8 @@ mod process;
 mod read;
 mod server;
 
-pub use channel::{Channel, ChannelBuilder, ChannelError, ResponseBody, WaitForReady};
+pub use channel::{
+    Channel, ChannelBuilder, ChannelError, ChannelPolicy, Credentials, ResponseBody, WaitForReady,
+};
+pub use connect::Keepalive;
 pub use server::{ConnectionInfo, Server, ServerBuilder, ServerError, ServingState};

@@ -2,6 +2,8 @@
 //!
 //! Not here: the check of a certificate, which rustls does.
 
+use std::net::IpAddr;
+
 use rustls::pki_types::CertificateDer;
 
 /// The name of the subject of a certificate, as DER. `None` if the bytes are no certificate.
@@ -13,22 +15,68 @@ pub fn subject<'a>(certificate: &'a CertificateDer<'_>) -> Option<&'a [u8]> {
     element(rest, SEQUENCE).map(|(subject, _)| subject)
 }
 
-/// The DNS names for which a certificate is, so many at most: `a.example`, `*.a.example`. None if the bytes are no
-/// certificate.
-pub fn dns_names(certificate: &CertificateDer<'_>, most: usize) -> Vec<String> {
-    let Some(mut names) = alternative_names(certificate) else { return Vec::new() };
+/// A name for which a certificate is, of the kinds that are compared with names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AlternativeName<'a> {
+    /// A name of DNS, as in `a.example` or `*.a.example`.
+    Dns(&'a str),
+    /// An address of mail.
+    Email(&'a str),
+    /// A URI, as in `spiffe://a.example/b`.
+    Uri(&'a str),
+    /// An IP address.
+    Ip(IpAddr),
+}
+
+/// Returns the names for which a certificate is, in their order, so many at most. There are none if the bytes are
+/// no certificate. Names of other kinds, and those that are malformed, are left out.
+pub fn alternative_names<'a>(
+    certificate: &'a CertificateDer<'_>,
+    most: usize,
+) -> Vec<AlternativeName<'a>> {
+    let Some(mut names) = names_of(certificate) else { return Vec::new() };
     let mut found = Vec::new();
     while let Some((tag, content, rest)) = any_element(names) {
-        if tag == DNS_NAME && found.len() < most {
-            found.extend(str::from_utf8(content).ok().map(str::to_owned));
+        if found.len() == most {
+            break;
         }
+        found.extend(AlternativeName::read(tag, content));
         names = rest;
     }
     found
 }
 
+/// The DNS names for which a certificate is, so many at most: `a.example`, `*.a.example`. None if the bytes are no
+/// certificate.
+pub fn dns_names(certificate: &CertificateDer<'_>, most: usize) -> Vec<String> {
+    let names = alternative_names(certificate, usize::MAX).into_iter();
+    let names = names.filter_map(|name| match name {
+        AlternativeName::Dns(name) => Some(name.to_owned()),
+        _ => None,
+    });
+    names.take(most).collect()
+}
+
+impl<'a> AlternativeName<'a> {
+    fn read(tag: u8, content: &'a [u8]) -> Option<Self> {
+        let text = || str::from_utf8(content).ok();
+        match tag {
+            RFC822_NAME => text().map(Self::Email),
+            DNS_NAME => text().map(Self::Dns),
+            RESOURCE_IDENTIFIER => text().map(Self::Uri),
+            IP_ADDRESS => {
+                let v4 = <[u8; 4]>::try_from(content).map(IpAddr::from);
+                let v6 = || <[u8; 16]>::try_from(content).map(IpAddr::from);
+                v4.or_else(|_| v6()).ok().map(Self::Ip)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// The content of the extension with the names of a subject.
-fn alternative_names(certificate: &[u8]) -> Option<&[u8]> {
+fn names_of(certificate: &[u8]) -> Option<&[u8]> {
     let mut rest = from_validity(certificate)?;
     loop {
         let (tag, content, next) = any_element(rest)?;
@@ -77,8 +125,11 @@ const EXTENSIONS: u8 = 0xa3;
 const OBJECT_ID: u8 = 0x06;
 const BOOLEAN: u8 = 0x01;
 const OCTETS: u8 = 0x04;
-/// In the names of a subject.
+/// The kinds of names of a subject (RFC 5280, `GeneralName`).
+const RFC822_NAME: u8 = 0x81;
 const DNS_NAME: u8 = 0x82;
+const RESOURCE_IDENTIFIER: u8 = 0x86;
+const IP_ADDRESS: u8 = 0x87;
 /// `2.5.29.17`.
 const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
 
@@ -99,7 +150,7 @@ pub(crate) fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use rcgen::{CertificateParams, DnType, KeyPair};
+    use rcgen::{CertificateParams, DnType, KeyPair, SanType};
 
     use super::*;
 
@@ -131,6 +182,29 @@ mod tests {
             let _whatever = dns_names(&CertificateDer::from(bytes), 9);
         }
         assert_eq!(dns_names(&CertificateDer::from(vec![]), 9), [""; 0]);
+    }
+
+    #[test]
+    fn a_certificate_has_names_of_several_kinds() {
+        let mut params = CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
+        params.subject_alt_names.extend([
+            SanType::Rfc822Name("me@b.example".try_into().unwrap()),
+            SanType::URI("spiffe://c.example/d".try_into().unwrap()),
+            SanType::OtherName((vec![1, 2, 3], "e".into())),
+            SanType::IpAddress("10.0.0.1".parse().unwrap()),
+            SanType::IpAddress("2001:db8::1".parse().unwrap()),
+        ]);
+        let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().clone();
+        let names = alternative_names(&certificate, 9);
+        let expected = [
+            AlternativeName::Dns("a.example"),
+            AlternativeName::Email("me@b.example"),
+            AlternativeName::Uri("spiffe://c.example/d"),
+            AlternativeName::Ip("10.0.0.1".parse().unwrap()),
+            AlternativeName::Ip("2001:db8::1".parse().unwrap()),
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(alternative_names(&certificate, 2), expected[..2]);
     }
 
     #[test]

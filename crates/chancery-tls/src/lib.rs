@@ -10,7 +10,7 @@ mod material;
 mod stamps;
 mod validity;
 
-pub use der::{dns_names, subject};
+pub use der::{AlternativeName, alternative_names, dns_names, subject};
 pub use error::TlsError;
 pub use material::{authorities, identity, provider, revocation_list, system_authorities};
 pub use stamps::FileStamps;

@@ -70,6 +70,12 @@ impl<N: Node> Child<N> {
 }
 
 impl<N: Node> Priority<N> {
+    /// Returns the name of the child that has this subchannel, so that a driver knows which cluster of an
+    /// aggregate it leads to.
+    pub fn child_of(&self, id: SubchannelId) -> Option<&Arc<str>> {
+        self.owners.of(Part::Subchannel(id))
+    }
+
     fn change(
         &mut self,
         name: &Arc<str>,

@@ -34,6 +34,11 @@ impl<N: Node, D: Dice> Tree<N, D> {
         Self { root: None, ids: Ids::default(), actions: VecDeque::new(), dice }
     }
 
+    /// Returns the policy or cluster at the top; `None` before the first update.
+    pub fn root(&self) -> Option<&N> {
+        self.root.as_ref()
+    }
+
     /// There is another configuration, with other endpoints.
     pub fn update(&mut self, config: &N::Config, now: Time) {
         self.root.get_or_insert_with(|| N::new(config));

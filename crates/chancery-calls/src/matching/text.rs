@@ -1,6 +1,7 @@
 //! Matchers of texts: exact, by a part, or by a pattern (C-096).
 
 use std::fmt::{self, Display, Formatter};
+use std::hash::{Hash, Hasher};
 
 use chancery_core::printable::{MAX_NAME_BYTES, Printable, cut};
 use regex::bytes::{Regex, RegexBuilder};
@@ -8,7 +9,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::{MatcherError, Pattern};
 
 /// The form of a matcher, and the text that it looks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TextPattern {
     /// The whole text is this.
     Exact(String),
@@ -62,6 +63,14 @@ impl TextMatcher {
         Self { pattern, ignores_case: false, engine: Engine::None }
     }
 
+    /// Returns the text, if the whole text has to be this one. Its case may still not count.
+    pub fn exact_text(&self) -> Option<&str> {
+        match &self.pattern {
+            TextPattern::Exact(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// Returns true if the text matches.
     pub fn matches(&self, text: &[u8]) -> bool {
         match (&self.engine, &self.pattern) {
@@ -94,6 +103,12 @@ impl PartialEq for TextMatcher {
 }
 
 impl Eq for TextMatcher {}
+
+impl Hash for TextMatcher {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.pattern, self.ignores_case).hash(state);
+    }
+}
 
 /// The rest of a sentence about a text that matches.
 impl Display for TextMatcher {

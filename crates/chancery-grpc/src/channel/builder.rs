@@ -1,17 +1,24 @@
-//! The making of a channel: its target, and the bootstrap if it is not that of the process.
+//! The making of a channel: its target, and all that the program chooses.
 
 use std::sync::Arc;
 
 use chancery_calls::Dice;
-use chancery_calls::balancing::CustomPolicies;
+use chancery_calls::balancing::{CustomPolicies, PolicyConfig};
 use chancery_client::bootstrap::{InvalidTarget, NamingError, Target};
 use chancery_client::{Bootstrap, BootstrapError, Clients, Options};
 
-use super::Channel;
+use super::credentials::Ordinary;
+use super::direct::DirectDriver;
 use super::driver::Driver;
+use super::ordinary_target::{Demand, OrdinaryTarget};
+use super::security::ChannelSecurity;
 use super::shared::Shared;
+use super::{Channel, Credentials};
+use crate::certificates::Certificates;
+use crate::connect::Keepalive;
 use crate::dice::ThreadDice;
 use crate::process;
+use crate::read::quoted;
 use crate::read::surroundings::Surroundings;
 
 /// Makes a channel.
@@ -20,18 +27,48 @@ pub struct ChannelBuilder {
     target: String,
     bootstrap: Option<Bootstrap>,
     authority: Option<String>,
+    credentials: Option<Credentials>,
+    keepalive: Option<Keepalive>,
+    policy: Option<ChannelPolicy>,
+}
+
+/// The choice among the addresses of a target without a control plane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChannelPolicy {
+    /// `pick_first`: all calls go to the first address that answers.
+    #[default]
+    PickFirst,
+    /// `round_robin`: each call goes to the next address that answers.
+    RoundRobin,
 }
 
 /// The reason why a channel cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChannelError {
-    /// The target is malformed.
+    /// The target of `xds:` is malformed.
     #[error(transparent)]
     Target(#[from] InvalidTarget),
-    /// The target has a scheme that this channel does not know.
-    #[error("`{0}` is no target of `xds:`; other schemes are not supported")]
-    Scheme(String),
+    /// The target is malformed, or of a kind that this channel does not know.
+    #[error("`{target}` is no target of a channel: {problem}")]
+    OrdinaryTarget {
+        /// The target.
+        target: String,
+        /// The problem.
+        problem: String,
+    },
+    /// The target says not how connections are secured, and the program did not choose it.
+    #[error(
+        "`{0}` does not say how connections are secured; choose `credentials`, or write `https://`"
+    )]
+    NoCredentials(String),
+    /// The target is a URL whose scheme says something else than the credentials that the program chose.
+    #[error("the scheme of `{0}` does not go with the `credentials` that were chosen")]
+    Credentials(String),
+    /// A policy was chosen for a target of `xds:`, whose policies are those of the control plane.
+    #[error("`{0}` has the policies of its control plane, and no other can be chosen")]
+    Policy(String),
     /// The target has an authority that the bootstrap does not have.
     #[error(transparent)]
     Naming(#[from] NamingError),
@@ -41,37 +78,78 @@ pub enum ChannelError {
 }
 
 impl ChannelBuilder {
-    /// Begins a channel to this target, as in `xds:///orders:8080`.
+    /// Begins a channel to this target, as in `xds:///orders:8080`, `dns:///orders.example:8080`,
+    /// `ipv4:10.0.0.1:80,10.0.0.2:80` or `https://orders.example`. A target without a scheme is a name of DNS.
     pub fn new(target: &str) -> Self {
-        Self { target: target.to_owned(), bootstrap: None, authority: None }
+        Self {
+            target: target.to_owned(),
+            bootstrap: None,
+            authority: None,
+            credentials: None,
+            keepalive: None,
+            policy: None,
+        }
     }
 
-    /// Uses this bootstrap instead of the one of the process.
+    /// Uses this bootstrap instead of the one of the process. Only targets of `xds:` need one.
     #[must_use]
     pub fn bootstrap(mut self, bootstrap: Bootstrap) -> Self {
         self.bootstrap = Some(bootstrap);
         self
     }
 
-    /// Uses this name of the service for routing and for servers, instead of the one in the target.
+    /// Uses this name of the service for routing and for servers, instead of the one in the target. It is also the
+    /// host that certificates have to be for, where no control plane lists other names.
     #[must_use]
     pub fn authority(mut self, authority: &str) -> Self {
         self.authority = Some(authority.to_owned());
         self
     }
 
-    /// Makes the channel. It connects to the control plane at once, and to endpoints when there are
-    /// calls.
+    /// Secures connections to endpoints by these. Without them the control plane decides about a target of `xds:`:
+    /// TLS for the clusters that it has settings of TLS for, and no encryption for others. Of other targets only
+    /// URLs can do without.
+    #[must_use]
+    pub fn credentials(mut self, credentials: Credentials) -> Self {
+        self.credentials = Some(credentials);
+        self
+    }
+
+    /// Asks endpoints that are silent whether they are still there. Without it they are not asked, as in other
+    /// implementations of gRPC.
+    #[must_use]
+    pub fn keepalive(mut self, keepalive: Keepalive) -> Self {
+        self.keepalive = Some(keepalive.polite());
+        self
+    }
+
+    /// Chooses among the addresses of a target without a control plane in this way.
+    #[must_use]
+    pub fn policy(mut self, policy: ChannelPolicy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// Makes the channel. It connects to the control plane or resolves the name at once, and connects to endpoints
+    /// when there are calls.
     ///
     /// # Errors
-    /// If the target is malformed, or the bootstrap is missing or cannot be used.
+    /// If the target is malformed, or does not go with what was chosen, or the bootstrap is missing or cannot be
+    /// used.
     ///
     /// # Panics
     /// Outside of a runtime of tokio.
     pub fn build(self) -> Result<Channel, ChannelError> {
         let scheme = self.target.split_once(':').map(|(scheme, _)| scheme);
-        if scheme != Some("xds") {
-            return Err(ChannelError::Scheme(self.target));
+        match scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("xds")) {
+            true => self.build_xds(),
+            false => self.build_direct(),
+        }
+    }
+
+    fn build_xds(self) -> Result<Channel, ChannelError> {
+        if self.policy.is_some() {
+            return Err(ChannelError::Policy(quoted(&self.target).into()));
         }
         let target: Target = self.target.parse()?;
         let clients = match self.bootstrap {
@@ -81,9 +159,44 @@ impl ChannelBuilder {
         let client = clients.for_target(&target)?;
         let listener = clients.bootstrap().target(&target)?.place.name;
         let authority = self.authority.unwrap_or_else(|| target.data_plane_authority());
+        let default = || Credentials::xds(Credentials::insecure());
+        let credentials = self.credentials.unwrap_or_else(default);
+        let certificates = Certificates::new(clients.bootstrap());
+        let security = ChannelSecurity::new(&credentials, certificates, &authority, self.keepalive);
         let shared = Arc::new(Shared::new(authority.into(), ThreadDice.roll()));
         let surroundings = Surroundings::new(clients.bootstrap(), CustomPolicies::default());
-        let driver = Driver::new(Arc::clone(&shared), client, listener, surroundings);
+        let driver = Driver::new(Arc::clone(&shared), client, listener, surroundings, security);
+        let driver = tokio::spawn(driver.run()).abort_handle();
+        Ok(Channel::of(shared, driver))
+    }
+
+    fn build_direct(self) -> Result<Channel, ChannelError> {
+        let shown = || quoted(&self.target).into_owned();
+        let target = OrdinaryTarget::read(&self.target);
+        let target =
+            target.map_err(|problem| ChannelError::OrdinaryTarget { target: shown(), problem })?;
+        let credentials = match (target.demand, self.credentials) {
+            (None, None) => return Err(ChannelError::NoCredentials(shown())),
+            (Some(Demand::Plain), None) => Credentials::insecure(),
+            (Some(Demand::Tls), None) => Credentials::tls(Default::default()),
+            (demand, Some(credentials)) => {
+                let is_plain = credentials.ordinary == Ordinary::Insecure;
+                if demand.is_some_and(|demand| (demand == Demand::Plain) != is_plain) {
+                    return Err(ChannelError::Credentials(shown()));
+                }
+                credentials
+            }
+        };
+        let authority = self.authority.unwrap_or(target.authority);
+        let security =
+            ChannelSecurity::new(&credentials, Certificates::default(), &authority, self.keepalive);
+        let policy = match self.policy.unwrap_or_default() {
+            ChannelPolicy::PickFirst => PolicyConfig::PickFirst { shuffle: false },
+            ChannelPolicy::RoundRobin => PolicyConfig::RoundRobin,
+        };
+        let shared = Arc::new(Shared::new(authority.into(), ThreadDice.roll()));
+        let (of_driver, settings) = (Arc::clone(&shared), security.ordinary());
+        let driver = DirectDriver::new(of_driver, target.name, target.place, policy, settings);
         let driver = tokio::spawn(driver.run()).abort_handle();
         Ok(Channel::of(shared, driver))
     }

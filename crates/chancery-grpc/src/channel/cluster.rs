@@ -1,6 +1,7 @@
 //! A cluster as the driver runs it: its tree of policies, and the subchannels that the tree asked for.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
 use chancery_calls::balancing::{
@@ -11,7 +12,8 @@ use chancery_core::{Resource, Time};
 use tokio::time::Instant;
 
 use super::published::{ClusterHandle, ClusterState};
-use crate::connect::{Inbox, InboxKey, Subchannel};
+use super::security::EndpointSettings;
+use crate::connect::{ConnectionSettings, Inbox, InboxKey, Subchannel};
 use crate::dice::ThreadDice;
 use crate::process;
 
@@ -22,7 +24,9 @@ pub(super) type Clusters = Priority<OutlierDetection<Cluster>>;
 pub(super) struct RunningCluster {
     pub(super) id: u64,
     tree: Tree<Clusters, ThreadDice>,
-    subchannels: Vec<Option<(SubchannelId, Subchannel)>>,
+    subchannels: Vec<Option<Connected>>,
+    /// The settings of connections to each cluster that it aggregates, or to itself.
+    settings: BTreeMap<Arc<str>, EndpointSettings>,
     /// The names of the priorities of each cluster that it aggregates, or of itself.
     pub(super) names: BTreeMap<Arc<str>, PriorityNames>,
     handle: Weak<ClusterHandle>,
@@ -30,6 +34,16 @@ pub(super) struct RunningCluster {
     made_of: Option<Vec<Arc<Resource>>>,
     /// True if something has happened since its state was published.
     is_changed: bool,
+}
+
+/// A subchannel of a tree, with its connection.
+struct Connected {
+    id: SubchannelId,
+    address: SocketAddr,
+    /// The cluster that it leads to.
+    leaf: Arc<str>,
+    settings: Arc<ConnectionSettings>,
+    subchannel: Subchannel,
 }
 
 impl RunningCluster {
@@ -45,6 +59,7 @@ impl RunningCluster {
             id,
             tree: Tree::new(ThreadDice),
             subchannels: Vec::new(),
+            settings: BTreeMap::new(),
             names: BTreeMap::new(),
             handle: Arc::downgrade(&handle),
             made_of: None,
@@ -71,9 +86,40 @@ impl RunningCluster {
         !is_same
     }
 
-    pub(super) fn update(&mut self, targets: &<Clusters as Node>::Config, now: Time) {
+    /// There are other endpoints, or other settings of connections to them.
+    pub(super) fn update(
+        &mut self,
+        targets: &<Clusters as Node>::Config,
+        settings: BTreeMap<Arc<str>, EndpointSettings>,
+        inbox: &Arc<Inbox>,
+        now: Time,
+    ) {
         self.tree.update(targets, now);
+        if self.settings != settings {
+            self.settings = settings;
+            self.connect_anew(inbox, now);
+        }
         self.is_changed = true;
+    }
+
+    /// Replaces the connections that have other settings now, so that no call goes on a connection that is not
+    /// secured as the control plane wants it. The calls that are under way end where they are.
+    fn connect_anew(&mut self, inbox: &Arc<Inbox>, now: Time) {
+        for slot in 0..self.subchannels.len() {
+            let Some(it) = &mut self.subchannels[slot] else { continue };
+            let wanted = self.settings.get(&it.leaf).map(|settings| settings.of(it.address));
+            let Some(wanted) = wanted.filter(|wanted| **wanted != it.settings) else { continue };
+            let key = InboxKey { cluster: self.id, subchannel: it.id };
+            let wanted = Arc::clone(wanted);
+            // In this order, so that the state of the old connection is not taken for that of the new one.
+            let (id, address, leaf) = (it.id, it.address, Arc::clone(&it.leaf));
+            self.subchannels[slot] = None;
+            inbox.forget(key);
+            self.tree.subchannel(id, &SubchannelState::Idle, now);
+            let subchannel = process::pool().subchannel(address, &wanted, inbox, key);
+            let connected = Connected { id, address, leaf, settings: wanted, subchannel };
+            self.subchannels[slot] = Some(connected);
+        }
     }
 
     pub(super) fn subchannel(&mut self, id: SubchannelId, state: &SubchannelState, now: Time) {
@@ -106,15 +152,7 @@ impl RunningCluster {
         let mut resolves = false;
         while let Some(action) = self.tree.next_action() {
             match action {
-                Action::Create { id, address, .. } => {
-                    let key = InboxKey { cluster: self.id, subchannel: id };
-                    let subchannel = process::pool().subchannel(address, inbox, key);
-                    let least = id.slot() + 1;
-                    if self.subchannels.len() < least {
-                        self.subchannels.resize_with(least, || None);
-                    }
-                    self.subchannels[id.slot()] = Some((id, subchannel));
-                }
+                Action::Create { id, address, .. } => self.create(id, address, inbox),
                 Action::Connect(id) => {
                     if let Some(subchannel) = self.subchannel_of(id) {
                         subchannel.connect();
@@ -134,17 +172,32 @@ impl RunningCluster {
         resolves
     }
 
+    fn create(&mut self, id: SubchannelId, address: SocketAddr, inbox: &Arc<Inbox>) {
+        // One without a cluster was closed again before this.
+        let Some(leaf) = self.tree.root().and_then(|root| root.child_of(id)) else { return };
+        let Some(settings) = self.settings.get(leaf) else { return };
+        let (leaf, settings) = (Arc::clone(leaf), Arc::clone(settings.of(address)));
+        let key = InboxKey { cluster: self.id, subchannel: id };
+        let subchannel = process::pool().subchannel(address, &settings, inbox, key);
+        let least = id.slot() + 1;
+        if self.subchannels.len() < least {
+            self.subchannels.resize_with(least, || None);
+        }
+        let connected = Connected { id, address, leaf, settings, subchannel };
+        self.subchannels[id.slot()] = Some(connected);
+    }
+
     fn subchannel_of(&self, id: SubchannelId) -> Option<&Subchannel> {
-        let (of, subchannel) = self.subchannels.get(id.slot())?.as_ref()?;
-        (*of == id).then_some(subchannel)
+        let connected = self.subchannels.get(id.slot())?.as_ref()?;
+        (connected.id == id).then_some(&connected.subchannel)
     }
 
     /// Publishes the picker with the connections of now. Calls are woken by it.
     fn publish(&mut self) {
         let Some(handle) = self.handle.upgrade() else { return };
         let senders = self.subchannels.iter().map(|place| {
-            let (id, subchannel) = place.as_ref()?;
-            Some((*id, subchannel.sender()?))
+            let connected = place.as_ref()?;
+            Some((connected.id, connected.subchannel.sender()?))
         });
         let senders = senders.collect();
         let (connectivity, picker) = (self.tree.connectivity(), self.tree.picker());

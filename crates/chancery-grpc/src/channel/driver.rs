@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use super::cluster::RunningCluster;
 use super::dns::Names;
 use super::published::{ChannelConfig, ClusterHandle, ClusterState, Published};
+use super::security::ChannelSecurity;
 use super::shared::Shared;
 use super::targets::{Targets, clusters_of};
 use crate::connect::Inbox;
@@ -26,6 +27,7 @@ use crate::read::surroundings::{Surroundings, decode_for};
 pub(super) struct Driver {
     shared: Arc<Shared>,
     client: Client,
+    security: ChannelSecurity,
     watch: XdsConfigWatch,
     inbox: Arc<Inbox>,
     clusters: BTreeMap<Arc<str>, RunningCluster>,
@@ -43,12 +45,14 @@ impl Driver {
         client: Client,
         listener: ResourceName,
         surroundings: Surroundings,
+        security: ChannelSecurity,
     ) -> Self {
         decode_for(&client, surroundings);
         let watch = client.follow(listener);
         Self {
             shared,
             client,
+            security,
             watch,
             inbox: Arc::default(),
             clusters: BTreeMap::new(),
@@ -130,7 +134,8 @@ impl Driver {
     }
 
     fn targets<'a>(&'a self, config: &'a XdsConfig) -> Targets<'a> {
-        Targets { config, client: &self.client, resolved: self.names.resolved() }
+        let (client, security) = (&self.client, &self.security);
+        Targets { config, client, resolved: self.names.resolved(), security }
     }
 
     /// Returns the handle of a cluster, which is made if nobody has one.
@@ -167,8 +172,9 @@ impl Driver {
         for (name, cluster) in &mut clusters {
             let targets = self.targets(&config);
             if cluster.is_outdated(targets.sources(name)) {
+                let settings = targets.settings(name);
                 let targets = targets.of(name, &mut cluster.names);
-                cluster.update(&targets, now);
+                cluster.update(&targets, settings, &self.inbox, now);
             }
         }
         self.clusters = clusters;
@@ -217,8 +223,7 @@ impl Driver {
 /// calls of a channel that is dropped have ended before it, but for those whose responses are read.
 impl Drop for Driver {
     fn drop(&mut self) {
-        let ended = Failure::unavailable("the channel is closed");
-        self.shared.publish(Published::Failed(ended));
+        self.shared.close();
         let handles = self.clusters.values().filter_map(RunningCluster::handle);
         handles.for_each(|handle| handle.publish(ClusterState::closed()));
     }

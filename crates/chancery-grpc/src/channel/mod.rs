@@ -3,6 +3,7 @@
 //! ```text
 //!   call:    Channel -> call (wait, decide, pick) -> Sender -> ResponseBody
 //!   driver:  XdsConfigWatch -> targets -> trees of clusters -> published
+//!   direct:  names of DNS, or addresses -> one tree -> published
 //! ```
 //!
 //! A call reads values that the driver published, without a lock, and waits for the next ones if they
@@ -12,11 +13,15 @@ mod body;
 mod builder;
 mod call;
 mod cluster;
+mod credentials;
 pub(crate) mod deadline;
+mod direct;
 mod dns;
 mod driver;
 mod load;
+mod ordinary_target;
 mod published;
+mod security;
 mod shared;
 mod targets;
 
@@ -34,11 +39,13 @@ use tower_service::Service;
 
 pub use self::body::ResponseBody;
 pub(crate) use self::builder::options;
-pub use self::builder::{ChannelBuilder, ChannelError};
+pub use self::builder::{ChannelBuilder, ChannelError, ChannelPolicy};
 pub use self::call::WaitForReady;
+pub use self::credentials::Credentials;
 use self::shared::Shared;
 
-/// A channel to the service of an `xds:///` target. Cloning it is cheap, and clones share everything.
+/// A channel to the service of a target: `xds:///orders`, or one without a control plane, as in
+/// `dns:///orders.example:443` or `https://orders.example`. Cloning it is cheap, and clones share everything.
 ///
 /// It is a [`Service`] of HTTP requests, which generated clients of tonic take:
 ///
@@ -63,11 +70,12 @@ struct Handle {
 }
 
 impl Channel {
-    /// Makes a channel with the bootstrap of the process, which gRPC programs find by the environment
-    /// variables `GRPC_XDS_BOOTSTRAP` and `GRPC_XDS_BOOTSTRAP_CONFIG`.
+    /// Makes a channel, to an `xds:` target with the bootstrap of the process, which gRPC programs find by the
+    /// environment variables `GRPC_XDS_BOOTSTRAP` and `GRPC_XDS_BOOTSTRAP_CONFIG`.
     ///
     /// # Errors
-    /// If the target is malformed, or the bootstrap is missing or cannot be used.
+    /// If the target is malformed, or says not how connections are secured, or the bootstrap is missing or cannot
+    /// be used.
     ///
     /// # Panics
     /// Outside of a runtime of tokio.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use chancery_calls::Failure;
 use tokio::sync::watch;
 
 use super::published::Published;
@@ -26,6 +27,11 @@ impl Shared {
     pub(super) fn publish(&self, published: Published) {
         self.published.store(Arc::new(published));
         self.changes.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// The driver has ended: calls fail from now on, and nobody waits.
+    pub(super) fn close(&self) {
+        self.publish(Published::Failed(Failure::unavailable("the channel is closed")));
     }
 
     pub(super) fn published(&self) -> arc_swap::Guard<Arc<Published>> {

@@ -17,6 +17,7 @@ use chancery_core::{Resource, ResourceName, TypeUrl};
 
 use super::cluster::Clusters;
 use super::load::ClusterLoad;
+use super::security::{ChannelSecurity, EndpointSettings};
 use crate::process;
 use crate::read::clusters::{Cluster, ClusterKind};
 use crate::read::endpoints::Endpoints;
@@ -32,6 +33,7 @@ pub(super) struct Targets<'a> {
     pub(super) config: &'a XdsConfig,
     pub(super) client: &'a Client,
     pub(super) resolved: &'a Resolved,
+    pub(super) security: &'a ChannelSecurity,
 }
 
 /// The clusters that routes name.
@@ -72,6 +74,37 @@ impl Targets<'_> {
             (leaf, detecting(target, cluster.detection.as_ref()))
         });
         targets.collect()
+    }
+
+    /// Returns the settings of connections to a cluster, or to each of those that it aggregates.
+    pub(super) fn settings(&self, name: &Arc<str>) -> BTreeMap<Arc<str>, EndpointSettings> {
+        let mut leaves = Vec::new();
+        // A leaf that does not exist has no endpoints to connect to.
+        let _ = self.add_leaves(name, 1, &mut BTreeSet::new(), &mut leaves);
+        let settings = leaves.into_iter().map(|(leaf, cluster, _)| {
+            let settings = self.settings_of(&leaf, &cluster);
+            (leaf, settings)
+        });
+        settings.collect()
+    }
+
+    fn settings_of(&self, name: &str, cluster: &Cluster) -> EndpointSettings {
+        let transport = &cluster.transport;
+        let service = match &cluster.kind {
+            ClusterKind::Eds { service } => service.as_deref().unwrap_or(name),
+            ClusterKind::LogicalDns { host, .. } => {
+                return self.security.of_cluster(transport, Some(host), []);
+            }
+            ClusterKind::Aggregate(_) => return self.security.of_cluster(transport, None, []),
+        };
+        let Some(Ok(endpoints)) = self.endpoints(service) else {
+            return self.security.of_cluster(transport, None, []);
+        };
+        let endpoints = endpoints.assignment.localities.iter().flat_map(|it| &it.endpoints);
+        let hostnames = endpoints.flat_map(|endpoint| {
+            endpoint.addresses.iter().map(|address| (*address, &*endpoint.hostname))
+        });
+        self.security.of_cluster(transport, None, hostnames)
     }
 
     /// Returns the resources that the targets of a cluster are made of; `None` if they depend on more than
@@ -175,13 +208,7 @@ impl Targets<'_> {
         service: &str,
         names: &mut PriorityNames,
     ) -> ClusterTarget {
-        let key = ResourceName::read(service).map(|name| (TypeUrl::new(ENDPOINTS), name));
-        let cached = key.ok().and_then(|key| self.config.resources.get(&key));
-        let endpoints = match cached {
-            Some(Ok(cached)) => decoded::<Endpoints>(cached),
-            Some(Err(error)) => Err(error.to_string()),
-            None => return target,
-        };
+        let Some(endpoints) = self.endpoints(service) else { return target };
         match endpoints {
             Ok(endpoints) => ClusterTarget {
                 priorities: endpoints.assignment.priorities(&cluster.policy, None, names),
@@ -193,17 +220,51 @@ impl Targets<'_> {
         }
     }
 
+    /// Returns the endpoints of a service, or the reason why there are none; `None` if they are not known yet.
+    fn endpoints(&self, service: &str) -> Option<Result<Arc<Endpoints>, String>> {
+        let key = ResourceName::read(service).map(|name| (TypeUrl::new(ENDPOINTS), name));
+        let cached = key.ok().and_then(|key| self.config.resources.get(&key))?;
+        Some(match cached {
+            Ok(cached) => decoded::<Endpoints>(cached),
+            Err(error) => Err(error.to_string()),
+        })
+    }
+
     fn with_dns(&self, target: ClusterTarget, host: &str, port: u16) -> ClusterTarget {
-        let Some(resolved) = self.resolved.get(&(host.to_owned(), port)) else { return target };
-        match resolved {
-            Ok(addresses) => {
-                let endpoints = addresses.iter().map(|it| Arc::new(Endpoint::at(*it))).collect();
-                let config = PolicyConfig::PickFirst { shuffle: false };
-                let policy = PolicyTarget { config, endpoints, note: None };
-                ClusterTarget { priorities: vec![(DNS.into(), policy)], problem: None, ..target }
+        match self.resolved.get(&(host.to_owned(), port)) {
+            Some(found) => {
+                with_addresses(target, found, &PolicyConfig::PickFirst { shuffle: false })
             }
-            Err(problem) => ClusterTarget { problem: Some(problem.as_str().into()), ..target },
+            None => target,
         }
+    }
+}
+
+/// Returns the targets of a cluster that is these addresses, without a control plane: nothing is dropped, counted or
+/// limited.
+pub(super) fn of_addresses(
+    name: &Arc<str>,
+    found: &Result<Vec<SocketAddr>, String>,
+    policy: &PolicyConfig,
+) -> <Clusters as Node>::Config {
+    let target = without_endpoints(name, "its addresses are not known".into());
+    let target = ClusterTarget { max_requests: u32::MAX, ..target };
+    vec![(Arc::clone(name), detecting(with_addresses(target, found, policy), None))]
+}
+
+/// Gives a cluster the addresses that were found, each of which is an endpoint.
+fn with_addresses(
+    target: ClusterTarget,
+    found: &Result<Vec<SocketAddr>, String>,
+    policy: &PolicyConfig,
+) -> ClusterTarget {
+    match found {
+        Ok(addresses) => {
+            let endpoints = addresses.iter().map(|it| Arc::new(Endpoint::at(*it))).collect();
+            let policy = PolicyTarget { config: policy.clone(), endpoints, note: None };
+            ClusterTarget { priorities: vec![(ADDRESSES.into(), policy)], problem: None, ..target }
+        }
+        Err(problem) => ClusterTarget { problem: Some(problem.as_str().into()), ..target },
     }
 }
 
@@ -232,5 +293,5 @@ fn without_endpoints(name: &Arc<str>, problem: Arc<str>) -> ClusterTarget {
 
 const CLUSTER: &str = "envoy.config.cluster.v3.Cluster";
 const ENDPOINTS: &str = "envoy.config.endpoint.v3.ClusterLoadAssignment";
-/// The name of the only priority of a cluster of DNS.
-const DNS: &str = "dns";
+/// The name of the only priority of a cluster that is addresses.
+const ADDRESSES: &str = "addresses";

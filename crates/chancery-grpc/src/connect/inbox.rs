@@ -47,6 +47,11 @@ impl Inbox {
         self.arrived.notify_one();
     }
 
+    /// Forgets what is said of a subchannel, which is to have another connection.
+    pub(crate) fn forget(&self, key: InboxKey) {
+        self.lock().states.remove(&key);
+    }
+
     /// A picker wants something of a cluster to be connected.
     pub(crate) fn wake(&self, cluster: u64, wake: Wake) {
         self.lock().wakes.entry(cluster).or_default().insert(wake);

@@ -10,12 +10,20 @@
 //! Not here: who is connected, and when (`chancery_calls::balancing`).
 
 mod backoff;
+mod dial;
 mod greeting;
 mod inbox;
 mod pool;
+mod sender;
+mod settings;
 mod subchannel;
+mod tls;
 
 pub(crate) use self::greeting::Greeting;
 pub(crate) use self::inbox::{Inbox, InboxKey};
 pub(crate) use self::pool::Pool;
-pub(crate) use self::subchannel::{Sender, Subchannel};
+pub(crate) use self::sender::Sender;
+pub use self::settings::Keepalive;
+pub(crate) use self::settings::{ConnectionSettings, Security};
+pub(crate) use self::subchannel::Subchannel;
+pub(crate) use self::tls::{PeerNames, Tls};

@@ -8,25 +8,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use chancery_calls::balancing::SubchannelState;
-use hyper::client::conn::http2;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::net::TcpStream;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
-use tonic::body::Body;
 
 use super::backoff::Backoff;
-use super::greeting::Greeting;
-use super::{Inbox, InboxKey};
+use super::dial::dial;
+use super::{ConnectionSettings, Inbox, InboxKey, Sender};
 use crate::dice::ThreadDice;
-
-/// Sends calls on a connection.
-pub(crate) type Sender = http2::SendRequest<Body>;
 
 /// A connection to an address, shared by all who need it. When the last one lets go, calls that are
 /// under way end as they would, and the connection closes after them.
 pub(super) struct Connection {
     address: SocketAddr,
+    settings: Arc<ConnectionSettings>,
     state: Mutex<ConnectionState>,
     /// Closed when nobody needs the connection any more.
     needed: watch::Sender<()>,
@@ -97,9 +91,9 @@ impl Drop for Subchannel {
 }
 
 impl Connection {
-    pub(super) fn new(address: SocketAddr) -> Arc<Self> {
+    pub(super) fn new(address: SocketAddr, settings: Arc<ConnectionSettings>) -> Arc<Self> {
         let (needed, _) = watch::channel(());
-        Arc::new(Self { address, state: Mutex::default(), needed })
+        Arc::new(Self { address, settings, state: Mutex::default(), needed })
     }
 
     fn connect(self: &Arc<Self>) {
@@ -112,7 +106,8 @@ impl Connection {
             state.tell();
         }
         // The task holds no strong reference while it waits: it ends when all subchannels are dropped.
-        tokio::spawn(run(Arc::downgrade(self), self.address, self.needed.subscribe()));
+        let (address, settings) = (self.address, Arc::clone(&self.settings));
+        tokio::spawn(run(Arc::downgrade(self), address, settings, self.needed.subscribe()));
     }
 
     fn set(&self, phase: Phase) {
@@ -157,11 +152,16 @@ impl Drop for Idle {
 }
 
 /// Makes one connection and runs it until it is lost. It ends when nobody needs it.
-async fn run(connection: Weak<Connection>, address: SocketAddr, mut needed: watch::Receiver<()>) {
+async fn run(
+    connection: Weak<Connection>,
+    address: SocketAddr,
+    settings: Arc<ConnectionSettings>,
+    mut needed: watch::Receiver<()>,
+) {
     let _idle = Idle(Weak::clone(&connection));
     let began = Instant::now();
     let dialled = tokio::select! {
-        dialled = timeout(CONNECT_TIMEOUT, dial(address)) => dialled,
+        dialled = timeout(CONNECT_TIMEOUT, dial(address, &settings)) => dialled,
         _ = needed.changed() => return,
     };
     let dialled = dialled.unwrap_or_else(|_| Err(format!("no answer within {CONNECT_TIMEOUT:?}")));
@@ -185,41 +185,6 @@ async fn run(connection: Weak<Connection>, address: SocketAddr, mut needed: watc
                 _ = needed.changed() => {}
             }
         }
-    }
-}
-
-async fn dial(address: SocketAddr) -> Result<(Sender, impl Future<Output = ()>), String> {
-    let io = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
-    io.set_nodelay(true).map_err(|error| error.to_string())?;
-    let mut builder = http2::Builder::new(TokioExecutor::new());
-    builder.timer(TokioTimer::new()).adaptive_window(true);
-    // No call is sent until the server says how many it takes.
-    builder.initial_max_send_streams(0);
-    let (io, told) = Greeting::new(io);
-    let handshake = builder.handshake::<_, Body>(TokioIo::new(io)).await;
-    let (sender, mut running) = handshake.map_err(|error| error.to_string())?;
-    greeted(told, &mut running).await?;
-    let running = async move {
-        if let Err(error) = running.await {
-            tracing::debug!(%address, "connection ended: {error}");
-        }
-    };
-    Ok((sender, running))
-}
-
-/// Waits for the settings of the server, or for the end of the connection.
-async fn greeted(
-    told: oneshot::Receiver<()>,
-    running: &mut (impl Future<Output = hyper::Result<()>> + Unpin),
-) -> Result<(), String> {
-    const NO_SETTINGS: &str = "the server does not speak HTTP/2, or has closed the connection";
-    tokio::select! {
-        biased;
-        ended = running => Err(match ended {
-            Ok(()) => NO_SETTINGS.to_owned(),
-            Err(error) => error.to_string(),
-        }),
-        told = told => told.map_err(|_| NO_SETTINGS.to_owned()),
     }
 }
 

@@ -60,9 +60,9 @@ pub(super) fn connectable(
     surroundings: &Surroundings,
 ) -> Result<Cluster, String> {
     let cluster = read(name, cluster, surroundings)?;
-    if cluster.transport != Transport::default() {
-        // A call must not go in the clear where the control plane asks for TLS.
-        return Err("transport_socket: TLS and proxies are not supported yet".to_owned());
+    if cluster.transport.is_proxied {
+        // A call must not go past a proxy that the control plane asks for.
+        return Err("transport_socket: proxies are not supported yet".to_owned());
     }
     Ok(cluster)
 }
@@ -368,16 +368,13 @@ mod tests {
     }
 
     #[test]
-    fn no_call_goes_in_the_clear_where_tls_is_asked_for() {
-        // gRFC A29
-        let roots = json!({"validationContext": {"systemRootCerts": {}}});
-        let context = any(
-            "extensions.transport_sockets.tls.v3.UpstreamTlsContext",
-            json!({"commonTlsContext": roots}),
-        );
-        let socket = json!({"name": "envoy.transport_sockets.tls", "typedConfig": context});
+    fn no_call_goes_past_a_proxy_that_is_asked_for() {
+        // gRFC A86
+        const PROXY: &str =
+            "extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport";
+        let socket = json!({"name": "p", "typedConfig": any(PROXY, json!({}))});
         let cluster = eds(json!({"transportSocket": socket}));
-        let why = "transport_socket: TLS and proxies are not supported yet";
+        let why = "transport_socket: proxies are not supported yet";
         assert_eq!(fault_of::<Cluster>(&cluster), why);
     }
 }

@@ -18,7 +18,7 @@ pub(crate) mod server_listeners;
 #[cfg(test)]
 mod support;
 pub(crate) mod surroundings;
-mod transport;
+pub(crate) mod transport;
 mod typed_struct;
 mod values;
 

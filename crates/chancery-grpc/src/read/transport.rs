@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn authorities_are_those_of_a_provider_or_of_the_system() {
-        // gRFC A29, gRFC A82
+        // C-125, gRFC A29, gRFC A82
         let roots = |common: Value| tls(json!({"commonTlsContext": common})).roots;
         let of_provider = Roots::Provider(provider("r"));
         let plain = json!({"caCertificateProviderInstance": instance("r"), "systemRootCerts": {}});
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn the_certificate_of_a_client_is_that_of_a_provider() {
-        // gRFC A29
+        // C-122, gRFC A29
         assert_eq!(tls(common(json!({}))).identity, None);
         for field in ["tlsCertificateProviderInstance", "tlsCertificateCertificateProviderInstance"]
         {
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn providers_are_those_of_the_bootstrap() {
-        // gRFC A29
+        // C-122, gRFC A29
         let bootstrap = |names: &[&str]| -> Bootstrap {
             let providers = names.iter().map(|name| {
                 (
@@ -384,7 +384,7 @@ mod tests {
 
     #[test]
     fn what_grpc_cannot_check_is_rejected() {
-        // gRFC A29
+        // C-122, gRFC A29
         let extension =
             json!({"name": "e", "typedConfig": any("config.cluster.v3.Cluster", json!({}))});
         let digest = "0123456789012345678901234567890123456789012345678901234567890123";
@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn a_context_has_authorities() {
-        // gRFC A29
+        // C-122, gRFC A29
         assert_eq!(fault(json!({})), "common_tls_context: it must be set");
         let sds = json!({"validationContextSdsSecretConfig": {"name": "s"}});
         let file = json!({"validationContext": {"trustedCa": {"filename": "/a"}}});
@@ -435,7 +435,7 @@ mod tests {
 
     #[test]
     fn sockets_have_their_own_name_and_message() {
-        // gRFC A29
+        // C-122, gRFC A29
         let mut named = socket(common(json!({})));
         named["name"] = json!("tls");
         let why = "transport_socket.name: it must be `envoy.transport_sockets.tls`, and is `tls`";

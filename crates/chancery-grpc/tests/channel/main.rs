@@ -1,7 +1,10 @@
 //! Calls through a channel, with the server of this project as the control plane and real backends.
 
+mod certificates;
 mod clusters;
+mod direct;
 mod support;
+mod tls;
 
 use std::time::Duration;
 

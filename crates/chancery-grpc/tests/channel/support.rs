@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt::Write;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes};
@@ -25,8 +25,11 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
@@ -40,6 +43,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Backend {
     pub(crate) address: SocketAddr,
     pub(crate) connections: Arc<AtomicUsize>,
+    /// The names that clients asked for in handshakes, in their order.
+    pub(crate) asked: Arc<Mutex<Vec<Option<String>>>>,
     _tasks: JoinSet<()>,
     _port: Option<Port>,
 }
@@ -48,35 +53,57 @@ impl Backend {
     /// Starts a server of this name. The path `/t/slow` is answered never, and `/t/fail` with an
     /// error, as all calls are to a server of the name `bad`.
     pub(crate) async fn start(name: &'static str) -> Self {
+        Self::launch(name, None).await
+    }
+
+    /// The same that takes no connection without TLS.
+    pub(crate) async fn secured(name: &'static str, config: ServerConfig) -> Self {
+        Self::launch(name, Some(TlsAcceptor::from(Arc::new(config)))).await
+    }
+
+    async fn launch(name: &'static str, tls: Option<TlsAcceptor>) -> Self {
         let port = Port::reserve();
         let listener = TcpListener::bind(port.address()).await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let connections = Arc::<AtomicUsize>::default();
         let mut tasks = JoinSet::new();
         let counter = Arc::clone(&connections);
+        let asked = Arc::<Mutex<Vec<Option<String>>>>::default();
+        let asking = Arc::clone(&asked);
         tasks.spawn(async move {
             let mut open = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 counter.fetch_add(1, Ordering::Relaxed);
+                let (tls, asked) = (tls.clone(), Arc::clone(&asking));
                 open.spawn(async move {
-                    let service = service_fn(move |request| answer(name, request));
-                    let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-                    // A client that goes away is no fault of the server.
-                    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+                    let Some(tls) = tls else { return serve(name, stream).await };
+                    // A client that refuses the certificate is no fault of the server.
+                    let Ok(stream) = tls.accept(stream).await else { return };
+                    let server_name = stream.get_ref().1.server_name().map(str::to_owned);
+                    asked.lock().expect("no panic").push(server_name);
+                    serve(name, stream).await;
                 });
             }
         });
-        Self { address, connections, _tasks: tasks, _port: Some(port) }
+        Self { address, connections, asked, _tasks: tasks, _port: Some(port) }
     }
 
     /// An address where something else listens.
     pub(crate) fn at(address: SocketAddr) -> Self {
-        Self { address, connections: Arc::default(), _tasks: JoinSet::new(), _port: None }
+        let (connections, asked) = Default::default();
+        Self { address, connections, asked, _tasks: JoinSet::new(), _port: None }
     }
 
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
+}
+
+async fn serve(name: &'static str, io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+    let service = service_fn(move |request| answer(name, request));
+    let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+    // A client that goes away is no fault of the server.
+    let _ = server.serve_connection(TokioIo::new(io), service).await;
 }
 
 type Answer = http_body_util::combinators::UnsyncBoxBody<Bytes, Infallible>;
@@ -91,7 +118,10 @@ async fn answer(name: &str, request: Request<Incoming>) -> Result<Response<Answe
     let status = if fails { "9" } else { "0" };
     let timeout = head.headers.get("grpc-timeout").and_then(|it| it.to_str().ok()).unwrap_or("-");
     let authority = head.uri.authority().map(ToString::to_string).unwrap_or_default();
-    let text = format!("{name} {authority} {timeout}");
+    let text = match head.uri.path() {
+        "/t/scheme" => head.uri.scheme_str().unwrap_or("-").to_owned(),
+        _ => format!("{name} {authority} {timeout}"),
+    };
     let mut message = vec![0];
     message.put_u32(u32::try_from(text.len()).expect("a short text"));
     message.put_slice(text.as_bytes());
@@ -229,15 +259,20 @@ pub(crate) fn channel_by(server: &TestServer, features: ServerFeatures) -> Chann
 
 /// The same to the server at this address.
 pub(crate) fn channel_at(server: SocketAddr, features: ServerFeatures) -> Channel {
+    let bootstrap = bootstrap(server, features);
+    ChannelBuilder::new("xds:///service").bootstrap(bootstrap).build().expect("a channel")
+}
+
+/// The bootstrap of a channel to the server at this address.
+pub(crate) fn bootstrap(server: SocketAddr, features: ServerFeatures) -> Bootstrap {
     let uri = server.to_string();
     let channel = ChannelCredentials::Insecure;
     let server = XdsServer { uri, channel, features, ..XdsServer::default() };
-    let bootstrap = Bootstrap {
+    Bootstrap {
         servers: vec![server],
         node: Node { id: "test".to_owned(), ..Node::default() },
         ..Bootstrap::default()
-    };
-    ChannelBuilder::new("xds:///service").bootstrap(bootstrap).build().expect("a channel")
+    }
 }
 
 /// Makes a call and returns the answer: the name of the backend, the authority and the timeout that

@@ -1,0 +1,139 @@
+//! Channels without a control plane: names of DNS, addresses and URLs.
+
+use chancery_client::credentials::{Identity, TlsFiles};
+use chancery_grpc::{
+    Channel, ChannelBuilder, ChannelError, ChannelPolicy, Credentials, WaitForReady,
+};
+use tonic::Code;
+
+use super::certificates::{Authority, Folder};
+use super::support::{Backend, call, call_to, name, spread, until, with};
+
+fn insecure(target: &str) -> ChannelBuilder {
+    ChannelBuilder::new(target).credentials(Credentials::insecure())
+}
+
+fn channel(builder: ChannelBuilder) -> Channel {
+    builder.build().expect("a channel")
+}
+
+async fn scheme(channel: &Channel) -> String {
+    call_to(channel, "/t/scheme", with("k", "v")).await.expect("an answer")
+}
+
+/// C-117: the first address of a name that answers takes the calls, under the name in the target.
+#[tokio::test]
+async fn a_name_of_dns_leads_to_its_addresses() {
+    let a = Backend::start("a").await;
+    let port = a.address.port();
+    for target in [format!("dns:///localhost:{port}"), format!("localhost:{port}")] {
+        let channel = channel(insecure(&target));
+        let answer = call_to(&channel, "/t/echo", with("k", "v")).await.expect("an answer");
+        assert_eq!(answer, format!("a localhost:{port} -"), "{target}");
+    }
+    let url = channel(ChannelBuilder::new(&format!("http://localhost:{port}")).authority("b"));
+    let answer = call_to(&url, "/t/echo", with("k", "v")).await.expect("an answer");
+    assert_eq!(answer, "a b -");
+    assert_eq!(scheme(&url).await, "http");
+}
+
+/// C-113, C-117: addresses are tried in their order, or used in turn; what fails is left.
+#[tokio::test]
+async fn addresses_are_used_by_the_policy() {
+    let (a, b) = (Backend::start("a").await, Backend::start("b").await);
+    let target = format!("ipv4:{},{}", a.address, b.address);
+    let first = channel(insecure(&target));
+    assert_eq!(spread(&first, 10).await, [("a".to_owned(), 10)].into());
+    let turn = channel(insecure(&target).policy(ChannelPolicy::RoundRobin));
+    until(&turn, "the second", |result| name(result) == Some("b")).await;
+    until(&turn, "the first", |result| name(result) == Some("a")).await;
+    assert_eq!(spread(&turn, 10).await, [("a".to_owned(), 5), ("b".to_owned(), 5)].into());
+    assert_eq!((a.connections(), b.connections()), (1, 1), "channels share them");
+    drop(a);
+    until(&first, "the second", |result| name(result) == Some("b")).await;
+    until(&turn, "the second alone", |result| name(result) == Some("b")).await;
+}
+
+/// C-127: a certificate has to be for the host in the target, or for the authority that replaces it.
+#[tokio::test]
+async fn a_certificate_is_for_the_host_of_the_target() {
+    let authority = Authority::new();
+    let folder = Folder::trusting(&authority);
+    let credentials = || {
+        let ca = Some(folder.path("ca.pem"));
+        Credentials::tls(TlsFiles { ca, ..TlsFiles::default() })
+    };
+    let a = Backend::secured("a", authority.server(&["localhost", "b.example"])).await;
+    let port = a.address.port();
+    let to = |target: String| ChannelBuilder::new(&target).credentials(credentials());
+    let by_name = [format!("https://localhost:{port}/"), format!("dns:///localhost:{port}")];
+    for target in by_name {
+        assert_eq!(scheme(&channel(to(target))).await, "https");
+    }
+    let by_address = || to(format!("ipv4:{}", a.address));
+    assert_eq!(scheme(&channel(by_address().authority("b.example"))).await, "https");
+    let asked = a.asked.lock().expect("no panic").last().cloned();
+    assert_eq!(asked, Some(Some("b.example".to_owned())));
+    for (builder, host) in
+        [(by_address(), "127.0.0.1"), (by_address().authority("c.example"), "c.example")]
+    {
+        let refused = call(&channel(builder)).await.expect_err("it is refused");
+        assert_eq!(refused.code(), Code::Unavailable);
+        let why = format!("not for the host `{host}`");
+        assert!(refused.message().contains(&why), "{refused}");
+    }
+}
+
+/// C-121: files of the program make mutual TLS. A server that wants a certificate refuses a client without one.
+#[tokio::test]
+async fn a_program_has_its_own_certificate() {
+    let authority = Authority::new();
+    let folder = Folder::trusting(&authority);
+    folder.identify(&authority.sign(&["client.example"]));
+    let a = Backend::secured("a", authority.mutual_server(&["localhost"])).await;
+    let files = TlsFiles { ca: Some(folder.path("ca.pem")), ..TlsFiles::default() };
+    let (cert, key) = (folder.path("cert.pem"), folder.path("key.pem"));
+    let with_identity = TlsFiles { identity: Some(Identity { cert, key }), ..files.clone() };
+    let target = format!("https://localhost:{}", a.address.port());
+    let to = |files| channel(ChannelBuilder::new(&target).credentials(Credentials::tls(files)));
+    assert_eq!(name(&call(&to(with_identity)).await), Some("a"));
+    let refused = call(&to(files)).await.expect_err("it is refused");
+    assert_eq!(refused.code(), Code::Unavailable);
+}
+
+/// A name without an address fails calls with the reason, and those that wait do so until their deadline.
+#[tokio::test]
+async fn a_name_that_is_not_found_fails_calls() {
+    let channel = channel(insecure("dns:///a..b:80"));
+    let failed = call(&channel).await.expect_err("there is no such name");
+    assert_eq!(failed.code(), Code::Unavailable);
+    assert!(failed.message().contains("cluster `dns:///a..b:80`: `a..b`"), "{failed}");
+    let mut request = with("k", "v");
+    request.extensions_mut().insert(WaitForReady);
+    request.set_timeout(std::time::Duration::from_millis(50));
+    let waited = call_to(&channel, "/t/echo", request).await.expect_err("nobody comes");
+    assert_eq!(waited.code(), Code::DeadlineExceeded);
+}
+
+/// The program has to say how connections are secured, once.
+#[tokio::test]
+async fn a_channel_without_security_is_no_channel() {
+    let fault = |builder: ChannelBuilder| builder.build().expect_err("it is no channel");
+    let tls = || Credentials::tls(TlsFiles::default());
+    for target in ["dns:///a:80", "a:80", "ipv4:10.0.0.1:80"] {
+        assert!(matches!(fault(ChannelBuilder::new(target)), ChannelError::NoCredentials(_)));
+    }
+    for (target, credentials) in [("http://a", tls()), ("https://a", Credentials::insecure())] {
+        let fault = fault(ChannelBuilder::new(target).credentials(credentials));
+        assert!(matches!(fault, ChannelError::Credentials(_)), "{fault}");
+    }
+    let policy = ChannelBuilder::new("xds:///a").policy(ChannelPolicy::RoundRobin);
+    assert!(matches!(fault(policy), ChannelError::Policy(_)));
+    for target in ["unix:/a", "etcd:///a", "a:b", ""] {
+        let fault = fault(insecure(target));
+        assert!(matches!(fault, ChannelError::OrdinaryTarget { .. }), "{fault}");
+    }
+    // The fallback counts where there is no control plane.
+    let xds = Credentials::xds(Credentials::insecure());
+    channel(ChannelBuilder::new("a:80").credentials(xds));
+}
