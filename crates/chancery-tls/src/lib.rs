@@ -8,10 +8,12 @@ mod der;
 mod error;
 mod material;
 mod stamps;
+mod subject_text;
 mod validity;
 
 pub use der::{AlternativeName, alternative_names, dns_names, subject};
 pub use error::TlsError;
 pub use material::{authorities, identity, provider, revocation_list, system_authorities};
 pub use stamps::FileStamps;
+pub use subject_text::subject_text;
 pub use validity::Expiry;
