@@ -6,6 +6,7 @@ mod addresses;
 #[cfg(test)]
 mod agreement;
 pub(crate) mod clusters;
+pub(crate) mod downstream;
 pub(crate) mod endpoints;
 mod fault;
 mod filters;

@@ -16,9 +16,11 @@ use lds::filter_chain_match::ConnectionSourceType;
 use prost::Message;
 
 use super::addresses::{address_range, listening, port};
+use super::downstream::{self, DownstreamTls};
 use super::fault::{At, Fault};
 use super::filters::Side;
-use super::listeners::{RouteSource, read_manager};
+use super::listeners::{Listener, RouteSource, read_manager};
+use super::surroundings::Surroundings;
 use super::{opened, quoted};
 
 /// The listener of a server.
@@ -36,6 +38,8 @@ pub(crate) struct ServerListener {
 pub(crate) struct ServerChain {
     pub(crate) routes: RouteSource,
     pub(crate) filters: FilterChain,
+    /// TLS, which counts if the program leaves its security to the control plane.
+    pub(crate) tls: Option<DownstreamTls>,
 }
 
 impl ServerListener {
@@ -61,12 +65,17 @@ impl ResourceType for ServerListener {
     const TYPE_URL: &'static str = "envoy.config.listener.v3.Listener";
 
     fn decode(_: &str, body: &Bytes) -> Result<Self, String> {
-        let listener: lds::Listener = Message::decode(body.clone()).map_err(|it| it.to_string())?;
-        Ok(read(&listener)?)
+        decode(body, &Surroundings::default())
     }
 }
 
-fn read(listener: &lds::Listener) -> Result<ServerListener, Fault> {
+/// Decodes a listener whose providers have to be those of the bootstrap.
+pub(super) fn decode(body: &Bytes, surroundings: &Surroundings) -> Result<ServerListener, String> {
+    let listener: lds::Listener = Message::decode(body.clone()).map_err(|it| it.to_string())?;
+    Ok(read(&listener, surroundings)?)
+}
+
+fn read(listener: &lds::Listener, surroundings: &Surroundings) -> Result<ServerListener, Fault> {
     if listener.api_listener.is_some() {
         return Err("it must not be set in the listener of a server").at("api_listener");
     }
@@ -83,12 +92,13 @@ fn read(listener: &lds::Listener) -> Result<ServerListener, Fault> {
     let address = listening(address).at("address")?;
     let (mut chains, mut matches) = (Vec::new(), Vec::new());
     for (at, message) in listener.filter_chains.iter().enumerate() {
-        let (conditions, chain) = matched_chain(message).at(format_args!("filter_chains[{at}]"))?;
+        let (conditions, chain) =
+            matched_chain(message, surroundings).at(format_args!("filter_chains[{at}]"))?;
         matches.push((conditions, chains.len()));
         chains.push(chain);
     }
     let default = listener.default_filter_chain.as_ref().map(|message| {
-        let chain = chain(message).at("default_filter_chain")?;
+        let chain = chain(message, surroundings).at("default_filter_chain")?;
         chains.push(chain);
         Ok::<_, Fault>(chains.len() - 1)
     });
@@ -100,9 +110,12 @@ fn read(listener: &lds::Listener) -> Result<ServerListener, Fault> {
     Ok(ServerListener { address, chains, choice })
 }
 
-fn matched_chain(message: &lds::FilterChain) -> Result<(ChainMatch, ServerChain), Fault> {
+fn matched_chain(
+    message: &lds::FilterChain,
+    surroundings: &Surroundings,
+) -> Result<(ChainMatch, ServerChain), Fault> {
     let conditions = message.filter_chain_match.as_ref().map(chain_match).transpose();
-    Ok((conditions.at("filter_chain_match")?.unwrap_or_default(), chain(message)?))
+    Ok((conditions.at("filter_chain_match")?.unwrap_or_default(), chain(message, surroundings)?))
 }
 
 /// Reads the conditions of a chain. Those that gRPC ignores although they make a chain match less are
@@ -152,18 +165,17 @@ fn ranges(
 }
 
 /// Reads a chain. A connection manager is all that gRPC knows in one, and it ends the chain.
-fn chain(message: &lds::FilterChain) -> Result<ServerChain, Fault> {
+fn chain(message: &lds::FilterChain, surroundings: &Surroundings) -> Result<ServerChain, Fault> {
     let [filter] = &*message.filters else {
         return Err("there must be one filter, an `HttpConnectionManager`").at("filters");
     };
-    let manager = manager(filter).at("filters[0]")?;
-    if message.transport_socket.is_some() {
-        return Err("TLS of servers is not supported yet").at("transport_socket");
-    }
-    Ok(manager)
+    let Listener { routes, filters, .. } = manager(filter).at("filters[0]")?;
+    let socket = message.transport_socket.as_ref();
+    let tls = socket.map(|socket| downstream::read(socket, surroundings)).transpose();
+    Ok(ServerChain { routes, filters, tls: tls.at("transport_socket")? })
 }
 
-fn manager(filter: &lds::Filter) -> Result<ServerChain, Fault> {
+fn manager(filter: &lds::Filter) -> Result<Listener, Fault> {
     if filter.name.is_empty() {
         return Err("it must be set").at("name");
     }
@@ -177,8 +189,7 @@ fn manager(filter: &lds::Filter) -> Result<ServerChain, Fault> {
         return Err(why).at("typed_config");
     };
     let manager = manager.map_err(Fault::from).and_then(|it| read_manager(&it, Side::Server));
-    let manager = manager.at("typed_config")?;
-    Ok(ServerChain { routes: manager.routes, filters: manager.filters })
+    manager.at("typed_config")
 }
 
 const UNSUPPORTED: &str = "gRPC does not support this field";
@@ -422,12 +433,5 @@ mod tests {
         let file = json!({"pathConfigSource": {"path": "/a"}});
         let why = "filters[0].typed_config.rds.config_source: it must be `ads` or `self`";
         assert_eq!(chain_fault(rds(file)), why);
-    }
-
-    #[test]
-    fn a_chain_that_asks_for_tls_is_not_served_in_the_clear() {
-        let mut chain = chain();
-        chain["transportSocket"] = json!({"name": "envoy.transport_sockets.tls"});
-        assert_eq!(chain_fault(chain), "transport_socket: TLS of servers is not supported yet");
     }
 }
