@@ -13,7 +13,7 @@ mod body;
 mod builder;
 mod call;
 mod cluster;
-mod credentials;
+pub(crate) mod credentials;
 pub(crate) mod deadline;
 mod direct;
 mod dns;

@@ -7,20 +7,22 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep_until};
 
+use super::notice::Notice;
+
 /// The listening socket. It waits for a while after an error, as with too many open files: there is always
 /// another connection that fails at once.
 pub(super) struct Acceptor {
     listener: TcpListener,
     paused_until: Option<Instant>,
-    /// The time at which it was last said that there are too many connections.
-    said_full: Option<Instant>,
+    /// The log hears now and then that there are too many connections.
+    full: Notice,
 }
 
 impl Acceptor {
     pub(super) fn new(listener: std::net::TcpListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
-        Ok(Self { listener, paused_until: None, said_full: None })
+        Ok(Self { listener, paused_until: None, full: Notice::default() })
     }
 
     /// Waits for a connection. Dropping the future loses none.
@@ -42,13 +44,11 @@ impl Acceptor {
     }
 
     /// There are as many connections as may be. The log hears of it now and then.
-    pub(super) fn is_full(&mut self, most: usize) {
-        let now = Instant::now();
-        if self.said_full.is_none_or(|said| now.duration_since(said) >= SAID_AGAIN) {
+    pub(super) fn is_full(&self, most: usize) {
+        if self.full.is_due() {
             tracing::warn!(
                 "{most} connections are open; others are closed as soon as they are made"
             );
-            self.said_full = Some(now);
         }
     }
 }
@@ -61,5 +61,3 @@ fn is_of_peer(error: &io::Error) -> bool {
 
 /// The time for which nothing is accepted after an error.
 const PAUSE: Duration = Duration::from_millis(250);
-/// The time after which the log hears again that there are too many connections.
-const SAID_AGAIN: Duration = Duration::from_secs(60);

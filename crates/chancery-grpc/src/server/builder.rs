@@ -6,16 +6,19 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
+use chancery_calls::balancing::CustomPolicies;
 use chancery_client::bootstrap::NamingError;
 use chancery_client::watch::WatchError;
 use chancery_client::{Bootstrap, BootstrapError, Client, Clients};
 
 use super::Server;
 use super::connection::Limits;
+use super::security::ServerSecurity;
 use super::state::{OnState, ServingState, States};
-use crate::channel::options;
+use crate::channel::{Credentials, options};
 use crate::process;
 use crate::read::quoted;
+use crate::read::surroundings::Surroundings;
 
 /// Makes a server.
 #[must_use]
@@ -23,6 +26,7 @@ pub struct ServerBuilder {
     address: String,
     bootstrap: Option<Bootstrap>,
     on_state: Option<OnState>,
+    credentials: Credentials,
     limits: Limits,
     max_connections: usize,
 }
@@ -51,13 +55,17 @@ pub enum ServerError {
     /// The bootstrap is missing, or cannot be used.
     #[error(transparent)]
     Bootstrap(#[from] BootstrapError),
+    /// The credentials say TLS, and name no certificate for the server.
+    #[error("the credentials of a server need a certificate with its key (`identity`)")]
+    NoCertificate,
     /// Nothing can be asked of the control plane, now or later.
     #[error("the listener cannot be watched: {}", .0.text)]
     Watch(Arc<WatchError>),
 }
 
-/// The way to the client of a server, which needs a runtime.
+/// The things that the driver of a server is made of. A client needs a runtime, so it is made last.
 pub(super) struct Start {
+    pub(super) security: ServerSecurity,
     clients: Arc<Clients>,
     listener: String,
 }
@@ -67,7 +75,8 @@ impl ServerBuilder {
     pub fn new(address: &str) -> Self {
         let address = address.to_owned();
         let (limits, max_connections) = (Limits::default(), MAX_CONNECTIONS);
-        Self { address, bootstrap: None, on_state: None, limits, max_connections }
+        let credentials = Credentials::xds(Credentials::insecure());
+        Self { address, bootstrap: None, on_state: None, credentials, limits, max_connections }
     }
 
     /// Uses this bootstrap instead of the one of the process.
@@ -86,6 +95,17 @@ impl ServerBuilder {
         self
     }
 
+    /// Secures connections by these credentials. By default they are
+    /// `Credentials::xds(Credentials::insecure())`: TLS for the filter chains for which the control plane asks
+    /// for it, and no encryption for the others.
+    ///
+    /// The files of [`Credentials::tls`] have the certificate of the server. If they have authorities, clients
+    /// must show a certificate that one of them has signed.
+    pub fn credentials(mut self, credentials: Credentials) -> Self {
+        self.credentials = credentials;
+        self
+    }
+
     /// Gives connections this time to end their calls when the listener has changed or is gone, and when the
     /// server shuts down. By default it is 10 minutes.
     pub fn drain_grace(mut self, grace: Duration) -> Self {
@@ -93,7 +113,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Gives connections this time until they have begun to speak HTTP/2. By default it is 20 seconds.
+    /// Gives connections this time until they have begun to speak HTTP/2, with TLS before that. By default it is 20 seconds.
     pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
         self.limits.handshake = timeout;
         self
@@ -116,11 +136,12 @@ impl ServerBuilder {
             Some(bootstrap) => Arc::new(Clients::new(bootstrap, options())?),
             None => process::clients()?,
         };
+        let security = ServerSecurity::new(&self.credentials, clients.bootstrap())?;
         let bind = |source| ServerError::Bind { address, source };
         let listener = TcpListener::bind(address).map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
         let name = clients.bootstrap().listener(&address.to_string())?.place.name;
-        let start = Start { clients, listener: name.as_str().to_owned() };
+        let start = Start { security, clients, listener: name.as_str().to_owned() };
         let (limits, max_connections) = (self.limits, self.max_connections);
         let states = States::new(self.on_state);
         Ok(Server { listener, address, start, states, limits, max_connections })
@@ -131,6 +152,11 @@ impl Start {
     /// Returns the client of all servers of these clients.
     pub(super) fn client(&self) -> Result<Client, BootstrapError> {
         self.clients.for_servers()
+    }
+
+    /// Returns what the reader of resources looks at beside them.
+    pub(super) fn surroundings(&self) -> Surroundings {
+        Surroundings::new(self.clients.bootstrap(), CustomPolicies::default())
     }
 
     /// Returns the name of the listener.

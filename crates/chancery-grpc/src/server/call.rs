@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use chancery_calls::filters::FilterConfig;
-use chancery_calls::filters::rbac::{ArrivedCall, PeerIdentity};
+use chancery_calls::filters::rbac::ArrivedCall;
 use chancery_calls::routing::Call;
 use chancery_calls::{Code, Failure};
 use http::header::HOST;
@@ -105,9 +105,9 @@ fn admit(
         authority,
         path,
         headers,
-        local: info.local_address,
-        peer: info.peer_address,
-        identity: PeerIdentity::Plain,
+        local: info.local_address(),
+        peer: info.peer_address(),
+        identity: info.peer().identity(),
     };
     for filter in chain.filters(&place, routes, merged)? {
         match &filter.config {

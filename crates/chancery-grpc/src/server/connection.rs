@@ -11,12 +11,15 @@ use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tonic::body::Body;
 use tower_service::Service;
 
+use super::peer::Peer;
+use super::security::Security;
 use super::serving::ServingChain;
 use super::{BoxError, ConnectionInfo, call};
 use crate::connect::Greeting;
@@ -47,17 +50,41 @@ impl Taken {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let Self { info, chain, mut drained } = self;
-        let peer = info.peer_address;
+        let peer = self.info.peer_address();
+        let deadline = Instant::now() + limits.handshake;
         // Small messages are not held back; a socket that cannot do this works all the same.
         let _ = stream.set_nodelay(true);
+        let Security::Tls(tls) = &self.chain.security else {
+            return self.speak(stream, deadline, limits.grace, service).await;
+        };
+        match timeout_at(deadline, tls.accept(stream)).await {
+            Ok(Ok(stream)) => {
+                let info = self.info.with(Peer::of(stream.get_ref().1));
+                Self { info, ..self }.speak(stream, deadline, limits.grace, service).await;
+            }
+            Ok(Err(why)) => tracing::debug!(%peer, "a connection failed: {why}"),
+            Err(_) => tracing::debug!(%peer, "a connection has made no TLS handshake in time"),
+        }
+    }
+
+    /// Speaks HTTP/2 with a client that has to begin until the deadline.
+    async fn speak<T, S, B>(self, stream: T, deadline: Instant, grace: Duration, service: S)
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: Send,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let Self { info, chain, mut drained } = self;
+        let peer = info.peer_address();
         let (stream, mut greeted) = Greeting::of_client(stream);
         let calls = service_fn(move |request: Request<Incoming>| {
             let (info, chain, service) = (info.clone(), Arc::clone(&chain), service.clone());
             async move { Ok::<_, Infallible>(call::answer(&chain, info, service, request).await) }
         });
         let mut connection = pin!(builder().serve_connection(TokioIo::new(stream), calls));
-        let deadline = Instant::now() + limits.handshake;
         let mut is_draining = false;
         loop {
             tokio::select! {
@@ -81,7 +108,7 @@ impl Taken {
                 _ = drained.changed() => connection.as_mut().graceful_shutdown(),
             }
         }
-        match timeout(limits.grace, connection).await {
+        match timeout(grace, connection).await {
             Ok(ended) => log(peer, ended),
             Err(_) => tracing::debug!(%peer, "a connection is closed with calls under way"),
         }

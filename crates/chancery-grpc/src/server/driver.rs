@@ -20,15 +20,18 @@ use chancery_client::{Event, Watch};
 
 use super::builder::{ServerError, Start};
 use super::route_watches::{RouteEvent, RouteWatches};
+use super::security::ServerSecurity;
 use super::serving::Serving;
 use super::state::{ServingState, States};
 use crate::read::listeners::RouteSource;
 use crate::read::server_listeners::ServerListener;
+use crate::read::surroundings::decode_for_servers;
 
 /// The driver of a server.
 pub(super) struct Driver {
     address: SocketAddr,
     states: States,
+    security: ServerSecurity,
     listener: Watch<ServerListener>,
     routes: RouteWatches,
     /// A listener that waits for its routes (C-145).
@@ -52,14 +55,16 @@ pub(super) enum DriverEvent {
 impl Driver {
     /// Begins to watch the listener of a server at this address.
     pub(super) fn new(
-        start: &Start,
+        start: Start,
         address: SocketAddr,
         states: States,
     ) -> Result<Self, ServerError> {
         let client = start.client()?;
+        decode_for_servers(&client, start.surroundings());
         let listener = client.watch(start.listener());
         let routes = RouteWatches::new(client);
-        Ok(Self { address, states, listener, routes, pending: None, serving: None })
+        let security = start.security;
+        Ok(Self { address, states, security, listener, routes, pending: None, serving: None })
     }
 
     /// Returns the listener that is in force.
@@ -156,7 +161,7 @@ impl Driver {
         let unknown = || Failure::unavailable("the routes are not known");
         let newest =
             |name: &str| self.routes.newest(name).cloned().unwrap_or_else(|| Err(unknown()));
-        let serving = Serving::new(pending.listener, pending.body, newest);
+        let serving = Serving::new(pending.listener, pending.body, &self.security, newest);
         self.serving = Some(serving);
         self.watch_routes();
         self.states.set(self.address, ServingState::Serving);

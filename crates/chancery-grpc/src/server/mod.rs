@@ -15,9 +15,14 @@ mod call;
 mod connection;
 mod driver;
 mod info;
+mod notice;
+mod peer;
 mod route_watches;
+mod security;
 mod serving;
 mod state;
+mod tls;
+mod verifier;
 
 use std::error::Error;
 use std::fmt;
@@ -117,7 +122,7 @@ impl Server {
         B::Error: Into<BoxError>,
     {
         let mut acceptor = Acceptor::new(self.listener).map_err(ServerError::Socket)?;
-        let mut driver = Driver::new(&self.start, self.address, self.states)?;
+        let mut driver = Driver::new(self.start, self.address, self.states)?;
         let mut connections = JoinSet::new();
         let mut shutdown = std::pin::pin!(shutdown);
         let result = loop {

@@ -13,6 +13,7 @@ use chancery_calls::serving::ArrivedConnection;
 use tokio::sync::watch;
 
 use super::route_watches::RouteResult;
+use super::security::{Security, ServerSecurity};
 use crate::read::listeners::RouteSource;
 use crate::read::server_listeners::{ServerChain, ServerListener};
 
@@ -30,6 +31,7 @@ pub(super) struct Serving {
 /// A filter chain that is in force.
 pub(super) struct ServingChain {
     filters: FilterChain,
+    pub(super) security: Security,
     routes: ArcSwap<ChainRoutes>,
 }
 
@@ -48,6 +50,7 @@ impl Serving {
     pub(super) fn new(
         listener: Arc<ServerListener>,
         body: Bytes,
+        security: &ServerSecurity,
         routes: impl Fn(&str) -> RouteResult,
     ) -> Self {
         let mut by_routes = BTreeMap::<_, Vec<_>>::new();
@@ -57,7 +60,7 @@ impl Serving {
             }
         }
         let chains = listener.chains().iter();
-        let chains = chains.map(|it| Arc::new(ServingChain::new(it, &routes))).collect();
+        let chains = chains.map(|it| Arc::new(ServingChain::new(it, security, &routes))).collect();
         Self { listener, body, chains, by_routes, drain: watch::channel(()).0 }
     }
 
@@ -87,13 +90,18 @@ impl Serving {
 }
 
 impl ServingChain {
-    fn new(chain: &ServerChain, routes: impl Fn(&str) -> RouteResult) -> Self {
+    fn new(
+        chain: &ServerChain,
+        security: &ServerSecurity,
+        routes: impl Fn(&str) -> RouteResult,
+    ) -> Self {
         let routes = match &chain.routes {
             RouteSource::Inline(routes) => Ok(Arc::clone(routes)),
             RouteSource::Rds(name) => routes(name),
         };
         let filters = chain.filters.clone();
-        Self { filters, routes: ArcSwap::from_pointee(ChainRoutes::of(&routes)) }
+        let security = security.of(chain.tls.as_ref());
+        Self { filters, security, routes: ArcSwap::from_pointee(ChainRoutes::of(&routes)) }
     }
 
     /// Returns the routes of this moment.

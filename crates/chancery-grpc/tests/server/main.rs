@@ -1,9 +1,13 @@
 //! Servers, with the server of this project as the control plane and real connections.
 
 mod calls;
+#[path = "../channel/certificates.rs"]
+#[allow(dead_code, reason = "tests of channels need more of it")]
+mod certificates;
 mod end_to_end;
 mod limits;
 mod support;
+mod tls;
 
 use chancery_core::Snapshot;
 use chancery_testkit::TestServer;

@@ -23,7 +23,7 @@ use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -74,7 +74,7 @@ impl Service<Request<Body>> for Program {
             let _ = body.collect().await;
             let info = head.extensions.get::<ConnectionInfo>().expect("it is there");
             let authority = head.uri.authority().map(ToString::to_string).unwrap_or_default();
-            Ok(message(&format!("{authority} {}", info.local_address.ip())))
+            Ok(message(&format!("{authority} {}", info.local_address().ip())))
         })
     }
 }
@@ -235,7 +235,11 @@ pub(crate) struct Answer {
 impl Peer {
     /// Connects, as a client that sends its calls at once.
     pub(crate) async fn connect(address: SocketAddr) -> Self {
-        let stream = within(TcpStream::connect(address)).await.expect("a connection");
+        Self::over(within(TcpStream::connect(address)).await.expect("a connection")).await
+    }
+
+    /// The same over a connection.
+    pub(crate) async fn over(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Self {
         let builder = http2::Builder::new(TokioExecutor::new());
         let handshake = builder.handshake(TokioIo::new(stream));
         let (sender, connection) = within(handshake).await.expect("a preface that is sent");
