@@ -118,6 +118,7 @@ impl Taken {
 fn builder() -> http2::Builder<TokioExecutor> {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder.timer(TokioTimer::new()).adaptive_window(true);
+    builder.max_concurrent_streams(MAX_CALLS).max_header_list_size(MAX_HEADERS);
     builder.keep_alive_interval(KEEPALIVE).keep_alive_timeout(KEEPALIVE_TIMEOUT);
     builder
 }
@@ -135,6 +136,10 @@ impl Default for Limits {
     }
 }
 
+/// The number of calls that a connection has at one time; a client with more waits, or connects again.
+const MAX_CALLS: u32 = 200;
+/// The bytes of the headers of a call, as in other implementations of gRPC.
+const MAX_HEADERS: u32 = 16 * 1024;
 /// The time after which a silent peer is asked whether it is there, as in other implementations of gRPC.
 const KEEPALIVE: Duration = Duration::from_secs(2 * 60 * 60);
 /// The time that it has to answer.

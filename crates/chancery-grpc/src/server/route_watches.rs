@@ -120,3 +120,44 @@ async fn follow(mut watch: Watch<Routes>, name: Arc<str>, id: u64, told: mpsc::S
 
 /// The number of events that wait to be taken; a watch with another one waits.
 const WAITING: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use chancery_client::{Bootstrap, Options};
+
+    use super::*;
+
+    fn client() -> Client {
+        // Nobody listens there; nothing here waits for an answer.
+        let server = r#"{"server_uri": "127.0.0.1:9", "channel_creds": [{"type": "insecure"}]}"#;
+        let bootstrap = format!(r#"{{"xds_servers": [{server}]}}"#);
+        let bootstrap: Bootstrap = bootstrap.parse().unwrap();
+        Client::new(&bootstrap, Options::default()).unwrap()
+    }
+
+    fn event(name: &str, id: u64) -> RouteEvent {
+        let routes = Err(Failure::unavailable(format!("{name} {id}")));
+        RouteEvent { name: name.into(), id, routes }
+    }
+
+    #[tokio::test]
+    async fn news_of_a_watch_that_has_ended_is_dropped() {
+        // C-144
+        let mut watches = RouteWatches::new(client());
+        let both = BTreeSet::from(["a", "b"]);
+        watches.want(&both);
+        assert!(watches.newest("a").is_none());
+        assert!(watches.apply(event("a", 1)).is_some());
+        watches.want(&both);
+        let newest = watches.newest("a").unwrap().as_ref().unwrap_err();
+        assert_eq!(&*newest.message, "a 1", "it is wanted all the time");
+        watches.want(&BTreeSet::from(["b"]));
+        assert!(watches.newest("a").is_none());
+        assert!(watches.apply(event("a", 1)).is_none());
+        watches.want(&both);
+        assert!(watches.apply(event("a", 1)).is_none(), "it is of the watch before");
+        assert!(watches.newest("a").is_none());
+        assert!(watches.apply(event("a", 3)).is_some());
+        assert!(watches.newest("a").is_some());
+    }
+}

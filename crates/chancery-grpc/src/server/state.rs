@@ -53,3 +53,35 @@ impl fmt::Display for ServingState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn a_state_is_told_once_until_another_one_comes() {
+        // C-141
+        let told = Arc::<Mutex<Vec<String>>>::default();
+        let list = Arc::clone(&told);
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        let mut states = States::new(Some(Box::new(move |of, state| {
+            assert_eq!(of, address);
+            list.lock().unwrap().push(state.to_string());
+        })));
+        let because = |why: &str| ServingState::NotServing(why.into());
+        for state in [
+            because("a"),
+            because("a"),
+            because("b"),
+            ServingState::Serving,
+            ServingState::Serving,
+            because("b"),
+        ] {
+            states.set(address, state);
+        }
+        let expected = ["not serving: a", "not serving: b", "serving", "not serving: b"];
+        assert_eq!(*told.lock().unwrap(), expected);
+    }
+}
