@@ -45,3 +45,26 @@ async fn a_channel_calls_a_server() {
     let answer = within(client.check(request)).await.expect("an answer").into_inner();
     assert_eq!(answer.status, ServingStatus::NotServing as i32);
 }
+
+/// C-140: the bootstrap and the resources of docs/server.md are enough for a server.
+#[tokio::test]
+async fn the_documentation_has_all_that_a_server_needs() {
+    const PAGE: &str = include_str!("../../../../docs/server.md");
+    let block = |language: &str| {
+        let (_, rest) = PAGE.split_once(&format!("```{language}\n")).expect("a block");
+        rest.split_once("```").expect("its end").0
+    };
+    let documented: chancery_client::Bootstrap = block("json").parse().expect("a bootstrap");
+    let control = control().await;
+    let mut server = Running::set(&control, |builder| {
+        let server_template = documented.server_template.clone();
+        let own = bootstrap(control.address());
+        builder.bootstrap(chancery_client::Bootstrap { server_template, ..own })
+    });
+    let (ip, port) = (server.address.ip(), server.address.port());
+    let resources = block("yaml").replace("0.0.0.0", &ip.to_string());
+    let resources = resources.replace("50051", &port.to_string());
+    control.publish(Resources::default().yaml(&resources).snapshot());
+    server.serves().await;
+    assert_eq!(super::call(server.address, "/t/echo").await.code, super::OK);
+}
