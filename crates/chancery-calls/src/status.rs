@@ -26,6 +26,32 @@ pub enum Code {
     Unauthenticated = 16,
 }
 
+impl Code {
+    /// The code of a number; `None` for 0, which is OK, and for those that gRPC does not have.
+    pub fn from_number(number: u32) -> Option<Self> {
+        CODES.into_iter().find(|code| *code as u32 == number)
+    }
+}
+
+const CODES: [Code; 16] = [
+    Code::Cancelled,
+    Code::Unknown,
+    Code::InvalidArgument,
+    Code::DeadlineExceeded,
+    Code::NotFound,
+    Code::AlreadyExists,
+    Code::PermissionDenied,
+    Code::ResourceExhausted,
+    Code::FailedPrecondition,
+    Code::Aborted,
+    Code::OutOfRange,
+    Code::Unimplemented,
+    Code::Internal,
+    Code::Unavailable,
+    Code::DataLoss,
+    Code::Unauthenticated,
+];
+
 /// A call that fails by a decision here, before a server has answered it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {

@@ -427,6 +427,29 @@ fn unsubscribing_beside_a_wildcard_is_answered() {
 }
 
 #[test]
+fn what_is_unsubscribed_beside_a_new_wildcard_is_kept_although_its_response_is_rejected() {
+    // S-081, S-098: the client may hold what it had accepted by name
+    delta(
+        "= cds a@1 b@1; rds r@1->cds:a
+          > cds +a
+          < cds n=1 a@1
+          > cds ack
+          > rds +r
+          < rds n=2 r@1
+          > rds ack
+          > cds +* -a
+          < cds n=3 a@1 b@1
+          > cds nack error=b is bad
+          = cds b@2 -a; rds r@2
+          < cds n=4 a@1 b@2
+          < rds n=5 r@2
+          > cds ack
+          > rds ack
+          < cds n=6 -a",
+    );
+}
+
+#[test]
 fn subscriptions_of_a_message_are_applied_before_its_unsubscriptions() {
     // S-082: `*` in both lists is how on-demand clients start empty
     delta(

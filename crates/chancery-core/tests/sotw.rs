@@ -991,6 +991,25 @@ fn envoy_is_sent_its_bodies_with_every_heartbeat() {
 }
 
 #[test]
+fn a_heartbeat_before_an_update_says_that_the_update_is_missing() {
+    // S-043, S-087: a client that came back with the version of the whole would be sent nothing
+    sotw(
+        "% features=ttl,wrapped
+          = cds x@1; rds r@1(ttl=9s)
+          > cds
+          < cds v=1 n=1 x@1 wrapped
+          > cds ack
+          > rds *
+          < rds v=1 n=2 r@1(ttl) wrapped
+          > rds ack
+          = cds y@1; rds r@2->cds:y
+          < cds v=2 n=3 x@1 y@1 wrapped
+          ~ 3s
+          < rds v=752056405cf64d46bf44aa2c62d9e09b~part n=4 r@1(ttl,heartbeat) wrapped",
+    );
+}
+
+#[test]
 fn a_client_that_may_have_lost_it_gets_what_has_a_ttl() {
     // S-088, T-33
     sotw(
@@ -1261,6 +1280,22 @@ fn a_wildcard_brings_what_was_not_named_before() {
 }
 
 #[test]
+fn a_wildcard_does_not_bring_what_was_given_before_and_is_gone() {
+    // S-049, S-098: the client had unsubscribed it, so no removal waits
+    sotw(
+        "= cds x@1->eds:a; eds a@1 b@1
+          > cds
+          < cds v=1 n=1 x@1
+          > eds a
+          < eds v=1 n=2 a@1
+          > eds
+          = eds b@2 -a
+          > eds *
+          < eds v=2 n=3 b@2",
+    );
+}
+
+#[test]
 fn a_rejected_whole_state_speaks_for_the_unanswered_ones_before_it() {
     // S-035, S-099: only the newest is ever answered
     sotw(
@@ -1283,6 +1318,26 @@ fn a_rejected_whole_state_speaks_for_the_unanswered_ones_before_it() {
           = cds z@2
           < cds v=4 n=6 x@2 y@1 z@2
           < eds v=1 n=7 x@1",
+    );
+}
+
+#[test]
+fn what_was_not_there_and_is_not_asked_for_any_more_is_not_at_fault() {
+    // S-033: c is back, and the client that rejected x has not asked for it
+    sotw(
+        "= cds c@1
+          > cds c
+          < cds v=1 n=1 c@1
+          > cds c ack
+          = cds -c
+          < cds v=2 n=2 !c=NOT_FOUND
+          > cds n=1
+          = cds c@2 x@1
+          > cds x
+          < cds v=3 n=3 x@1
+          > cds x nack error=x is bad
+          = cds x@2
+          < cds v=4 n=4 x@2",
     );
 }
 

@@ -20,8 +20,14 @@ mod process;
 mod read;
 mod server;
 
+pub use chancery_calls::balancing::{
+    ChildName, Connectivity, DescribedChild, DescribedEndpoint, Description, EndpointLocality,
+    TreePart, Turn,
+};
 pub use channel::{
-    Channel, ChannelBuilder, ChannelError, ChannelPolicy, Credentials, ResponseBody, WaitForReady,
+    CallExplanation, CallPlace, Channel, ChannelBuilder, ChannelError, ChannelPolicy, Credentials,
+    ExplainedCluster, ExplainedFilter, ExplainedOutcome, ExplainedPlace, ExplainedRoute,
+    PassedRoute, ResponseBody, WaitForReady,
 };
 pub use connect::Keepalive;
 pub use server::{ConnectionInfo, Server, ServerBuilder, ServerError, ServingState};

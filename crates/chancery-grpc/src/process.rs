@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 use chancery_calls::balancing::InFlight;
+use chancery_calls::filters::faults::ActiveFaults;
 use chancery_client::{Bootstrap, BootstrapError, Clients};
 
 use crate::channel::options;
@@ -32,6 +33,12 @@ pub(crate) fn in_flight(cluster: &str, service: &str) -> Arc<InFlight> {
     let count = Arc::default();
     counts.insert(key, Arc::downgrade(&count));
     count
+}
+
+/// The faults that are injected in the process at this time (C-150).
+pub(crate) fn active_faults() -> &'static ActiveFaults {
+    static FAULTS: LazyLock<ActiveFaults> = LazyLock::new(ActiveFaults::default);
+    &FAULTS
 }
 
 /// Returns the clients of the process, with the bootstrap that the environment names. An error is

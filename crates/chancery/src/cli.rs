@@ -5,6 +5,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::bench::Bench;
+use crate::call::CallArgs;
 use crate::check::CheckArgs;
 use crate::config::ServeFlags;
 use crate::confirm::ConfirmArgs;
@@ -38,6 +39,7 @@ pub(crate) enum Command {
     Status(Box<StatusArgs>),
     Wait(Box<WaitArgs>),
     Load(Box<LoadArgs>),
+    Call(Box<CallArgs>),
     Bench(Box<Bench>),
 }
 

@@ -7,6 +7,7 @@ mod admin;
 mod admin_client;
 mod ask;
 mod bench;
+mod call;
 mod certificates;
 mod check;
 mod cli;
@@ -72,6 +73,7 @@ fn run() -> Result<(), Failure> {
     };
     let ended = match cli.command {
         Command::Serve(flags) => serve::run(&flags),
+        Command::Call(flags) => call::run(&flags),
         Command::Check(flags) => check::run(&flags),
         Command::Diff(flags) => diff::run(&flags),
         Command::ExplainNode(flags) => explain::run(&flags),

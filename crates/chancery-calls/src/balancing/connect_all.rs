@@ -8,6 +8,7 @@ use chancery_core::Time;
 
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, SubchannelId};
+use super::description::Description;
 use super::endpoint_set::{EndpointSet, Member};
 use super::node::Branch;
 use super::pick_first::with_note;
@@ -123,6 +124,11 @@ impl<C: Choose> Branch for ConnectAll<C> {
         };
         self.picker = Some(Arc::clone(&picker));
         picker
+    }
+
+    fn describe(&self) -> Description {
+        let endpoints = self.endpoints.describe();
+        Description { endpoints, ..Description::of_state(self.connectivity()) }
     }
 
     fn close(&mut self, cx: &mut Context<'_>) {

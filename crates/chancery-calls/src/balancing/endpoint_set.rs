@@ -8,6 +8,7 @@ use chancery_core::Time;
 
 use super::connectivity::{Connectivity, StateCounts, SubchannelState};
 use super::context::{Context, EndpointId, Part, SubchannelId};
+use super::description::DescribedEndpoint;
 use super::endpoint::{Endpoint, EndpointKey};
 use super::owners::{Deadlines, Owners};
 use super::pick_first::PickFirst;
@@ -162,6 +163,14 @@ impl<T: Default> EndpointSet<T> {
         error.unwrap_or_else(|| "there are no endpoints".into())
     }
 
+    pub(super) fn describe(&self) -> Vec<DescribedEndpoint> {
+        let of = |member: &Member<T>| {
+            let described = member.connection.describe().into_iter().next()?;
+            Some(DescribedEndpoint { id: Some(member.id), ..described })
+        };
+        self.members.iter().filter_map(of).collect()
+    }
+
     /// Gives up all connections.
     pub(super) fn close(&mut self, cx: &mut Context<'_>) {
         self.update(&[], cx);
@@ -199,7 +208,7 @@ impl<T> Member<T> {
 
     /// Returns the subchannel of the endpoint, if it is ready.
     pub fn ready(&self) -> Option<SubchannelId> {
-        self.connection.selected().map(|(id, _)| id)
+        self.connection.selected()
     }
 
     /// Returns the subchannel of the endpoint that is connected, although it may be taken out.
@@ -209,8 +218,8 @@ impl<T> Member<T> {
 
     /// Returns the endpoint for a call with these observers, if it is ready.
     pub fn picked(&self, observers: Observers) -> Option<Picked> {
-        let (subchannel, endpoint) = (self.ready()?, Arc::clone(&self.endpoint));
-        Some(Picked { subchannel, endpoint, observers })
+        let picked = self.connection.picked(observers)?;
+        Some(Picked { endpoint: Arc::clone(&self.endpoint), ..picked })
     }
 
     pub(super) fn error(&self) -> Arc<str> {

@@ -7,6 +7,7 @@ use chancery_core::Time;
 
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, SubchannelId};
+use super::description::Description;
 use super::picker::{Picker, Wake};
 
 /// A part of a tree, as what is above it sees it. It handles one input at a time and does no I/O: what it
@@ -33,6 +34,11 @@ pub trait Branch: Send + fmt::Debug {
 
     /// Returns a picker for what is true now.
     fn picker(&mut self) -> Arc<dyn Picker>;
+
+    /// Describes itself and what is below it. A policy of a program may say no more than its state.
+    fn describe(&self) -> Description {
+        Description::of_state(self.connectivity())
+    }
 
     /// Gives up all subchannels.
     fn close(&mut self, cx: &mut Context<'_>);

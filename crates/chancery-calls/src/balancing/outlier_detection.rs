@@ -19,6 +19,7 @@ use self::counts::{Calls, Counters, Counting, Counts};
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, Part, SubchannelId, Trace};
 use super::counted::{Counted, Ejection, Unenforced};
+use super::description::Description;
 use super::endpoint::{Endpoint, EndpointKey};
 use super::node::{Branch, Node};
 use super::picker::{Picker, Wake};
@@ -336,6 +337,11 @@ impl<N: Node> Branch for OutlierDetection<N> {
         let picker: Arc<dyn Picker> = Arc::new(counting);
         self.picker = Some(OwnPicker { picker: Arc::clone(&picker), inner, counters });
         picker
+    }
+
+    /// Endpoints say themselves that they were taken out.
+    fn describe(&self) -> Description {
+        self.node.describe()
     }
 
     fn close(&mut self, cx: &mut Context<'_>) {

@@ -21,7 +21,9 @@ use chancery_core::Time;
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, SubchannelId};
 use super::endpoint::Endpoint;
+use super::picker::{Observers, Picked};
 
+mod description;
 mod order;
 mod policy;
 
@@ -312,11 +314,21 @@ impl PickFirst {
         self.attempts.get(place)?.subchannel
     }
 
-    /// Returns the subchannel that takes calls, with its endpoint.
-    pub(super) fn selected(&self) -> Option<(SubchannelId, &Arc<Endpoint>)> {
+    /// Returns the subchannel that takes calls.
+    pub(super) fn selected(&self) -> Option<SubchannelId> {
+        self.selected_attempt()?.subchannel
+    }
+
+    fn selected_attempt(&self) -> Option<&Attempt> {
         let Phase::Ready { place } = self.phase else { return None };
-        let attempt = self.attempts.get(place).filter(|_| !self.is_ejected())?;
-        Some((attempt.subchannel?, &attempt.endpoint))
+        self.attempts.get(place).filter(|_| !self.is_ejected())
+    }
+
+    /// Returns the choice of the endpoint for a call with these observers, if one takes calls.
+    pub(super) fn picked(&self, observers: Observers) -> Option<Picked> {
+        let Attempt { address, endpoint, subchannel, .. } = self.selected_attempt()?;
+        let (subchannel, address, endpoint) = ((*subchannel)?, *address, Arc::clone(endpoint));
+        Some(Picked { subchannel, endpoint, address, cluster: None, observers })
     }
 
     /// Returns the reason of the last failure.

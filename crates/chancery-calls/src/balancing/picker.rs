@@ -2,6 +2,7 @@
 //! by all callers at once without a lock.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use chancery_core::Time;
@@ -17,6 +18,12 @@ use crate::{Dice, Failure};
 pub trait Picker: Send + Sync + fmt::Debug {
     /// Chooses for one call.
     fn pick(&self, call: &mut PickArgs<'_>) -> Pick;
+
+    /// Chooses for somebody who asks where a call would go, and makes none: no call is dropped or counted, and
+    /// no turn is used up. A picker whose choices change nothing needs no other one than this.
+    fn preview(&self, call: &mut PickArgs<'_>) -> Pick {
+        self.pick(call)
+    }
 }
 
 /// The knowledge of a picker about one call.
@@ -56,6 +63,10 @@ pub struct Picked {
     pub subchannel: SubchannelId,
     /// The endpoint that it belongs to.
     pub endpoint: Arc<Endpoint>,
+    /// The address of the endpoint that is connected.
+    pub address: SocketAddr,
+    /// The cluster of the endpoint, below an aggregate one of those that this names. A policy does not know it.
+    pub cluster: Option<Arc<str>>,
     /// Those who want to hear how the call goes.
     pub observers: Observers,
 }

@@ -78,6 +78,20 @@ impl PolicyConfig {
         }
     }
 
+    /// Returns the name of the policy: that of gRPC, or that of the program for one that it has added.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::PickFirst { .. } => "pick_first",
+            Self::RoundRobin => "round_robin",
+            Self::LeastRequest(_) => "least_request",
+            Self::WeightedRoundRobin(_) => "weighted_round_robin",
+            Self::RingHash(_) => "ring_hash",
+            Self::RandomSubsetting { .. } => "random_subsetting",
+            Self::Custom(policy) => policy.name(),
+            Self::WrrLocality(_) => "wrr_locality",
+        }
+    }
+
     /// Returns true if a policy that was made for one takes the other as an update.
     pub(super) fn is_of_kind(&self, other: &Self) -> bool {
         match (self, other) {

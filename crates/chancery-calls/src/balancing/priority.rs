@@ -12,6 +12,7 @@ use chancery_core::Time;
 
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, Part, SubchannelId};
+use super::description::{ChildName, DescribedChild, Description, TreePart, Turn};
 use super::node::{Branch, Node};
 use super::owners::{Deadlines, Owners};
 use super::picker::{Failing, Picker, Wake};
@@ -254,6 +255,22 @@ impl<N: Node> Branch for Priority<N> {
             Some(child) => child.node.picker(),
             None => Arc::new(Failing(Failure::unavailable("there are no priorities"))),
         }
+    }
+
+    fn describe(&self) -> Description {
+        let current = self.order.iter().position(|(name, _)| Some(name) == self.current.as_ref());
+        let children = self.order.iter().enumerate().map(|(place, (name, _))| DescribedChild {
+            name: ChildName::Priority { place, name: Arc::clone(name) },
+            turn: match current {
+                Some(current) if place == current => Turn::Taken,
+                Some(current) if place > current => Turn::Spare,
+                _ => Turn::PassedOver,
+            },
+            description: self.children.get(name).map(|child| child.node.describe()),
+        });
+        let (children, endpoints) = (children.collect(), Vec::new());
+        let state = self.connectivity();
+        Description { part: TreePart::Priorities, state, children, endpoints }
     }
 
     fn close(&mut self, cx: &mut Context<'_>) {

@@ -9,6 +9,7 @@ use xxhash_rust::xxh64::xxh64;
 
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, SubchannelId};
+use super::description::{ChildName, DescribedChild, Description, Turn};
 use super::endpoint::Endpoint;
 use super::node::Branch;
 use super::picker::{Picker, Wake};
@@ -82,6 +83,12 @@ impl Branch for RandomSubsetting {
 
     fn picker(&mut self) -> Arc<dyn Picker> {
         self.child.picker()
+    }
+
+    fn describe(&self) -> Description {
+        let description = Some(self.child.describe());
+        let child = DescribedChild { name: ChildName::Only, turn: Turn::Taken, description };
+        Description { children: vec![child], ..Description::of_state(self.connectivity()) }
     }
 
     fn close(&mut self, cx: &mut Context<'_>) {

@@ -13,6 +13,7 @@ use self::picker::{ByHash, MemberState};
 use self::ring::{LazyRing, Spot};
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, SubchannelId};
+use super::description::Description;
 use super::endpoint_set::{EndpointSet, Member};
 use super::node::Branch;
 use super::picker::{Failing, Observers, Picker, Wake};
@@ -162,6 +163,11 @@ impl Branch for RingHash {
         };
         self.picker = Some(Arc::clone(&picker));
         picker
+    }
+
+    fn describe(&self) -> Description {
+        let endpoints = self.endpoints.describe();
+        Description { endpoints, ..Description::of_state(self.connectivity()) }
     }
 
     fn close(&mut self, cx: &mut Context<'_>) {

@@ -30,6 +30,11 @@ impl Turns {
         self.0.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Returns the turn that comes next, and leaves it to a call.
+    pub(super) fn coming(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
     /// Begins anywhere: clients do not all begin with the same endpoint.
     pub(super) fn begin(&self, cx: &mut Context<'_>) {
         let turn = usize::try_from(cx.dice().below(1 << 31)).unwrap_or_default();
@@ -39,8 +44,18 @@ impl Turns {
 
 impl Picker for Round {
     fn pick(&self, _: &mut PickArgs<'_>) -> Pick {
-        let turn = self.turns.next() % self.ready.len().max(1);
-        self.ready.get(turn).map_or(Pick::Queue, |picked| Pick::To(picked.clone()))
+        self.at(self.turns.next())
+    }
+
+    fn preview(&self, _: &mut PickArgs<'_>) -> Pick {
+        self.at(self.turns.coming())
+    }
+}
+
+impl Round {
+    fn at(&self, turn: usize) -> Pick {
+        let ready = self.ready.get(turn % self.ready.len().max(1));
+        ready.map_or(Pick::Queue, |picked| Pick::To(picked.clone()))
     }
 }
 

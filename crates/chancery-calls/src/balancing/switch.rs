@@ -7,6 +7,7 @@ use chancery_core::Time;
 
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, Part, SubchannelId};
+use super::description::{ChildName, DescribedChild, Description, TreePart, Turn};
 use super::node::{Branch, Node, PolicyTarget};
 use super::owners::Owners;
 use super::picker::{Picker, Wake};
@@ -156,9 +157,27 @@ impl Branch for Switch {
         self.current.picker()
     }
 
+    fn describe(&self) -> Description {
+        let mut description = described(&self.config, &*self.current);
+        if let Some((config, pending)) = &self.pending {
+            description.children.push(DescribedChild {
+                name: ChildName::Successor,
+                turn: Turn::Spare,
+                description: Some(described(config, &**pending)),
+            });
+        }
+        description
+    }
+
     fn close(&mut self, cx: &mut Context<'_>) {
         self.drop_pending(cx);
         let current = &mut self.current;
         self.owners.within(&false, cx, |cx| current.close(cx));
     }
+}
+
+/// Describes a policy, which does not know its own name.
+fn described(config: &PolicyConfig, policy: &dyn Balancer) -> Description {
+    let part = TreePart::Policy(config.name().into());
+    Description { part, ..policy.describe() }
 }

@@ -11,6 +11,7 @@ use chancery_core::Time;
 
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Action, Context, Ids, SubchannelId};
+use super::description::Description;
 use super::node::Node;
 use super::picker::{Picker, Wake};
 use crate::Dice;
@@ -78,6 +79,11 @@ impl<N: Node, D: Dice> Tree<N, D> {
     /// Returns the picker of what is true now; `None` before the first update.
     pub fn picker(&mut self) -> Option<Arc<dyn Picker>> {
         self.root.as_mut().map(N::picker)
+    }
+
+    /// Describes the whole; `None` before the first update.
+    pub fn describe(&self) -> Option<Description> {
+        self.root.as_ref().map(N::describe)
     }
 
     /// Gives everything up: the actions close all subchannels.

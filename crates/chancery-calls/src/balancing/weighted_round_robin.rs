@@ -57,7 +57,17 @@ struct Scheduled {
 
 impl Picker for Scheduled {
     fn pick(&self, _: &mut PickArgs<'_>) -> Pick {
-        let place = self.schedule.next(|| self.turns.next());
+        self.at(self.schedule.next(|| self.turns.next()))
+    }
+
+    fn preview(&self, _: &mut PickArgs<'_>) -> Pick {
+        let mut turns = (0..).map(|later| self.turns.coming().wrapping_add(later));
+        self.at(self.schedule.next(|| turns.next().unwrap_or_default()))
+    }
+}
+
+impl Scheduled {
+    fn at(&self, place: usize) -> Pick {
         self.ready.get(place).map_or(Pick::Queue, |picked| Pick::To(picked.clone()))
     }
 }

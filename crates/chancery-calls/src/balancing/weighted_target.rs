@@ -9,7 +9,8 @@ use chancery_core::{Locality, Time};
 
 use super::connectivity::{Connectivity, StateCounts, SubchannelState};
 use super::context::{Context, Part, SubchannelId};
-use super::endpoint::Endpoint;
+use super::description::{ChildName, DescribedChild, Description, Turn};
+use super::endpoint::{Endpoint, EndpointLocality};
 use super::node::Branch;
 use super::owners::{Deadlines, Owners};
 use super::picker::{Failing, Pick, PickArgs, Picker, Queueing, Wake};
@@ -29,7 +30,7 @@ pub(super) struct WrrLocality {
 
 #[derive(Debug)]
 struct Child {
-    weight: u32,
+    locality: Arc<EndpointLocality>,
     switch: Switch,
 }
 
@@ -51,13 +52,21 @@ impl ByWeight {
         let children = children.collect();
         Self { children, total }
     }
+
+    fn chosen(&self, call: &mut PickArgs<'_>) -> Option<&Arc<dyn Picker>> {
+        let roll = call.dice.below(self.total);
+        let place = self.children.partition_point(|(sum, _)| *sum <= roll);
+        self.children.get(place).map(|(_, picker)| picker)
+    }
 }
 
 impl Picker for ByWeight {
     fn pick(&self, call: &mut PickArgs<'_>) -> Pick {
-        let roll = call.dice.below(self.total);
-        let place = self.children.partition_point(|(sum, _)| *sum <= roll);
-        self.children.get(place).map_or(Pick::Queue, |(_, picker)| picker.pick(call))
+        self.chosen(call).map_or(Pick::Queue, |picker| picker.pick(call))
+    }
+
+    fn preview(&self, call: &mut PickArgs<'_>) -> Pick {
+        self.chosen(call).map_or(Pick::Queue, |picker| picker.preview(call))
     }
 }
 
@@ -106,14 +115,15 @@ impl Balancer for WrrLocality {
             self.remove(&locality, cx);
         }
         for (locality, endpoints) in localities {
-            let weight = endpoints.first().map_or(1, |endpoint| endpoint.locality.weight);
+            let Some(first) = endpoints.first() else { continue };
+            let named = Arc::clone(&first.locality);
             let update = Update { config, endpoints: &endpoints, note: update.note };
             if let Some(child) = self.children.get_mut(locality) {
-                child.weight = weight;
+                child.locality = named;
             } else {
                 let switch = Switch::of_kind(config);
                 self.counts.add(switch.connectivity());
-                self.children.insert(locality.clone(), Child { weight, switch });
+                self.children.insert(locality.clone(), Child { locality: named, switch });
             }
             self.change(locality, cx, |child, cx| child.update_with(&update, cx));
         }
@@ -167,12 +177,25 @@ impl Branch for WrrLocality {
                 Arc::new(Failing(Failure::unavailable("there are no localities")))
             }
             Connectivity::Ready | Connectivity::TransientFailure => {
-                let children = of_state.map(|child| (child.weight, child.switch.picker()));
+                let children = of_state.map(|child| (child.locality.weight, child.switch.picker()));
                 Arc::new(ByWeight::new(children))
             }
         };
         self.picker = Some(Arc::clone(&picker));
         picker
+    }
+
+    fn describe(&self) -> Description {
+        let state = self.connectivity();
+        let children = self.children.values().map(|child| {
+            let is_of_state = child.switch.connectivity() == state;
+            DescribedChild {
+                name: ChildName::Locality(Arc::clone(&child.locality)),
+                turn: if is_of_state { Turn::Taken } else { Turn::PassedOver },
+                description: Some(child.switch.describe()),
+            }
+        });
+        Description { children: children.collect(), ..Description::of_state(state) }
     }
 
     fn close(&mut self, cx: &mut Context<'_>) {

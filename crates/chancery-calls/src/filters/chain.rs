@@ -81,6 +81,11 @@ impl FilterChain {
         if faults.is_empty() { Ok(Self(filters.into())) } else { Err(faults) }
     }
 
+    /// The end alone, for calls of which nothing says that they pass filters.
+    pub fn without_filters() -> Self {
+        Self(Arc::from([Filter { name: "router".into(), config: FilterConfig::Router }]))
+    }
+
     /// The filters in their order.
     pub fn filters(&self) -> &[Filter] {
         &self.0

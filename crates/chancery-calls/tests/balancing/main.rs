@@ -2,6 +2,7 @@
 
 mod cluster;
 mod custom;
+mod description;
 mod least_request;
 mod outlier_detection;
 mod pick_first;

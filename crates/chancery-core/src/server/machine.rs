@@ -357,9 +357,11 @@ impl Machine {
         }
         let Some(subscription) = self.subscriptions.at_mut(at) else { return Ok(()) };
         let subscribed = match request {
-            Request::Sotw(request) => subscription.request_sotw(request, is_first, &self.settings),
+            Request::Sotw(request) => {
+                subscription.request_sotw(now, request, is_first, &self.settings)
+            }
             Request::Delta(request) => {
-                subscription.request_delta(request, is_first, &self.settings)
+                subscription.request_delta(now, request, is_first, &self.settings)
             }
         };
         let is_changed = subscribed.is_some();

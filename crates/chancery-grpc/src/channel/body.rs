@@ -28,9 +28,9 @@ pub(super) struct Sent {
 
 /// The body of a response of a [`Channel`](crate::Channel).
 pub struct ResponseBody {
-    inner: Incoming,
+    /// The response of a server; `None` if the call was answered here, with nothing.
+    call: Option<(Incoming, Sent)>,
     deadline: Option<Pin<Box<Sleep>>>,
-    sent: Sent,
     /// True after an error, which is the end.
     has_failed: bool,
 }
@@ -67,7 +67,12 @@ impl Drop for Sent {
 
 impl ResponseBody {
     pub(super) fn new(inner: Incoming, deadline: Option<Pin<Box<Sleep>>>, sent: Sent) -> Self {
-        Self { inner, deadline, sent, has_failed: false }
+        Self { call: Some((inner, sent)), deadline, has_failed: false }
+    }
+
+    /// Returns the body of a response that no server has sent.
+    pub(super) fn empty() -> Self {
+        Self { call: None, deadline: None, has_failed: false }
     }
 }
 
@@ -79,25 +84,28 @@ impl Body for ResponseBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        if self.has_failed {
+        let Self { call: Some((inner, sent)), deadline, has_failed } = &mut *self else {
+            return Poll::Ready(None);
+        };
+        if *has_failed {
             return Poll::Ready(None);
         }
         // First, because a server that always has more to send must not outrun the end of the call.
-        if self.deadline.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
-            (self.deadline, self.has_failed) = (None, true);
-            self.sent.ended(false);
+        if deadline.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
+            (*deadline, *has_failed) = (None, true);
+            sent.ended(false);
             return Poll::Ready(Some(Err(exceeded())));
         }
-        match Pin::new(&mut self.inner).poll_frame(cx) {
+        match Pin::new(inner).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 if let Some(trailers) = frame.trailers_ref() {
-                    self.sent.hear(trailers);
+                    sent.hear(trailers);
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {
-                self.has_failed = true;
-                self.sent.ended(false);
+                *has_failed = true;
+                sent.ended(false);
                 Poll::Ready(Some(Err(lost(&error))))
             }
             Poll::Ready(None) => Poll::Ready(None),
@@ -106,11 +114,11 @@ impl Body for ResponseBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        self.call.as_ref().is_none_or(|(inner, _)| inner.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
+        self.call.as_ref().map_or_else(|| SizeHint::with_exact(0), |(inner, _)| inner.size_hint())
     }
 }
 
@@ -126,6 +134,16 @@ pub(super) fn lost(error: &hyper::Error) -> Status {
         None | Some(h2::Reason::REFUSED_STREAM) => Status::unavailable(text),
         Some(_) => Status::internal(text),
     }
+}
+
+/// Returns true if no program has seen the call: the stream was refused, or is above the last one that a
+/// GOAWAY names (gRFC A6).
+pub(super) fn is_refused(error: &hyper::Error) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
+    cause.is_some_and(|cause| {
+        cause.is_remote()
+            && (cause.is_go_away() || cause.reason() == Some(h2::Reason::REFUSED_STREAM))
+    })
 }
 
 /// Returns the status of a call whose time is over.

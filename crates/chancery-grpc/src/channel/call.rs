@@ -1,25 +1,27 @@
-//! The way of one call: it waits for a configuration, is given a cluster, waits for an endpoint, and is
-//! sent. A call that no server has seen is sent again elsewhere (gRFC A6).
+//! The way of one call: it waits for a configuration, is given a cluster, passes the filters, and is sent.
+//!
+//! Not here: its attempts (`attempts`).
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_calls::balancing::{Connectivity, Permit, Pick, PickArgs, Picked};
-use chancery_calls::routing;
-use chancery_calls::{Code, Failure};
+use chancery_calls::filters::FilterChain;
+use chancery_calls::retrying::RetryPolicy;
+use chancery_calls::{Code, Failure, routing};
 use http::header::{HeaderValue, USER_AGENT};
 use http::request::Parts;
-use http::uri::{PathAndQuery, Scheme};
-use http::{Request, Response, Uri};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use http::{Request, Response};
+use tokio::time::{Instant, timeout_at};
 use tonic::Status;
 use tonic::body::Body;
 
-use super::body::{ResponseBody, Sent, exceeded, lost};
-use super::deadline;
+use super::attempts::Attempts;
+use super::body::{ResponseBody, exceeded};
 use super::published::{ClusterHandle, Published};
+use super::replay::Replay;
 use super::shared::Shared;
-use crate::connect::Sender;
+use super::{Handle, deadline, filters};
 use crate::dice::ThreadDice;
 
 /// Marks a call that waits while connections fail, and fails only at its deadline. It is an extension
@@ -28,40 +30,54 @@ use crate::dice::ThreadDice;
 pub struct WaitForReady;
 
 /// The way of a call, by the routes.
-struct Way {
-    cluster: Arc<ClusterHandle>,
-    hash: Option<u64>,
+pub(super) struct Way {
+    pub(super) cluster: Arc<ClusterHandle>,
+    pub(super) hash: Option<u64>,
+    pub(super) retry: Option<Arc<RetryPolicy>>,
+    /// True if the authority becomes the hostname of the endpoint (C-105).
+    pub(super) rewrites_authority: bool,
+    filters: FilterChain,
     /// The time that the routes allow, from the beginning of the call.
     allowed: Option<Duration>,
 }
 
 /// Makes a call.
+///
+/// Its future is what a channel allocates for each call: those that few calls wait for are kept out of it.
 pub(super) async fn call(
-    shared: Arc<Shared>,
+    handle: Arc<Handle>,
     request: Request<Body>,
 ) -> Result<Response<ResponseBody>, Status> {
+    let shared = &handle.shared;
     let began = Instant::now();
-    let (mut head, body) = request.into_parts();
+    let (mut head, messages) = request.into_parts();
     let stated = deadline::stated(&head.headers);
-    let waits = head.extensions.get::<WaitForReady>().is_some();
-    let way = within(began, stated, way(&shared, &head, stated, waits)).await??;
-    set_target(&mut head, &shared.authority)?;
+    // The extensions are for this channel, and attempts do without a copy of them.
+    let waits = std::mem::take(&mut head.extensions).get::<WaitForReady>().is_some();
+    let way = match ask(shared, &head, stated, waits)? {
+        Some(way) => way,
+        None => Box::pin(way(shared, &head, began, stated, waits)).await?,
+    };
+    head.version = http::Version::HTTP_2;
+    head.headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
     let end = way.allowed.and_then(|allowed| began.checked_add(allowed));
-    let sending = send(way, Request::from_parts(head, body), waits, end);
-    within_end(end, sending).await?
+    if way.filters.filters().len() > 1 {
+        let passing = Box::pin(filters::pass(&way.filters, &head.headers));
+        if let Some(answer) = within(end, passing).await? {
+            return answer;
+        }
+    }
+    let (messages, authority) = (Replay::new(messages), shared.uri_authority()?);
+    let attempts = Attempts { way, head, authority, messages, waits, end };
+    within(end, pin!(attempts.run())).await?
 }
 
-/// Lets something take the time that is left of a call.
+/// Lets something take the time until the end of a call, if it has one. It is pinned by the caller, so that the
+/// future of a call has it once.
 async fn within<T>(
-    began: Instant,
-    allowed: Option<Duration>,
-    work: impl Future<Output = T>,
+    end: Option<Instant>,
+    work: impl Future<Output = T> + Unpin,
 ) -> Result<T, Status> {
-    within_end(allowed.and_then(|allowed| began.checked_add(allowed)), work).await
-}
-
-/// Lets something take the time until the end of a call, if it has one.
-async fn within_end<T>(end: Option<Instant>, work: impl Future<Output = T>) -> Result<T, Status> {
     match end {
         Some(end) => timeout_at(end, work).await.map_err(|_| exceeded()),
         None => Ok(work.await),
@@ -72,137 +88,65 @@ async fn within_end<T>(end: Option<Instant>, work: impl Future<Output = T>) -> R
 async fn way(
     shared: &Shared,
     head: &Parts,
+    began: Instant,
     stated: Option<Duration>,
     waits: bool,
 ) -> Result<Way, Status> {
+    let end = stated.and_then(|stated| began.checked_add(stated));
     let mut changes = shared.changes();
     loop {
-        match &**shared.published() {
-            Published::Config(config) => {
-                let call = routing::Call {
-                    authority: &shared.authority,
-                    path: head.uri.path(),
-                    headers: &head.headers,
-                    channel_id: shared.channel_id,
-                };
-                let decision = config.routes.decide(&call, &mut ThreadDice).map_err(status)?;
-                let name = decision.target.name();
-                let cluster = config.clusters.get(name).cloned().ok_or_else(|| {
-                    Status::unavailable(format!("a route leads to `{name}`, which is no cluster"))
-                })?;
-                let allowed = decision.timeout(stated, config.max_stream_duration);
-                let hash = Some(decision.hash.value);
-                return Ok(Way { cluster, hash, allowed });
-            }
-            Published::Failed(failure) if !waits => return Err(status(failure.clone())),
-            Published::Failed(_) | Published::Waiting => {}
+        if let Some(way) = ask(shared, head, stated, waits)? {
+            return Ok(way);
         }
         // A driver that ends publishes that: the sender lives as long as this call.
-        changes.changed().await.map_err(|_| Status::cancelled("the channel is closed"))?;
+        let changed = within(end, pin!(changes.changed())).await?;
+        changed.map_err(|_| Status::cancelled("the channel is closed"))?;
     }
 }
 
-/// Waits for an endpoint and sends the call there, until some server has seen it.
-async fn send(
-    Way { cluster, hash, .. }: Way,
-    request: Request<Body>,
-    waits: bool,
-    end: Option<Instant>,
-) -> Result<Response<ResponseBody>, Status> {
-    let (mut head, mut body) = request.into_parts();
-    loop {
-        let (picked, permit, mut sender) = endpoint(&cluster, &head, hash, waits).await?;
-        if let Some(end) = end {
-            deadline::state(&mut head.headers, end.saturating_duration_since(Instant::now()));
-        }
-        let mut sent = Sent::new(picked, permit, Arc::clone(&cluster));
-        match sender.try_send_request(Request::from_parts(head, body)).await {
-            Ok(response) => {
-                sent.hear(response.headers());
-                let deadline = end.map(|end| Box::pin(sleep_until(end)));
-                return Ok(response.map(|inner| ResponseBody::new(inner, deadline, sent)));
-            }
-            Err(mut error) => match error.take_message() {
-                // The connection took no more calls, and the driver will hear of it.
-                Some(unsent) => (head, body) = unsent.into_parts(),
-                None => return Err(lost(&error.into_error())),
-            },
-        }
-    }
-}
-
-/// Waits until the picker of the cluster chooses an endpoint that is connected.
-async fn endpoint(
-    cluster: &ClusterHandle,
+/// Asks the configuration once. `None` means that the call waits for another one.
+fn ask(
+    shared: &Shared,
     head: &Parts,
-    hash: Option<u64>,
+    stated: Option<Duration>,
     waits: bool,
-) -> Result<(Picked, Option<Permit>, Sender), Status> {
-    let mut changes = cluster.changes();
-    loop {
-        if let Some(found) = pick(cluster, head, hash, waits)? {
-            return Ok(found);
-        }
-        changes.changed().await.map_err(|_| Status::cancelled("the cluster is gone"))?;
-    }
-}
-
-/// Asks the picker once. `None` means that the call waits for another one.
-fn pick(
-    cluster: &ClusterHandle,
-    head: &Parts,
-    hash: Option<u64>,
-    waits: bool,
-) -> Result<Option<(Picked, Option<Permit>, Sender)>, Status> {
-    let state = cluster.state();
-    if state.is_closed {
-        return Err(Status::unavailable("the channel is closed"));
-    }
-    let Some(picker) = &state.picker else { return Ok(None) };
-    let mut dice = ThreadDice;
-    let mut args = PickArgs {
-        path: head.uri.path(),
-        metadata: &head.headers,
-        hash,
-        dice: &mut dice,
-        wake: None,
-        permit: None,
+) -> Result<Option<Way>, Status> {
+    let published = shared.published();
+    let config = match &**published {
+        Published::Config(config) => config,
+        Published::Failed(failure) if !waits => return Err(status(failure.clone())),
+        Published::Failed(_) | Published::Waiting => return Ok(None),
     };
-    let pick = picker.pick(&mut args);
-    let (wake, permit) = (args.wake, args.permit);
-    if let Some(wake) = wake {
-        cluster.wake(wake);
-    }
-    match pick {
-        // A connection that was lost a moment ago has no sender, and another picker comes.
-        Pick::To(picked) => match state.sender(picked.subchannel) {
-            Some(sender) if !sender.is_closed() => Ok(Some((picked, permit, sender))),
-            _ => Ok(None),
-        },
-        Pick::Queue => Ok(None),
-        Pick::Fail(_) if waits && state.connectivity != Connectivity::Ready => Ok(None),
-        Pick::Fail(failure) | Pick::Drop(failure) => Err(status(failure)),
-    }
-}
-
-/// Addresses a request to the service, whatever the client that made it has put there.
-fn set_target(head: &mut Parts, authority: &str) -> Result<(), Status> {
-    let path = head.uri.path_and_query().cloned();
-    let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
-    let uri = Uri::builder().scheme(Scheme::HTTP).authority(authority).path_and_query(path);
-    head.uri = uri.build().map_err(|error| Status::internal(error.to_string()))?;
-    head.version = http::Version::HTTP_2;
-    head.headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
-    Ok(())
+    let call = routing::Call {
+        authority: &shared.authority,
+        path: head.uri.path(),
+        headers: &head.headers,
+        channel_id: shared.channel_id,
+    };
+    let decision = config.routes.decide(&call, &mut ThreadDice).map_err(status)?;
+    let name = decision.target.name();
+    let cluster = config.clusters.get(name).cloned().ok_or_else(|| {
+        Status::unavailable(format!("a route leads to `{name}`, which is no cluster"))
+    })?;
+    let filters = config.filters.with(&decision.overrides());
+    Ok(Some(Way {
+        cluster,
+        hash: Some(decision.hash.value),
+        retry: decision.retry().cloned(),
+        rewrites_authority: decision.action.rewrites_authority && config.trusts_authorities,
+        filters: filters.map_err(|why| Status::unavailable(why.to_string()))?,
+        allowed: decision.timeout(stated, config.max_stream_duration),
+    }))
 }
 
 /// The name of this channel, for servers.
 const AGENT: &str = concat!("chancery-grpc/", env!("CARGO_PKG_VERSION"));
 
-fn status(failure: Failure) -> Status {
-    let code = match failure.code {
-        Code::Unavailable => tonic::Code::Unavailable,
-        other => tonic::Code::from_i32(other as i32),
-    };
-    Status::new(code, &*failure.message)
+/// The code of a call that has failed, as decisions take it.
+pub(super) fn code(of: tonic::Code) -> Code {
+    u32::try_from(of as i32).ok().and_then(Code::from_number).unwrap_or(Code::Unknown)
+}
+
+pub(super) fn status(failure: Failure) -> Status {
+    Status::new(tonic::Code::from_i32(failure.code as i32), &*failure.message)
 }

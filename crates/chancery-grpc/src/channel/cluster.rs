@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
 use chancery_calls::balancing::{
-    Action, Cluster, Node, OutlierDetection, Priority, PriorityNames, SubchannelId,
+    Action, Cluster, Description, Node, OutlierDetection, Priority, PriorityNames, SubchannelId,
     SubchannelState, Tree, Wake,
 };
 use chancery_core::{Resource, Time};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::published::{ClusterHandle, ClusterState};
@@ -136,6 +137,14 @@ impl RunningCluster {
         if self.deadline().is_some_and(|deadline| deadline <= now) {
             self.tree.on_time(now);
             self.is_changed = true;
+        }
+    }
+
+    /// Describes its tree to somebody who asks. There is no answer before the first update.
+    pub(super) fn answer(&self, question: oneshot::Sender<Description>) {
+        if let Some(description) = self.tree.describe() {
+            // Whoever has asked may have gone.
+            let _ = question.send(description);
         }
     }
 

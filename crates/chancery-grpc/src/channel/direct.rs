@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use chancery_calls::balancing::PolicyConfig;
-use chancery_calls::filters::Overrides;
+use chancery_calls::filters::{FilterChain, Overrides};
 use chancery_calls::routing::{
     Action, DomainPattern, ForwardAction, PathMatcher, Route, RouteConfig, RouteMatcher,
     RouteTarget, VirtualHost,
@@ -49,6 +49,9 @@ impl DirectDriver {
         shared.publish(Published::Config(ChannelConfig {
             routes: Arc::new(all_to(&name)),
             max_stream_duration: None,
+            trusts_authorities: false,
+            is_direct: true,
+            filters: FilterChain::without_filters(),
             clusters: [(Arc::clone(&name), handle)].into(),
         }));
         let names = Names::default();
@@ -106,6 +109,7 @@ impl DirectDriver {
         for wake in mail.wakes.into_values().flatten() {
             self.cluster.wake(wake, now);
         }
+        mail.questions.into_iter().for_each(|(_, question)| self.cluster.answer(question));
     }
 
     fn settle(&mut self) {

@@ -8,7 +8,7 @@ use chancery_calls::Failure;
 use chancery_client::Client;
 use chancery_client::resource::decoded;
 use chancery_client::watch::XdsConfigWatch;
-use chancery_core::client::{XdsConfig, XdsConfigResult};
+use chancery_core::client::{ServerId, XdsConfig, XdsConfigResult};
 use chancery_core::{ResourceName, Time, TypeUrl};
 use tokio::time::{Instant, sleep_until};
 
@@ -111,7 +111,7 @@ impl Driver {
     /// call meets a cluster that is not ready to be asked (C-101).
     fn apply(&mut self) {
         let Some(config) = self.config.clone() else { return };
-        let (listener, routes) = match routes_of(&config) {
+        let (listener, routes, server) = match routes_of(&config) {
             Ok(found) => found,
             Err(why) => return self.fail(why),
         };
@@ -129,6 +129,9 @@ impl Driver {
         self.shared.publish(Published::Config(ChannelConfig {
             routes: Arc::clone(&routes.0),
             max_stream_duration: listener.max_stream_duration,
+            trusts_authorities: self.client.server(server).is_some_and(|it| it.features.trusted),
+            is_direct: false,
+            filters: listener.filters.clone(),
             clusters: handles,
         }));
     }
@@ -195,6 +198,12 @@ impl Driver {
                 wakes.into_iter().for_each(|wake| cluster.wake(wake, now));
             }
         }
+        for (id, question) in mail.questions {
+            let name = self.names_by_id.get(&id);
+            if let Some(cluster) = name.and_then(|name| self.clusters.get(name)) {
+                cluster.answer(question);
+            }
+        }
         if mail.has_unused {
             let unused = self.clusters.iter().filter(|(_, it)| it.handle().is_none());
             for name in unused.map(|(name, _)| Arc::clone(name)).collect::<Vec<_>>() {
@@ -229,13 +238,13 @@ impl Drop for Driver {
     }
 }
 
-/// Returns the listener of a configuration, and its routes.
-fn routes_of(config: &XdsConfig) -> Result<(Arc<Listener>, Routes), String> {
+/// Returns the listener of a configuration, its routes, and the server that these came from.
+fn routes_of(config: &XdsConfig) -> Result<(Arc<Listener>, Routes, ServerId), String> {
     let listener = decoded::<Listener>(&config.listener)?;
     let name = match &listener.routes {
         RouteSource::Inline(routes) => {
             let routes = Routes(Arc::clone(routes));
-            return Ok((listener, routes));
+            return Ok((listener, routes, config.listener.server));
         }
         RouteSource::Rds(name) => name,
     };
@@ -244,7 +253,7 @@ fn routes_of(config: &XdsConfig) -> Result<(Arc<Listener>, Routes), String> {
     let cached = cached.ok_or_else(|| format!("the routes `{name}` are not known"))?;
     let cached = cached.as_ref().map_err(|error| error.to_string())?;
     let routes = decoded::<Routes>(cached)?;
-    Ok((listener, Routes(Arc::clone(&routes.0))))
+    Ok((listener, Routes(Arc::clone(&routes.0)), cached.server))
 }
 
 const ROUTES: &str = "envoy.config.route.v3.RouteConfiguration";

@@ -1,7 +1,7 @@
 //! Channels: what a program makes calls with.
 //!
 //! ```text
-//!   call:    Channel -> call (wait, decide, pick) -> Sender -> ResponseBody
+//!   call:    Channel -> call (wait, decide) -> filters -> attempts (pick) -> Sender -> ResponseBody
 //!   driver:  XdsConfigWatch -> targets -> trees of clusters -> published
 //!   direct:  names of DNS, or addresses -> one tree -> published
 //! ```
@@ -9,6 +9,7 @@
 //! A call reads values that the driver published, without a lock, and waits for the next ones if they
 //! have no answer for it yet. Not here: the decisions (`chancery-calls`).
 
+mod attempts;
 mod body;
 mod builder;
 mod call;
@@ -18,9 +19,15 @@ pub(crate) mod deadline;
 mod direct;
 mod dns;
 mod driver;
+mod explain;
+mod explanation;
+mod filters;
 mod load;
 mod ordinary_target;
+mod pick;
+mod place;
 mod published;
+mod replay;
 mod security;
 mod shared;
 mod targets;
@@ -29,9 +36,10 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use tokio::task::AbortHandle;
 use tonic::Status;
 use tonic::body::Body;
@@ -42,6 +50,11 @@ pub(crate) use self::builder::options;
 pub use self::builder::{ChannelBuilder, ChannelError, ChannelPolicy};
 pub use self::call::WaitForReady;
 pub use self::credentials::Credentials;
+pub use self::explanation::{
+    CallExplanation, ExplainedCluster, ExplainedFilter, ExplainedOutcome, ExplainedPlace,
+    ExplainedRoute, PassedRoute,
+};
+pub use self::place::CallPlace;
 use self::shared::Shared;
 
 /// A channel to the service of a target: `xds:///orders`, or one without a control plane, as in
@@ -83,6 +96,23 @@ impl Channel {
         ChannelBuilder::new(target).build()
     }
 
+    /// Explains the way that a call of this method, as `/orders.v1.Orders/Get`, with these headers would take.
+    /// It waits as a call does until there is a configuration, and until connections that are being made are
+    /// there or have failed, for as long as `limit` and not much more.
+    ///
+    /// It makes no call: nothing is sent and nothing is connected, and no turn of an endpoint is used up. Parts
+    /// of the calls that routes or clusters share or drop by chance have their chances in the text; of weighted
+    /// clusters the explanation follows one, as the dice say. Attempts after the
+    /// first are not a part of it.
+    pub async fn explain(
+        &self,
+        method: &str,
+        headers: &HeaderMap,
+        limit: Duration,
+    ) -> CallExplanation {
+        explain::explain(&self.0.shared, method, headers, limit).await
+    }
+
     fn of(shared: Arc<Shared>, driver: AbortHandle) -> Self {
         Self(Arc::new(Handle { shared, driver }))
     }
@@ -109,10 +139,8 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let handle = Arc::clone(&self.0);
-        let request = request.map(Body::new);
         // The call keeps the channel, so that it goes on when the program drops it.
-        Box::pin(async move { call::call(Arc::clone(&handle.shared), request).await })
+        Box::pin(call::call(Arc::clone(&self.0), request.map(Body::new)))
     }
 }
 

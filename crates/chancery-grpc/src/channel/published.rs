@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chancery_calls::Failure;
-use chancery_calls::balancing::{Connectivity, Picker, SubchannelId, Wake};
+use chancery_calls::balancing::{Connectivity, Description, Picker, SubchannelId, Wake};
+use chancery_calls::filters::FilterChain;
 use chancery_calls::routing::RouteConfig;
 use chancery_core::Time;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use crate::connect::{Inbox, Sender};
@@ -32,6 +33,12 @@ pub(super) struct ChannelConfig {
     pub(super) routes: Arc<RouteConfig>,
     /// The `max_stream_duration` of the connection manager.
     pub(super) max_stream_duration: Option<Duration>,
+    /// True if the server of the routes may say under which authority calls go (C-105).
+    pub(super) trusts_authorities: bool,
+    /// The HTTP filters of the listener.
+    pub(super) filters: FilterChain,
+    /// True if there is no control plane, and the routes are only a form.
+    pub(super) is_direct: bool,
     /// Every cluster that the routes name.
     pub(super) clusters: BTreeMap<Arc<str>, Arc<ClusterHandle>>,
 }
@@ -92,6 +99,11 @@ impl ClusterHandle {
     /// Returns the time, as the tree of the cluster counts it.
     pub(super) fn now(&self) -> Time {
         Time(self.began.elapsed())
+    }
+
+    /// Asks the driver for a description of the tree. It does not come if the driver has ended.
+    pub(super) fn describe(&self) -> oneshot::Receiver<Description> {
+        self.inbox.describe(self.id)
     }
 
     /// A picker wants something to be connected.

@@ -1,9 +1,12 @@
 //! The settings of the connections of a channel: what the program chose, and what the control plane says of each
-//! cluster if the program leaves it to that (C-121, C-125, C-126).
+//! cluster (C-121, C-125, C-126, C-128).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tracing::warn;
 
 use super::credentials::{Credentials, Ordinary};
 use crate::certificates::{Certificates, Provider};
@@ -11,19 +14,28 @@ use crate::connect::{ConnectionSettings, Keepalive, PeerNames, Security, Tls};
 use crate::read::transport::{Roots, Transport, UpstreamTls};
 
 /// The part of the settings that is the same for all clusters of a channel.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct ChannelSecurity {
     ordinary: Arc<ConnectionSettings>,
     is_xds: bool,
     certificates: Certificates,
+    has_warned: AtomicBool,
 }
 
 /// The settings of connections to the endpoints of one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EndpointSettings {
     common: Arc<ConnectionSettings>,
-    /// Those for endpoints that are asked for by a name of their own.
-    named: BTreeMap<SocketAddr, Arc<ConnectionSettings>>,
+    /// Those for endpoints that are asked for by a name of their own, or by way of a proxy.
+    own: BTreeMap<SocketAddr, Arc<ConnectionSettings>>,
+}
+
+/// An address of an endpoint, as far as its connection depends on the endpoint.
+pub(super) struct OneEndpoint<'a> {
+    pub(super) address: SocketAddr,
+    /// Its name, or nothing.
+    pub(super) hostname: &'a str,
+    pub(super) proxy: Option<SocketAddr>,
 }
 
 impl ChannelSecurity {
@@ -47,34 +59,57 @@ impl ChannelSecurity {
                 }))
             }
         };
-        let ordinary = Arc::new(ConnectionSettings { security, keepalive });
-        Self { ordinary, is_xds: credentials.is_xds, certificates }
+        let ordinary = Arc::new(ConnectionSettings { security, proxy: None, keepalive });
+        let has_warned = AtomicBool::new(false);
+        Self { ordinary, is_xds: credentials.is_xds, certificates, has_warned }
     }
 
     /// Returns the settings without a say of the control plane.
     pub(super) fn ordinary(&self) -> EndpointSettings {
-        EndpointSettings { common: Arc::clone(&self.ordinary), named: BTreeMap::new() }
+        EndpointSettings { common: Arc::clone(&self.ordinary), own: BTreeMap::new() }
     }
 
-    /// Returns the settings for a cluster, some endpoints of which have names.
+    /// Returns the settings for a cluster. Its host is that of all its endpoints; some may have settings of their
+    /// own.
     pub(super) fn of_cluster<'a>(
         &self,
         transport: &Transport,
         host: Option<&str>,
-        hostnames: impl IntoIterator<Item = (SocketAddr, &'a str)>,
+        endpoints: impl IntoIterator<Item = OneEndpoint<'a>>,
     ) -> EndpointSettings {
-        let Some(tls) = transport.tls.as_ref().filter(|_| self.is_xds) else {
-            return self.ordinary();
+        let tls = transport.tls.as_ref().filter(|_| self.is_xds);
+        if tls.is_none() && transport.tls.is_some() {
+            self.warn_once();
+        }
+        let has_names = tls.is_some_and(|tls| tls.server_name.is_hostname);
+        let settings = |hostname: Option<&str>, proxy| {
+            let security = match tls {
+                Some(tls) => Security::Tls(Arc::new(self.tls(tls, hostname))),
+                None => self.ordinary.security.clone(),
+            };
+            let keepalive = self.ordinary.keepalive;
+            Arc::new(ConnectionSettings { security, keepalive, proxy })
         };
-        let settings = |hostname: Option<&str>| {
-            let security = Security::Tls(Arc::new(self.tls(tls, hostname)));
-            Arc::new(ConnectionSettings { security, keepalive: self.ordinary.keepalive })
-        };
-        let named = hostnames.into_iter().filter(|(_, name)| !name.is_empty());
-        let named = named.filter(|_| tls.server_name.is_hostname);
-        EndpointSettings {
-            common: settings(host.filter(|_| tls.server_name.is_hostname)),
-            named: named.map(|(address, name)| (address, settings(Some(name)))).collect(),
+        let common = settings(host.filter(|_| has_names), None);
+        let own = endpoints.into_iter().filter_map(|endpoint| {
+            let hostname = Some(endpoint.hostname).filter(|name| has_names && !name.is_empty());
+            // A program that did not choose xDS has the proxies of the control plane too (gRFC A86).
+            let proxy = endpoint.proxy.filter(|_| transport.is_proxied);
+            let has_own = hostname.is_some() || proxy.is_some();
+            has_own.then(|| (endpoint.address, settings(hostname, proxy)))
+        });
+        EndpointSettings { own: own.collect(), common }
+    }
+
+    /// Says that calls go in the clear although a cluster asks for TLS: the program chose so, and may not know
+    /// it any more.
+    fn warn_once(&self) {
+        let is_plain = self.ordinary.security == Security::Plain;
+        if is_plain && !self.has_warned.swap(true, Ordering::Relaxed) {
+            warn!(
+                "the control plane asks for TLS to a cluster, and the channel goes in the clear, because its \
+                 credentials are `insecure`"
+            );
         }
     }
 
@@ -99,7 +134,7 @@ impl ChannelSecurity {
 impl EndpointSettings {
     /// Returns the settings of a connection to this address.
     pub(super) fn of(&self, address: SocketAddr) -> &Arc<ConnectionSettings> {
-        self.named.get(&address).unwrap_or(&self.common)
+        self.own.get(&address).unwrap_or(&self.common)
     }
 }
 
@@ -136,7 +171,8 @@ mod tests {
             let certificates = Certificates::default();
             let security = ChannelSecurity::new(&credentials, certificates, "a:80", keepalive);
             let (named, other) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap());
-            let settings = security.of_cluster(&transport, None, [(named, "b.example")]);
+            let endpoint = OneEndpoint { address: named, hostname: "b.example", proxy: None };
+            let settings = security.of_cluster(&transport, None, [endpoint]);
             for settings in [settings.of(named), settings.of(other), &security.ordinary] {
                 assert_eq!(settings.keepalive, keepalive);
             }

@@ -4,24 +4,39 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use chancery_calls::Failure;
-use tokio::sync::watch;
+use http::uri::Authority;
+use tokio::sync::{Semaphore, watch};
+use tonic::Status;
 
 use super::published::Published;
+use crate::read::quoted;
 
 /// The state of a channel.
 pub(super) struct Shared {
     /// The name of the service, for routing and for servers.
     pub(super) authority: Arc<str>,
+    /// The same as requests have it, if they can.
+    uri_authority: Option<Authority>,
     /// A random number that stays, for hash policies.
     pub(super) channel_id: u64,
     published: ArcSwap<Published>,
+    /// The number of explanations that may be asked for at a time, which bounds the questions to the driver.
+    pub(super) explanations: Semaphore,
     changes: watch::Sender<u64>,
 }
 
 impl Shared {
     pub(super) fn new(authority: Arc<str>, channel_id: u64) -> Self {
         let published = ArcSwap::from_pointee(Published::Waiting);
-        Self { authority, channel_id, published, changes: watch::channel(0).0 }
+        let (changes, explanations) = (watch::channel(0).0, Semaphore::new(EXPLANATIONS));
+        let uri_authority = Authority::try_from(&*authority).ok();
+        Self { authority, uri_authority, channel_id, published, explanations, changes }
+    }
+
+    /// Returns the authority of requests.
+    pub(super) fn uri_authority(&self) -> Result<Authority, Status> {
+        let why = || format!("`{}` cannot be the authority of a call", quoted(&self.authority));
+        self.uri_authority.clone().ok_or_else(|| Status::internal(why()))
     }
 
     pub(super) fn publish(&self, published: Published) {
@@ -42,3 +57,6 @@ impl Shared {
         self.changes.subscribe()
     }
 }
+
+/// The explanations of a channel that are made at a time. More wait, which is nothing that calls see.
+const EXPLANATIONS: usize = 16;

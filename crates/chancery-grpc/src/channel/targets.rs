@@ -17,7 +17,7 @@ use chancery_core::{Resource, ResourceName, TypeUrl};
 
 use super::cluster::Clusters;
 use super::load::ClusterLoad;
-use super::security::{ChannelSecurity, EndpointSettings};
+use super::security::{ChannelSecurity, EndpointSettings, OneEndpoint};
 use crate::process;
 use crate::read::clusters::{Cluster, ClusterKind};
 use crate::read::endpoints::Endpoints;
@@ -100,11 +100,15 @@ impl Targets<'_> {
         let Some(Ok(endpoints)) = self.endpoints(service) else {
             return self.security.of_cluster(transport, None, []);
         };
-        let endpoints = endpoints.assignment.localities.iter().flat_map(|it| &it.endpoints);
-        let hostnames = endpoints.flat_map(|endpoint| {
-            endpoint.addresses.iter().map(|address| (*address, &*endpoint.hostname))
+        let all = endpoints.assignment.localities.iter().flat_map(|it| &it.endpoints);
+        let all = all.flat_map(|endpoint| {
+            endpoint.addresses.iter().map(|address| OneEndpoint {
+                address: *address,
+                hostname: &endpoint.hostname,
+                proxy: endpoints.proxies.get(address).copied(),
+            })
         });
-        self.security.of_cluster(transport, None, hostnames)
+        self.security.of_cluster(transport, None, all)
     }
 
     /// Returns the resources that the targets of a cluster are made of; `None` if they depend on more than
@@ -231,10 +235,10 @@ impl Targets<'_> {
     }
 
     fn with_dns(&self, target: ClusterTarget, host: &str, port: u16) -> ClusterTarget {
+        let hostname = format!("{host}:{port}").into();
+        let policy = PolicyConfig::PickFirst { shuffle: false };
         match self.resolved.get(&(host.to_owned(), port)) {
-            Some(found) => {
-                with_addresses(target, found, &PolicyConfig::PickFirst { shuffle: false })
-            }
+            Some(found) => with_addresses(target, found, &policy, &hostname),
             None => target,
         }
     }
@@ -249,18 +253,22 @@ pub(super) fn of_addresses(
 ) -> <Clusters as Node>::Config {
     let target = without_endpoints(name, "its addresses are not known".into());
     let target = ClusterTarget { max_requests: u32::MAX, ..target };
-    vec![(Arc::clone(name), detecting(with_addresses(target, found, policy), None))]
+    vec![(Arc::clone(name), detecting(with_addresses(target, found, policy, &"".into()), None))]
 }
 
-/// Gives a cluster the addresses that were found, each of which is an endpoint.
+/// Gives a cluster the addresses that were found, each of which is an endpoint of this hostname.
 fn with_addresses(
     target: ClusterTarget,
     found: &Result<Vec<SocketAddr>, String>,
     policy: &PolicyConfig,
+    hostname: &Arc<str>,
 ) -> ClusterTarget {
     match found {
         Ok(addresses) => {
-            let endpoints = addresses.iter().map(|it| Arc::new(Endpoint::at(*it))).collect();
+            let endpoint = |address: &SocketAddr| {
+                Arc::new(Endpoint { hostname: Arc::clone(hostname), ..Endpoint::at(*address) })
+            };
+            let endpoints = addresses.iter().map(endpoint).collect();
             let policy = PolicyTarget { config: policy.clone(), endpoints, note: None };
             ClusterTarget { priorities: vec![(ADDRESSES.into(), policy)], problem: None, ..target }
         }

@@ -1,8 +1,10 @@
-//! The making of a connection: TCP, TLS if the settings say so, and the beginning of HTTP/2.
+//! The making of a connection: TCP, a proxy and TLS if the settings say so, and the beginning of HTTP/2.
 
+use std::error::Error;
 use std::net::SocketAddr;
 use std::pin::Pin;
 
+use h2::Reason;
 use http::uri::Scheme;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -12,32 +14,58 @@ use tokio::sync::oneshot;
 use tonic::body::Body;
 
 use super::greeting::Greeting;
-use super::{ConnectionSettings, Keepalive, Security, Sender};
+use super::{ConnectionSettings, Keepalive, Security, Sender, proxy};
 
 /// Runs a connection until it is lost, or until nobody sends on it and its calls have ended.
-pub(super) type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(super) type Running = Pin<Box<dyn Future<Output = Ended> + Send>>;
 
-/// Connects to an address.
+/// The end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// It was closed, or has broken.
+    Lost,
+    /// The peer has closed it because it has to do too much, as where it is asked too often whether it is there
+    /// (gRFC A8).
+    TooManyPings,
+}
+
+/// Connects to an address. The keepalive is that of the settings, or a more patient one.
 pub(super) async fn dial(
     address: SocketAddr,
     settings: &ConnectionSettings,
+    keepalive: Option<Keepalive>,
 ) -> Result<(Sender, Running), String> {
     // Certificates first: without them the peer need not be bothered.
     let handshake = match &settings.security {
         Security::Plain => None,
         Security::Tls(tls) => Some(tls.prepare().await?),
     };
+    let io = match settings.proxy {
+        None => tcp(address).await?,
+        Some(proxy) => {
+            let tunnel = tunnel(proxy, address).await;
+            tunnel.map_err(|error| format!("proxy {proxy}: {error}"))?
+        }
+    };
+    let Some(handshake) = handshake else {
+        let (inner, running) = begin(io, keepalive, address).await?;
+        return Ok((Sender::new(inner, Scheme::HTTP, None), running));
+    };
+    let (io, certificate) = handshake.make(io).await?;
+    let (inner, running) = begin(io, keepalive, address).await?;
+    Ok((Sender::new(inner, Scheme::HTTPS, certificate), running))
+}
+
+async fn tcp(address: SocketAddr) -> Result<TcpStream, String> {
     let io = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
     io.set_nodelay(true).map_err(|error| error.to_string())?;
-    let (inner, running) = match handshake {
-        None => begin(io, settings.keepalive, address).await?,
-        Some(handshake) => begin(handshake.make(io).await?, settings.keepalive, address).await?,
-    };
-    let scheme = match &settings.security {
-        Security::Plain => Scheme::HTTP,
-        Security::Tls(_) => Scheme::HTTPS,
-    };
-    Ok((Sender::new(inner, scheme), running))
+    Ok(io)
+}
+
+async fn tunnel(proxy: SocketAddr, address: SocketAddr) -> Result<TcpStream, String> {
+    let mut io = tcp(proxy).await?;
+    proxy::ask(&mut io, address).await?;
+    Ok(io)
 }
 
 /// Begins HTTP/2 on a connection.
@@ -62,11 +90,23 @@ where
     let (sender, mut running) = handshake.map_err(|error| error.to_string())?;
     greeted(told, &mut running).await?;
     let running = Box::pin(async move {
-        if let Err(error) = running.await {
-            tracing::debug!(%address, "connection ended: {error}");
+        let Err(error) = running.await else { return Ended::Lost };
+        tracing::debug!(%address, "connection ended: {error}");
+        match keepalive.is_some() && is_annoyed(&error) {
+            true => Ended::TooManyPings,
+            false => Ended::Lost,
         }
     });
     Ok((sender, running))
+}
+
+/// Returns true if a peer has closed a connection because it has to do too much. Its text beside the code is not
+/// looked at: whatever it minds, fewer questions help.
+fn is_annoyed(error: &hyper::Error) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
+    cause.is_some_and(|cause| {
+        cause.is_go_away() && cause.is_remote() && cause.reason() == Some(Reason::ENHANCE_YOUR_CALM)
+    })
 }
 
 /// Waits for the settings of the server, or for the end of the connection.
@@ -95,6 +135,8 @@ mod tests {
     use super::*;
 
     const ADDRESS: &str = "127.0.0.1:1";
+    /// Longer than anybody waits, in the time of the test.
+    const HOUR: Duration = Duration::from_secs(3600);
     /// An empty frame of settings.
     const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 
@@ -102,7 +144,7 @@ mod tests {
     async fn silent(keepalive: Option<Keepalive>) -> (http2::SendRequest<Body>, Running) {
         let (io, peer) = duplex(1 << 16);
         tokio::spawn(begin_and_say_nothing(peer));
-        begin(io, keepalive, ADDRESS.parse().unwrap()).await.unwrap()
+        timeout(HOUR, begin(io, keepalive, ADDRESS.parse().unwrap())).await.unwrap().unwrap()
     }
 
     async fn begin_and_say_nothing(mut peer: DuplexStream) {
@@ -125,31 +167,45 @@ mod tests {
         let (mut sender, running) = silent(keepalive(false)).await;
         let running = tokio::spawn(running);
         let began = Instant::now();
-        let error = sender.try_send_request(call()).await.unwrap_err();
+        let answer = timeout(HOUR, sender.try_send_request(call())).await.unwrap();
+        let error = answer.unwrap_err();
         assert_eq!(began.elapsed().as_secs(), 30, "10 of silence, and 20 for the answer");
         let error = error.into_error();
         assert!(error.is_timeout(), "{error:?}");
-        running.await.unwrap();
+        timeout(HOUR, running).await.unwrap().unwrap();
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_peer_is_asked_without_calls_only_if_that_is_wanted() {
-        let hour = Duration::from_secs(3600);
         let (_sender, running) = silent(keepalive(true)).await;
-        assert!(timeout(hour, running).await.is_ok());
+        assert!(timeout(HOUR, running).await.is_ok());
         for without in [keepalive(false), None] {
             let (_sender, running) = silent(without).await;
-            assert!(timeout(hour, running).await.is_err());
+            assert!(timeout(HOUR, running).await.is_err());
         }
         let (mut sender, running) = silent(None).await;
         let calling = sender.try_send_request(call());
         let both = async { tokio::join!(calling, running) };
-        assert!(timeout(hour, both).await.is_err(), "nobody asks");
+        assert!(timeout(HOUR, both).await.is_err(), "nobody asks");
     }
 
-    #[test]
-    fn a_peer_is_not_asked_too_often() {
-        let seconds = |time| Keepalive::after(Duration::from_secs(time)).polite().time.as_secs();
-        assert_eq!((seconds(0), seconds(11)), (10, 11));
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_says_that_it_is_asked_too_often() {
+        const GO_AWAY: &[u8] = &[0, 0, 22, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11];
+        let ended = async |code: u8, keepalive: Option<Keepalive>| {
+            let (io, mut peer) = duplex(1 << 16);
+            let mut go_away = GO_AWAY.to_vec();
+            go_away[16] = code;
+            peer.write_all(SETTINGS).await.unwrap();
+            let begun = timeout(HOUR, begin(io, keepalive, ADDRESS.parse().unwrap()));
+            let (_sender, running) = begun.await.unwrap().unwrap();
+            peer.write_all(&[&go_away, &b"too_many_pings"[..]].concat()).await.unwrap();
+            timeout(HOUR, running).await.unwrap()
+        };
+        assert_eq!(ended(11, keepalive(false)).await, Ended::TooManyPings);
+        assert_eq!(ended(11, None).await, Ended::Lost);
+        for code in [0, 1] {
+            assert_eq!(ended(code, keepalive(false)).await, Ended::Lost);
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! The mail of the driver of a channel, from subchannels and callers. It is bounded by what there is to tell
-//! of, and not by how often: of each subchannel the last states are kept.
+//! of, and not by how often: of each subchannel the last states are kept. Whoever asks for descriptions bounds
+//! how many do so at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use chancery_calls::balancing::{SubchannelId, SubchannelState, Wake};
-use tokio::sync::Notify;
+use chancery_calls::balancing::{Description, SubchannelId, SubchannelState, Wake};
+use tokio::sync::{Notify, oneshot};
 
 /// The mail of a driver.
 #[derive(Debug, Default)]
@@ -26,6 +27,8 @@ pub(crate) struct InboxKey {
 pub(crate) struct Mail {
     pub(crate) states: BTreeMap<InboxKey, Vec<SubchannelState>>,
     pub(crate) wakes: BTreeMap<u64, BTreeSet<Wake>>,
+    /// Those who ask for the description of a cluster.
+    pub(crate) questions: Vec<(u64, oneshot::Sender<Description>)>,
     /// True if somebody has let go of a cluster.
     pub(crate) has_unused: bool,
 }
@@ -56,6 +59,18 @@ impl Inbox {
     pub(crate) fn wake(&self, cluster: u64, wake: Wake) {
         self.lock().wakes.entry(cluster).or_default().insert(wake);
         self.arrived.notify_one();
+    }
+
+    /// Somebody asks for the description of a cluster.
+    pub(crate) fn describe(&self, cluster: u64) -> oneshot::Receiver<Description> {
+        let (answer, answered) = oneshot::channel();
+        {
+            let questions = &mut self.lock().questions;
+            questions.retain(|(_, answer)| !answer.is_closed());
+            questions.push((cluster, answer));
+        }
+        self.arrived.notify_one();
+        answered
     }
 
     /// Somebody has let go of a cluster, which may be the last one.

@@ -14,6 +14,7 @@ mod dial;
 mod greeting;
 mod inbox;
 mod pool;
+mod proxy;
 mod sender;
 mod settings;
 mod subchannel;

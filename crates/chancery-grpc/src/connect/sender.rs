@@ -1,21 +1,29 @@
 //! The end of a connection that calls are sent by.
 
-use http::uri::Scheme;
+use http::uri::{Authority, Scheme};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http2};
 use tonic::body::Body;
+
+use super::tls::PeerCertificate;
 
 /// Sends calls on a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
     inner: http2::SendRequest<Body>,
     scheme: Scheme,
+    /// The certificate of the server, if it has to be for the authority of each call.
+    certificate: Option<PeerCertificate>,
 }
 
 impl Sender {
-    pub(super) fn new(inner: http2::SendRequest<Body>, scheme: Scheme) -> Self {
-        Self { inner, scheme }
+    pub(super) fn new(
+        inner: http2::SendRequest<Body>,
+        scheme: Scheme,
+        certificate: Option<PeerCertificate>,
+    ) -> Self {
+        Self { inner, scheme, certificate }
     }
 
     /// Returns true if the connection takes no calls any more.
@@ -23,19 +31,22 @@ impl Sender {
         self.inner.is_closed()
     }
 
-    /// Sends a call under the scheme of the connection. A call that no server has seen comes back with the error.
+    /// Returns the scheme of the calls on the connection.
+    pub(crate) fn scheme(&self) -> Scheme {
+        self.scheme.clone()
+    }
+
+    /// Returns true if a call with this authority may be sent, which is another one than that of the channel
+    /// (C-127). That of the channel was checked in the handshake.
+    pub(crate) fn is_for(&self, authority: &Authority) -> bool {
+        self.certificate.as_ref().is_none_or(|certificate| certificate.is_for(authority))
+    }
+
+    /// Sends a call. One that no server has seen comes back with the error.
     pub(crate) fn try_send_request(
         &mut self,
-        mut request: Request<Body>,
+        request: Request<Body>,
     ) -> impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Body>>>> + use<> {
-        let mut parts = std::mem::take(request.uri_mut()).into_parts();
-        // A call without an authority is sent as it is: a scheme alone makes no URI.
-        if parts.authority.is_some() {
-            parts.scheme = Some(self.scheme.clone());
-        }
-        if let Ok(uri) = parts.try_into() {
-            *request.uri_mut() = uri;
-        }
         self.inner.try_send_request(request)
     }
 }

@@ -1,5 +1,6 @@
 //! The settings of a connection beside its address: connections are shared where both are the same.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,8 @@ use super::tls::Tls;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ConnectionSettings {
     pub(crate) security: Security,
+    /// The proxy that is asked for the connection (C-128).
+    pub(crate) proxy: Option<SocketAddr>,
     /// `None` if a peer that is silent is waited for.
     pub(crate) keepalive: Option<Keepalive>,
 }
@@ -43,10 +46,44 @@ impl Keepalive {
         Self { time, timeout: Duration::from_secs(20), without_calls: false }
     }
 
-    /// Returns the same with the least time that is allowed.
+    /// Returns the same with times that are allowed. The longest ones are as good as none, and can be added to the
+    /// time of now.
     pub(crate) fn polite(self) -> Self {
-        Self { time: self.time.max(LEAST_TIME), ..self }
+        let time = self.time.clamp(LEAST_TIME, LONGEST_TIME);
+        Self { time, timeout: self.timeout.min(LONGEST_TIME), ..self }
+    }
+
+    /// Returns the same with a time that is doubled so often.
+    pub(crate) fn patient(self, doublings: u32) -> Self {
+        let factor = 2_u32.saturating_pow(doublings);
+        Self { time: self.time.saturating_mul(factor), ..self }.polite()
     }
 }
 
 const LEAST_TIME: Duration = Duration::from_secs(10);
+const LONGEST_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const YEAR: u64 = 365 * 24 * 3600;
+
+    fn after(seconds: u64) -> Keepalive {
+        Keepalive::after(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_peer_is_not_asked_too_often() {
+        let time = |keepalive: Keepalive| keepalive.polite().time.as_secs();
+        assert_eq!((time(after(0)), time(after(11)), time(after(u64::MAX))), (10, 11, YEAR));
+        let timeout = Keepalive { timeout: Duration::MAX, ..after(10) }.polite().timeout;
+        assert_eq!(timeout.as_secs(), YEAR);
+    }
+
+    #[test]
+    fn patience_doubles_the_time() {
+        let time = |doublings| after(10).patient(doublings).time.as_secs();
+        assert_eq!((time(0), time(1), time(3), time(u32::MAX)), (10, 20, 80, YEAR));
+    }
+}

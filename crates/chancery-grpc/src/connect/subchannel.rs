@@ -12,8 +12,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::backoff::Backoff;
-use super::dial::dial;
-use super::{ConnectionSettings, Inbox, InboxKey, Sender};
+use super::dial::{Ended, dial};
+use super::{ConnectionSettings, Inbox, InboxKey, Keepalive, Sender};
 use crate::dice::ThreadDice;
 
 /// A connection to an address, shared by all who need it. When the last one lets go, calls that are
@@ -30,6 +30,8 @@ pub(super) struct Connection {
 struct ConnectionState {
     phase: Phase,
     backoff: Backoff,
+    /// The number of times that keepalive was made twice as patient, because the peer wants it (gRFC A8).
+    patience: u32,
     listeners: BTreeMap<u64, Listener>,
 }
 
@@ -106,8 +108,7 @@ impl Connection {
             state.tell();
         }
         // The task holds no strong reference while it waits: it ends when all subchannels are dropped.
-        let (address, settings) = (self.address, Arc::clone(&self.settings));
-        tokio::spawn(run(Arc::downgrade(self), address, settings, self.needed.subscribe()));
+        tokio::spawn(run(Arc::downgrade(self), self.needed.subscribe()));
     }
 
     fn set(&self, phase: Phase) {
@@ -128,6 +129,18 @@ impl Connection {
 }
 
 impl ConnectionState {
+    /// Returns the keepalive of the next connection.
+    fn keepalive(&self, settings: &ConnectionSettings) -> Option<Keepalive> {
+        settings.keepalive.map(|keepalive| keepalive.patient(self.patience))
+    }
+
+    /// A connection has ended.
+    fn ended(&mut self, ended: Ended) {
+        if ended == Ended::TooManyPings {
+            self.patience = self.patience.saturating_add(1);
+        }
+    }
+
     /// Tells all who listen. That is under the lock, so that each hears of the states in their order; a
     /// mailbox waits for nobody.
     fn tell(&self) {
@@ -152,16 +165,15 @@ impl Drop for Idle {
 }
 
 /// Makes one connection and runs it until it is lost. It ends when nobody needs it.
-async fn run(
-    connection: Weak<Connection>,
-    address: SocketAddr,
-    settings: Arc<ConnectionSettings>,
-    mut needed: watch::Receiver<()>,
-) {
+async fn run(connection: Weak<Connection>, mut needed: watch::Receiver<()>) {
     let _idle = Idle(Weak::clone(&connection));
     let began = Instant::now();
+    let Some(shared) = connection.upgrade() else { return };
+    let (address, settings) = (shared.address, Arc::clone(&shared.settings));
+    let keepalive = shared.lock().keepalive(&settings);
+    drop(shared);
     let dialled = tokio::select! {
-        dialled = timeout(CONNECT_TIMEOUT, dial(address, &settings)) => dialled,
+        dialled = timeout(CONNECT_TIMEOUT, dial(address, &settings, keepalive)) => dialled,
         _ = needed.changed() => return,
     };
     let dialled = dialled.unwrap_or_else(|_| Err(format!("no answer within {CONNECT_TIMEOUT:?}")));
@@ -173,7 +185,10 @@ async fn run(
             drop(shared);
             // It ends when the peer closes it, or when all who send on it are gone and the calls
             // that are under way have ended.
-            running.await;
+            let ended = running.await;
+            if let Some(shared) = connection.upgrade() {
+                shared.lock().ended(ended);
+            }
         }
         Err(error) => {
             let Some(shared) = connection.upgrade() else { return };
@@ -207,3 +222,21 @@ impl fmt::Debug for Connection {
 
 /// The time that an attempt has, as in other implementations of gRPC.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_that_minds_is_asked_less_often() {
+        let keepalive = Some(Keepalive::after(Duration::from_secs(10)));
+        let settings = ConnectionSettings { keepalive, ..ConnectionSettings::default() };
+        let mut state = ConnectionState::default();
+        let mut times = Vec::new();
+        for ended in [Ended::Lost, Ended::TooManyPings, Ended::TooManyPings, Ended::Lost] {
+            state.ended(ended);
+            times.extend(state.keepalive(&settings).map(|keepalive| keepalive.time.as_secs()));
+        }
+        assert_eq!(times, [10, 20, 40, 40]);
+    }
+}

@@ -49,22 +49,8 @@ impl ResourceType for Cluster {
 
     fn decode(name: &str, body: &Bytes) -> Result<Self, String> {
         let cluster: cds::Cluster = Message::decode(body.clone()).map_err(|it| it.to_string())?;
-        connectable(name, &cluster, &Surroundings::default())
+        Ok(read(name, &cluster, &Surroundings::default())?)
     }
-}
-
-/// Reads a cluster of this name, to which connections can be made.
-pub(super) fn connectable(
-    name: &str,
-    cluster: &cds::Cluster,
-    surroundings: &Surroundings,
-) -> Result<Cluster, String> {
-    let cluster = read(name, cluster, surroundings)?;
-    if cluster.transport.is_proxied {
-        // A call must not go past a proxy that the control plane asks for.
-        return Err("transport_socket: proxies are not supported yet".to_owned());
-    }
-    Ok(cluster)
 }
 
 /// Reads a cluster of this name.
@@ -365,16 +351,5 @@ mod tests {
             transport: Transport::default(),
         };
         assert_eq!(cluster, expected);
-    }
-
-    #[test]
-    fn no_call_goes_past_a_proxy_that_is_asked_for() {
-        // gRFC A86
-        const PROXY: &str =
-            "extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport";
-        let socket = json!({"name": "p", "typedConfig": any(PROXY, json!({}))});
-        let cluster = eds(json!({"transportSocket": socket}));
-        let why = "transport_socket: proxies are not supported yet";
-        assert_eq!(fault_of::<Cluster>(&cluster), why);
     }
 }

@@ -16,13 +16,15 @@ use envoy_types::pb::google::protobuf::value::Kind;
 use prost::Message;
 
 use super::fault::{At, Fault};
-use super::{quoted, values};
+use super::{opened, quoted, values};
 
 /// The endpoints of a cluster, with the parts of its calls that are dropped.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Endpoints {
     pub(crate) assignment: Assignment,
     pub(crate) drops: Arc<[DropCategory]>,
+    /// The proxies by which addresses are reached, in clusters that ask for that (C-128).
+    pub(crate) proxies: BTreeMap<SocketAddr, SocketAddr>,
 }
 
 impl ResourceType for Endpoints {
@@ -48,7 +50,8 @@ fn read(message: &eds::ClusterLoadAssignment) -> Result<Endpoints, Fault> {
         .enumerate()
         .map(|(at, it)| drop_category(it).at(format_args!("policy.drop_overloads[{at}]")));
     let assignment = Assignment { localities: reader.localities };
-    Ok(Endpoints { assignment, drops: drops.collect::<Result<_, _>>()? })
+    let proxies = reader.proxies;
+    Ok(Endpoints { assignment, drops: drops.collect::<Result<_, _>>()?, proxies })
 }
 
 fn drop_category(
@@ -64,6 +67,7 @@ struct Reader {
     localities: Vec<AssignedLocality>,
     seen: BTreeSet<(u32, Locality)>,
     addresses: BTreeSet<SocketAddr>,
+    proxies: BTreeMap<SocketAddr, SocketAddr>,
     /// The sum of the weights of the localities of each priority.
     weights: BTreeMap<u32, u64>,
 }
@@ -88,11 +92,12 @@ impl Reader {
             let why = format!("priority {priority} has `{}` twice", parts.join("/"));
             return Err(why).at("locality");
         }
+        let proxy = proxy(message.metadata.as_ref()).at("metadata")?;
         let locality = Arc::new(EndpointLocality { name, weight });
         let mut endpoints = Vec::new();
         let mut sum = 0;
         for (at, message) in message.lb_endpoints.iter().enumerate() {
-            let endpoint = self.endpoint(message, &locality);
+            let endpoint = self.endpoint(message, &locality, proxy);
             let endpoint = endpoint.at(format_args!("lb_endpoints[{at}]"))?;
             sum += u64::from(endpoint.weight);
             if takes_calls(message) {
@@ -110,6 +115,7 @@ impl Reader {
         &mut self,
         message: &eds::LbEndpoint,
         locality: &Arc<EndpointLocality>,
+        proxy_of_locality: Option<SocketAddr>,
     ) -> Result<Endpoint, Fault> {
         let weight = message.load_balancing_weight.as_ref().map_or(1, |weight| weight.value);
         if weight == 0 {
@@ -124,6 +130,9 @@ impl Reader {
             let path = format_args!("endpoint.additional_addresses[{at}].address");
             addresses.push(self.address(additional.address.as_ref()).at(path)?);
         }
+        let proxy = proxy(message.metadata.as_ref()).at("metadata")?.or(proxy_of_locality);
+        self.proxies
+            .extend(proxy.iter().flat_map(|proxy| addresses.iter().map(|it| (*it, *proxy))));
         Ok(Endpoint {
             addresses: addresses.into(),
             weight,
@@ -171,6 +180,33 @@ fn socket_address(socket: &core::SocketAddress) -> Result<SocketAddr, Fault> {
     Ok(SocketAddr::new(ip, port))
 }
 
+/// Reads the address of a proxy. Each address in the metadata is checked, whatever its name, as gRPC does
+/// (gRFC A83, A86).
+fn proxy(metadata: Option<&core::Metadata>) -> Result<Option<SocketAddr>, Fault> {
+    const PROXY: &str = "envoy.http11_proxy_transport_socket.proxy_address";
+    let mut found = None;
+    for (key, any) in metadata.iter().flat_map(|it| &it.typed_filter_metadata) {
+        let Some(address) = opened::<core::Address>(any) else { continue };
+        let address = address.map_err(Fault::from).and_then(|it| proxy_address(&it));
+        let address = address.at(format_args!("typed_filter_metadata[\"{}\"]", quoted(key)))?;
+        if key == PROXY {
+            found = Some(address);
+        }
+    }
+    Ok(found)
+}
+
+fn proxy_address(message: &core::Address) -> Result<SocketAddr, Fault> {
+    let Some(core::address::Address::SocketAddress(socket)) = &message.address else {
+        return Err("it must be a `socket_address`".into());
+    };
+    let address = socket_address(socket).at("socket_address")?;
+    match address.port() {
+        0 => Err("it must be set").at("socket_address.port_value"),
+        _ => Ok(address),
+    }
+}
+
 /// Reads the text that is hashed for the place of an endpoint on a ring (gRFC A76).
 fn hash_key(message: &eds::LbEndpoint) -> Option<Arc<str>> {
     let metadata = message.metadata.as_ref()?.filter_metadata.get("envoy.lb")?;
@@ -189,7 +225,7 @@ fn takes_calls(message: &eds::LbEndpoint) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::support::{fault_of, read};
+    use super::super::support::{any, fault_of, read};
     use super::*;
 
     fn address(host: &str, port: u32) -> Value {
@@ -409,5 +445,48 @@ mod tests {
         let read: Vec<_> = read.iter().map(|it| (&*it.name, it.per_million)).collect();
         let expected = [("a", 250_000), ("b", 2_500), ("c", 25), ("d", 1_000_000), ("e", 0)];
         assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn an_endpoint_has_the_proxy_of_its_own_metadata_or_of_its_locality() {
+        // C-128
+        let proxy = |socket: Value| {
+            let any = any("config.core.v3.Address", json!({"socketAddress": socket}));
+            json!({"typedFilterMetadata": {
+                "envoy.http11_proxy_transport_socket.proxy_address": any,
+            }})
+        };
+        let at = |port: u32| json!({"address": "10.0.0.9", "portValue": port});
+        let with = |metadata: Value| {
+            let mut one = endpoint(1);
+            one["metadata"] = metadata;
+            json!({
+                "locality": {"zone": "z"},
+                "loadBalancingWeight": 1,
+                "metadata": proxy(at(80)),
+                "lbEndpoints": [one, endpoint(2)],
+            })
+        };
+        let read = |locality: &Value| {
+            let proxies = read::<Endpoints>(&json!({"endpoints": [locality]}))?.proxies;
+            let proxies = proxies.iter().map(|(it, proxy)| (it.port(), proxy.to_string()));
+            Ok::<Vec<_>, String>(proxies.collect())
+        };
+        let of_locality = |port| (port, "10.0.0.9:80".to_owned());
+        let own = read(&with(proxy(at(81)))).unwrap();
+        assert_eq!(own, [(1, "10.0.0.9:81".to_owned()), of_locality(2)]);
+        let other = json!({"typedFilterMetadata": {
+            "envoy.http11_proxy_transport_socket.proxy_address": any("config.cluster.v3.Cluster", json!({})),
+        }});
+        assert_eq!(read(&with(other)).unwrap(), [of_locality(1), of_locality(2)]);
+        let path = "endpoints[0].lb_endpoints[0].metadata.typed_filter_metadata\
+                    [\"envoy.http11_proxy_transport_socket.proxy_address\"].socket_address";
+        for (socket, why) in [
+            (json!({"address": "a", "portValue": 1}), "address: `a` is no IP address"),
+            (json!({"address": "::1"}), "port_value: it must be set, and at most 65535"),
+            (json!({"address": "::1", "portValue": 0}), "port_value: it must be set"),
+        ] {
+            assert_eq!(read(&with(proxy(socket))), Err(format!("{path}.{why}")));
+        }
     }
 }

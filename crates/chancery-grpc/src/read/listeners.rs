@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_calls::filters::FilterChain;
+use chancery_calls::filters::{FilterChain, FilterConfig};
 use chancery_calls::routing::RouteConfig;
 use chancery_client::ResourceType;
 use envoy_types::pb::envoy::config::core::v3 as core;
@@ -47,7 +47,10 @@ impl ResourceType for Listener {
 /// Reads a listener whose filters a channel has. A call must not go past one that the control plane asks for.
 pub(super) fn connectable(name: &str, body: &Bytes) -> Result<Listener, String> {
     let listener = Listener::decode(name, body)?;
-    let others = listener.filters.filters().iter().filter(|it| !it.config.is_terminal());
+    let is_known = |config: &FilterConfig| {
+        matches!(config, FilterConfig::Router | FilterConfig::Disabled | FilterConfig::Faults(_))
+    };
+    let others = listener.filters.filters().iter().filter(|it| !is_known(&it.config));
     match others.map(|it| it.config.kind()).next() {
         Some(kind) => Err(format!("http_filters: `{}` is not supported yet", quoted(kind))),
         None => Ok(listener),

@@ -53,7 +53,7 @@ pub(crate) fn decode_for(client: &Client, surroundings: Surroundings) {
     client.decode_as::<Endpoints>();
     client.decode_with::<Cluster>(move |name, body| {
         let cluster = Message::decode(body.clone()).map_err(|error| error.to_string())?;
-        clusters::connectable(name, &cluster, &surroundings)
+        Ok(clusters::read(name, &cluster, &surroundings)?)
     });
 }
 

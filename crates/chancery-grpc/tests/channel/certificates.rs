@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use chancery_client::bootstrap::CertificateProvider;
-use chancery_core::Value;
+use chancery_core::{Value, base64};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, SanType};
 use tempfile::TempDir;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -114,8 +114,16 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// The providers of a bootstrap: `roots` and `identity`, which read their files at each handshake.
-    pub(crate) fn providers(&self) -> [(String, CertificateProvider); 2] {
+    /// Trusts an authority in a trust domain of SPIFFE alone.
+    pub(crate) fn trust_domain(&self, domain: &str, authority: &Authority) {
+        let certificate = base64::encode(authority.certificate.der());
+        let key = format!(r#"{{"kty": "EC", "use": "x509-svid", "x5c": ["{certificate}"]}}"#);
+        let map = format!(r#"{{"trust_domains": {{"{domain}": {{"keys": [{key}]}}}}}}"#);
+        fs::write(self.path("map.json"), map).expect("a file");
+    }
+
+    /// The providers of a bootstrap: `roots`, `identity` and `spiffe`, which read their files at each handshake.
+    pub(crate) fn providers(&self) -> [(String, CertificateProvider); 3] {
         let provider = |name: &str, files: &[(&str, &str)]| {
             let path = |name: &str| self.path(name).to_str().expect("a text").to_owned();
             let files = files.iter().map(|(field, file)| ((*field).to_owned(), path(file)));
@@ -130,6 +138,7 @@ impl Folder {
                 "identity",
                 &[("certificate_file", "cert.pem"), ("private_key_file", "key.pem")],
             ),
+            provider("spiffe", &[("spiffe_trust_bundle_map_file", "map.json")]),
         ]
     }
 }

@@ -16,7 +16,8 @@ use tonic::Code;
 use crate::one_route;
 use crate::support::ports::Port;
 use crate::support::{
-    Backend, PATIENCE, Resources, call, call_to, channel, channel_at, code, name, until, with,
+    Backend, PATIENCE, Resources, call, call_to, channel, channel_at, channel_by, code, name,
+    until, with,
 };
 
 /// All calls go to `x`, which has these fields.
@@ -166,5 +167,21 @@ async fn all_of(reports: &LoadReports, ended: u64) -> Vec<SeriesView> {
             return all;
         }
         tokio::task::yield_now().await;
+    }
+}
+
+/// C-105: a call goes under the hostname of its endpoint, if the server of the routes is trusted.
+#[tokio::test]
+async fn the_authority_becomes_the_hostname_where_the_server_is_trusted() {
+    let backend = Backend::start("a").await;
+    let routes = "[{match: {prefix: /}, route: {cluster: x, auto_host_rewrite: true}}]";
+    let resources = Resources::default().routes(routes).dns("x", "localhost", &backend);
+    let server = TestServer::start(resources.snapshot()).await.expect("a server");
+    let port = backend.address.port();
+    for (trusted, expected) in [(true, format!("localhost:{port}")), (false, "service".to_owned())]
+    {
+        let channel = channel_by(&server, ServerFeatures { trusted, ..ServerFeatures::default() });
+        let answer = call_to(&channel, "/t/echo", with("k", "v")).await.expect("an answer");
+        assert_eq!(answer.split(' ').nth(1), Some(&*expected), "{answer}");
     }
 }

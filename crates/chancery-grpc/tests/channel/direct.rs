@@ -2,12 +2,14 @@
 
 use chancery_client::credentials::{Identity, TlsFiles};
 use chancery_grpc::{
-    Channel, ChannelBuilder, ChannelError, ChannelPolicy, Credentials, WaitForReady,
+    Channel, ChannelBuilder, ChannelError, ChannelPolicy, Credentials, ExplainedOutcome,
+    WaitForReady,
 };
+use http::HeaderMap;
 use tonic::Code;
 
 use super::certificates::{Authority, Folder};
-use super::support::{Backend, call, call_to, name, spread, until, with};
+use super::support::{Backend, PATIENCE, call, call_to, name, spread, until, with};
 
 fn insecure(target: &str) -> ChannelBuilder {
     ChannelBuilder::new(target).credentials(Credentials::insecure())
@@ -52,6 +54,18 @@ async fn addresses_are_used_by_the_policy() {
     drop(a);
     until(&first, "the second", |result| name(result) == Some("b")).await;
     until(&turn, "the second alone", |result| name(result) == Some("b")).await;
+}
+
+/// The way of a call is explained as that of a call by xDS.
+#[tokio::test]
+async fn a_call_without_a_control_plane_is_explained() {
+    let a = Backend::start("a").await;
+    let channel = channel(insecure(&format!("ipv4:{}", a.address)));
+    assert_eq!(name(&call(&channel).await), Some("a"));
+    let explained = channel.explain("/t/echo", &HeaderMap::new(), PATIENCE).await;
+    let ExplainedOutcome::Sent(told) = &explained.outcome else { panic!("{explained}") };
+    assert_eq!(told.address, a.address);
+    assert!(explained.balancing.is_some(), "{explained}");
 }
 
 /// C-127: a certificate has to be for the host in the target, or for the authority that replaces it.

@@ -3,6 +3,10 @@
 mod certificates;
 mod clusters;
 mod direct;
+mod explain;
+mod faults;
+mod proxy;
+mod retries;
 mod support;
 mod tls;
 

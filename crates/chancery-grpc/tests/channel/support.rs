@@ -20,7 +20,7 @@ use chancery_grpc::{Channel, ChannelBuilder};
 use chancery_proto::document::{Format, parse};
 use chancery_proto::schema::Schema;
 use chancery_testkit::TestServer;
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -39,10 +39,16 @@ use ports::Port;
 /// The time that everything here may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Lets something take the time that everything may take.
+pub(crate) async fn within<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, work).await.expect("it takes no longer")
+}
+
 /// A gRPC server that answers each call with its own name.
 pub(crate) struct Backend {
     pub(crate) address: SocketAddr,
     pub(crate) connections: Arc<AtomicUsize>,
+    calls: Arc<AtomicUsize>,
     /// The names that clients asked for in handshakes, in their order.
     pub(crate) asked: Arc<Mutex<Vec<Option<String>>>>,
     _tasks: JoinSet<()>,
@@ -53,45 +59,73 @@ impl Backend {
     /// Starts a server of this name. The path `/t/slow` is answered never, and `/t/fail` with an
     /// error, as all calls are to a server of the name `bad`.
     pub(crate) async fn start(name: &'static str) -> Self {
-        Self::launch(name, None).await
+        Self::serve(move |request| answer(name, request)).await
     }
 
     /// The same that takes no connection without TLS.
     pub(crate) async fn secured(name: &'static str, config: ServerConfig) -> Self {
-        Self::launch(name, Some(TlsAcceptor::from(Arc::new(config)))).await
+        let tls = TlsAcceptor::from(Arc::new(config));
+        Self::launch(move |request| answer(name, request), Some(tls)).await
     }
 
-    async fn launch(name: &'static str, tls: Option<TlsAcceptor>) -> Self {
+    /// Starts a server that answers with this function.
+    pub(crate) async fn serve<F>(
+        answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<Response<Answer>, Infallible>> + Send + 'static,
+    {
+        Self::launch(answer, None).await
+    }
+
+    async fn launch<F>(
+        answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+        tls: Option<TlsAcceptor>,
+    ) -> Self
+    where
+        F: Future<Output = Result<Response<Answer>, Infallible>> + Send + 'static,
+    {
         let port = Port::reserve();
         let listener = TcpListener::bind(port.address()).await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let connections = Arc::<AtomicUsize>::default();
         let mut tasks = JoinSet::new();
-        let counter = Arc::clone(&connections);
+        let calls = Arc::<AtomicUsize>::default();
+        let (counter, call_counter) = (Arc::clone(&connections), Arc::clone(&calls));
         let asked = Arc::<Mutex<Vec<Option<String>>>>::default();
         let asking = Arc::clone(&asked);
         tasks.spawn(async move {
             let mut open = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 counter.fetch_add(1, Ordering::Relaxed);
+                let (answer, calls) = (answer.clone(), Arc::clone(&call_counter));
+                let answer = move |request| {
+                    calls.fetch_add(1, Ordering::Relaxed);
+                    answer(request)
+                };
                 let (tls, asked) = (tls.clone(), Arc::clone(&asking));
                 open.spawn(async move {
-                    let Some(tls) = tls else { return serve(name, stream).await };
+                    let Some(tls) = tls else { return serve(answer, stream).await };
                     // A client that refuses the certificate is no fault of the server.
                     let Ok(stream) = tls.accept(stream).await else { return };
                     let server_name = stream.get_ref().1.server_name().map(str::to_owned);
                     asked.lock().expect("no panic").push(server_name);
-                    serve(name, stream).await;
+                    serve(answer, stream).await;
                 });
             }
         });
-        Self { address, connections, asked, _tasks: tasks, _port: Some(port) }
+        Self { address, connections, calls, asked, _tasks: tasks, _port: Some(port) }
     }
 
     /// An address where something else listens.
     pub(crate) fn at(address: SocketAddr) -> Self {
-        let (connections, asked) = Default::default();
-        Self { address, connections, asked, _tasks: JoinSet::new(), _port: None }
+        let (connections, calls, asked) = Default::default();
+        Self { address, connections, calls, asked, _tasks: JoinSet::new(), _port: None }
+    }
+
+    /// The calls that it has been sent.
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
     }
 
     pub(crate) fn connections(&self) -> usize {
@@ -99,14 +133,19 @@ impl Backend {
     }
 }
 
-async fn serve(name: &'static str, io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-    let service = service_fn(move |request| answer(name, request));
+async fn serve<F>(
+    answer: impl Fn(Request<Incoming>) -> F,
+    io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) where
+    F: Future<Output = Result<Response<Answer>, Infallible>> + Send + 'static,
+{
     let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
     // A client that goes away is no fault of the server.
-    let _ = server.serve_connection(TokioIo::new(io), service).await;
+    let _ = server.serve_connection(TokioIo::new(io), service_fn(answer)).await;
 }
 
-type Answer = http_body_util::combinators::UnsyncBoxBody<Bytes, Infallible>;
+/// The body of an answer.
+pub(crate) type Answer = http_body_util::combinators::UnsyncBoxBody<Bytes, Infallible>;
 
 async fn answer(name: &str, request: Request<Incoming>) -> Result<Response<Answer>, Infallible> {
     let (head, body) = request.into_parts();
@@ -122,15 +161,32 @@ async fn answer(name: &str, request: Request<Incoming>) -> Result<Response<Answe
         "/t/scheme" => head.uri.scheme_str().unwrap_or("-").to_owned(),
         _ => format!("{name} {authority} {timeout}"),
     };
+    Ok(message(&text, status))
+}
+
+/// An answer with one message, and a status after it.
+pub(crate) fn message(text: &str, status: &'static str) -> Response<Answer> {
     let mut message = vec![0];
     message.put_u32(u32::try_from(text.len()).expect("a short text"));
     message.put_slice(text.as_bytes());
     let mut trailers = HeaderMap::new();
-    trailers.insert("grpc-status", status.parse().expect("a value"));
+    trailers.insert("grpc-status", HeaderValue::from_static(status));
     let body = Full::new(Bytes::from(message)).with_trailers(async move { Some(Ok(trailers)) });
-    let mut response = Response::new(body.boxed_unsync());
-    response.headers_mut().insert("content-type", "application/grpc".parse().expect("a value"));
-    Ok(response)
+    response(body.boxed_unsync())
+}
+
+/// An answer with a status and nothing else.
+pub(crate) fn status_alone(status: &'static str) -> Response<Answer> {
+    let mut response = response(Full::default().boxed_unsync());
+    response.headers_mut().insert("grpc-status", HeaderValue::from_static(status));
+    response
+}
+
+fn response(body: Answer) -> Response<Answer> {
+    let mut response = Response::new(body);
+    let grpc = HeaderValue::from_static("application/grpc");
+    response.headers_mut().insert("content-type", grpc);
+    response
 }
 
 /// The resources of a channel to `service`, in YAML.
@@ -139,7 +195,12 @@ pub(crate) struct Resources(pub(crate) String);
 
 impl Resources {
     /// A listener with these routes in it.
-    pub(crate) fn routes(mut self, routes: &str) -> Self {
+    pub(crate) fn routes(self, routes: &str) -> Self {
+        self.filtered_routes("", routes)
+    }
+
+    /// The same with HTTP filters before the router: lines of a list in YAML.
+    pub(crate) fn filtered_routes(mut self, filters: &str, routes: &str) -> Self {
         write!(
             self.0,
             r#"
@@ -156,6 +217,7 @@ impl Resources {
           domains: ["*"]
           routes: {routes}
       http_filters:
+      {filters}
       - name: router
         typed_config: {{"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}
 "#
@@ -174,6 +236,23 @@ impl Resources {
   type: EDS
   eds_cluster_config: {{eds_config: {{ads: {{}}}}}}
   {fields}
+"#
+        )
+        .expect("a string takes it");
+        self
+    }
+
+    /// A cluster that aggregates others.
+    pub(crate) fn aggregate(mut self, name: &str, members: &[&str]) -> Self {
+        let members = members.join(", ");
+        write!(
+            self.0,
+            r#"
+- "@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: {name}
+  cluster_type:
+    name: envoy.clusters.aggregate
+    typed_config: {{"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [{members}]}}
 "#
         )
         .expect("a string takes it");

@@ -33,6 +33,10 @@ impl Subscription {
         if idle && answer.is_none() && (first || !repeat) {
             return None;
         }
+        if first {
+            // The interest may be another one than when the stream was opened.
+            self.forget_version_of_others();
+        }
         // An empty list would still mean everything, so the wildcard has to be named first.
         let legacy_ends = !first && !self.named && self.interest.is_nothing();
         let names =

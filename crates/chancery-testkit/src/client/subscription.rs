@@ -55,16 +55,22 @@ impl Subscription {
             self.held.clear();
             self.version = "".into();
         }
+        self.forget_version_of_others();
         let interest = &self.interest;
-        if self.version_interest.as_ref() != Some(interest) {
-            self.version = "".into(); // The resources held are not all that are wanted now.
-        }
         self.held.retain(|name, _| interest.covers(name));
         self.resubscribe.clear();
         self.sent_interest = None;
         self.named = false;
         self.ever_subscribed = Interest::default();
         self.received_names = self.held.keys().cloned().collect();
+    }
+
+    /// Forgets the version if the resources held are not all that are wanted now: a first request that
+    /// stated it would claim them (S-043).
+    pub(super) fn forget_version_of_others(&mut self) {
+        if self.version_interest.as_ref() != Some(&self.interest) {
+            self.version = "".into();
+        }
     }
 
     /// Checks the rules about single names that hold even if a request and a response cross.

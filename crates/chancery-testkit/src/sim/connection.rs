@@ -31,6 +31,8 @@ pub(super) struct ClientConnection {
     published: Arc<Snapshot>,
     /// The time from which the client takes responses off the wire.
     reads_from: Time,
+    /// The beginning of the time in which the client did not read all that was sent.
+    stalls_since: Time,
     /// True if the client had everything it should have at some time on this stream.
     steady: bool,
     pub(super) trace: Option<Vec<String>>,
@@ -61,6 +63,7 @@ impl ClientConnection {
             stream: None,
             published,
             reads_from: Time::default(),
+            stalls_since: Time::default(),
             steady: false,
             trace: None,
             responses: 0,
@@ -111,6 +114,9 @@ impl ClientConnection {
     /// Makes the client take nothing off the wire for that time.
     pub(super) fn stall(&mut self, now: Time, time: Duration) {
         self.note(now, || format!("--- reads nothing for {time:?}"));
+        if self.stream.as_ref().is_none_or(|stream| stream.down.is_empty()) {
+            self.stalls_since = now;
+        }
         self.reads_from = self.reads_from.max(now + time);
     }
 
@@ -231,6 +237,13 @@ impl ClientConnection {
             return Ok(false);
         }
         let Some(response) = stream.down.receive(now) else { return Ok(false) };
+        if self.reads_from >= self.stalls_since + self.profile.settings.removal_wait {
+            // A removal that has waited as long goes before the change that ends the use (S-098).
+            self.steady = false;
+        }
+        if stream.down.is_empty() {
+            self.stalls_since = self.reads_from;
+        }
         self.client.receive(now, &response)?;
         self.note(now, || format!("    {} arrived", response.nonce));
         self.check_traffic()?;

@@ -1,6 +1,8 @@
 //! The bootstrap of `get` and `watch`: made from the flags alone, or found and then changed by
 //! them.
 
+use std::path::Path;
+
 use anyhow::{Context, anyhow};
 use chancery_client::bootstrap::{Authority, Node, Target, XdsServer};
 use chancery_client::credentials::{CallCredentials, ChannelCredentials, Identity, TlsFiles};
@@ -41,6 +43,11 @@ fn found(args: &ServerArgs) -> Result<Bootstrap, Failure> {
             error => Failure::broken(error),
         });
     };
+    read(path)
+}
+
+/// Reads a bootstrap file.
+pub(crate) fn read(path: &Path) -> Result<Bootstrap, Failure> {
     let shown = path.display();
     let json = chancery_files::read_to_string(path, MAX_BYTES)
         .with_context(|| format!("cannot read `{shown}`"))?;

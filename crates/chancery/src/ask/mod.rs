@@ -28,8 +28,9 @@ use chancery_proto::schema::Schema;
 use chancery_proto::show::Viewer;
 
 pub(crate) use self::answer::{Answer, Trouble, answers};
+pub(crate) use self::bootstrap::read as read_bootstrap;
 pub(crate) use self::known_node::become_known_at;
-pub(crate) use self::options::{NodeDetails, QueryArgs, ServerArgs, TlsArgs};
+pub(crate) use self::options::{NodeDetails, QueryArgs, ServerArgs, TlsArgs, level};
 pub(crate) use self::query::{Query, type_of};
 pub(crate) use self::render::{Renderer, Row, plain};
 use crate::exit::Failure;

@@ -205,12 +205,17 @@ impl TlsArgs {
 impl OutputArgs {
     /// The level of log lines, if there are to be any.
     pub(super) fn level(&self) -> Option<LogLevel> {
-        match self.verbose {
-            0 => None,
-            1 => Some(LogLevel::Info),
-            2 => Some(LogLevel::Debug),
-            _ => Some(LogLevel::Trace),
-        }
+        level(self.verbose)
+    }
+}
+
+/// The level of log lines for so many flags, if there are to be any.
+pub(crate) fn level(verbose: u8) -> Option<LogLevel> {
+    match verbose {
+        0 => None,
+        1 => Some(LogLevel::Info),
+        2 => Some(LogLevel::Debug),
+        _ => Some(LogLevel::Trace),
     }
 }
 

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io::{self, Read};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -65,6 +66,11 @@ impl Program {
 
     pub(crate) fn env_remove(&mut self, name: &str) -> &mut Self {
         self.0.env_remove(name);
+        self
+    }
+
+    pub(crate) fn current_dir(&mut self, dir: impl AsRef<Path>) -> &mut Self {
+        self.0.current_dir(dir);
         self
     }
 

@@ -16,10 +16,13 @@ const SHARE: Figure = Figure { name: "core_share", unit: "", per: 1.0 };
 
 pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
     let mut comparison = Comparison::new("Load reports of 10,000 clients");
+    let clients = lab.or_quick(CLIENTS, CLIENTS / 20);
+    // Two streams share a connection, so that 20,000 open files are enough for each process.
+    let connections = clients / 2;
+    let duration = lab.or_quick("10s", "1s");
     let flags = format!(
-        "load-reports --clusters 20 --name-pattern service-{{:06}} --streams {} --duration {} --timeout 120s",
-        lab.or_quick(CLIENTS, CLIENTS / 20),
-        lab.or_quick("10s", "1s"),
+        "load-reports --clusters 20 --name-pattern service-{{:06}} --streams {clients} \
+         --connections {connections} --duration {duration} --timeout 120s"
     );
     comparison.commands.push("taskset -c 0 target/release/chancery serve DIR".to_owned());
     comparison.commands.push(format!(

@@ -33,9 +33,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
     let mut comparison = Comparison::new("The states of 10,000 nodes");
     let nodes = lab.or_quick(NODES, NODES / 20);
+    // Two streams share a connection, so that 20,000 open files are enough for each process.
+    let connections = nodes / 2;
     let flags = format!(
         "idle --protocol delta --types cds,eds,lds,rds --names eds=100 --name-pattern service-{{:06}} \
-         --streams {nodes} --duration 10m --timeout 120s"
+         --streams {nodes} --connections {connections} --duration 10m --timeout 120s"
     );
     comparison.commands.push("taskset -c 0 target/release/chancery serve DIR".to_owned());
     comparison

@@ -123,11 +123,18 @@ impl Limited {
         }
     }
 
-    fn dropped(&self, category: Option<&str>, why: String) -> Pick {
+    fn full(&self) -> Failure {
+        let (name, most) = (&self.name, self.max_requests);
+        Failure::unavailable(format!(
+            "cluster `{name}` has {most} calls under way, which is its limit"
+        ))
+    }
+
+    fn dropped(&self, category: Option<&str>, why: Failure) -> Pick {
         if let Some(load) = &self.load {
             load.dropped(category);
         }
-        Pick::Drop(Failure::unavailable(why))
+        Pick::Drop(why)
     }
 }
 
@@ -140,18 +147,28 @@ impl Picker for Limited {
             if call.dice.below(1_000_000) < u64::from(category.per_million) {
                 let (name, of) = (&self.name, &category.name);
                 let why = format!("cluster `{name}` drops this part of its calls: `{of}`");
-                return self.dropped(Some(of), why);
+                return self.dropped(Some(of), Failure::unavailable(why));
             }
         }
         let Some(permit) = self.in_flight.permit(self.max_requests) else {
-            let (name, most) = (&self.name, self.max_requests);
-            let why = format!("cluster `{name}` has {most} calls under way, which is its limit");
-            return self.dropped(None, why);
+            return self.dropped(None, self.full());
         };
         let mut pick = self.inner.pick(call);
         if let Pick::To(picked) = &mut pick {
+            picked.cluster = Some(Arc::clone(&self.name));
             picked.observers.extend(self.loads.of(&picked.endpoint.locality).cloned());
             call.permit = Some(permit);
+        }
+        pick
+    }
+
+    fn preview(&self, call: &mut PickArgs<'_>) -> Pick {
+        if self.is_ready && self.in_flight.count() >= self.max_requests {
+            return Pick::Drop(self.full());
+        }
+        let mut pick = self.inner.preview(call);
+        if let Pick::To(picked) = &mut pick {
+            picked.cluster = Some(Arc::clone(&self.name));
         }
         pick
     }

@@ -15,6 +15,7 @@ use self::limits::{Limited, LocalityLoads};
 pub use self::names::PriorityNames;
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, SubchannelId};
+use super::description::{Description, TreePart};
 use super::node::{Branch, Node, PolicyTarget};
 use super::picker::{Failing, Picker, Wake};
 use super::priority::Priority;
@@ -121,6 +122,18 @@ impl Branch for Cluster {
         let picker: Arc<dyn Picker> = Arc::new(limited);
         self.picker = Some((Arc::clone(&picker), inner));
         picker
+    }
+
+    fn describe(&self) -> Description {
+        let ClusterTarget { name, problem, drops, in_flight, max_requests, .. } = &self.target;
+        let part = TreePart::Cluster {
+            name: Arc::clone(name),
+            problem: problem.clone(),
+            drops: Arc::clone(drops),
+            in_flight: in_flight.count(),
+            max_requests: *max_requests,
+        };
+        Description { part, ..self.priorities.describe() }
     }
 
     fn close(&mut self, cx: &mut Context<'_>) {

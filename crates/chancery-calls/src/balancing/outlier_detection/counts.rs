@@ -66,4 +66,8 @@ impl Picker for Counting {
         }
         pick
     }
+
+    fn preview(&self, call: &mut PickArgs<'_>) -> Pick {
+        self.inner.preview(call)
+    }
 }

@@ -7,6 +7,7 @@ use chancery_core::Time;
 use super::PickFirst;
 use crate::balancing::connectivity::{Connectivity, SubchannelState};
 use crate::balancing::context::{Context, SubchannelId};
+use crate::balancing::description::Description;
 use crate::balancing::endpoint::Endpoint;
 use crate::balancing::node::Branch;
 use crate::balancing::picker::{
@@ -81,15 +82,17 @@ impl Branch for PickFirstPolicy {
             Connectivity::TransientFailure => {
                 Arc::new(Failing(Failure::unavailable(with_note(inner.error(), note.as_ref()))))
             }
-            Connectivity::Ready => match inner.selected() {
-                Some((subchannel, endpoint)) => {
-                    let (endpoint, observers) = (Arc::clone(endpoint), Observers::new());
-                    Arc::new(Always(Picked { subchannel, endpoint, observers }))
-                }
+            Connectivity::Ready => match inner.picked(Observers::new()) {
+                Some(picked) => Arc::new(Always(picked)),
                 None => Arc::new(Queueing(None)),
             },
         });
         Arc::clone(picker)
+    }
+
+    fn describe(&self) -> Description {
+        let endpoints = self.inner.describe();
+        Description { endpoints, ..Description::of_state(self.connectivity()) }
     }
 
     fn close(&mut self, cx: &mut Context<'_>) {

@@ -15,7 +15,7 @@ use super::merge_lookup::{MergeLookup, seek};
 use super::sotw::WildcardEdit;
 use super::{ClientCopy, FirstRequest, Subscription};
 use crate::server::{Event, Settings};
-use crate::{DeltaRequest, Features, Names, Resource, ResourceName, ResourceSet};
+use crate::{DeltaRequest, Features, Names, Resource, ResourceName, ResourceSet, Time};
 
 impl Subscription {
     /// Takes the names of a request, whatever its nonce is: a client sends each name once, so a
@@ -23,6 +23,7 @@ impl Subscription {
     /// subscription.
     pub(crate) fn request_delta(
         &mut self,
+        now: Time,
         request: &DeltaRequest,
         is_first: bool,
         settings: &Settings,
@@ -38,6 +39,7 @@ impl Subscription {
             // (S-052).
             return is_first.then(|| self.start_without_names(settings));
         }
+        self.settle_names_before_wildcard(now, &request.subscribe);
         // Names are subscribed before others are unsubscribed: `*` in both lists of a first message
         // means that the stream starts without a wildcard (S-082).
         let cancelled = request.unsubscribe.contains("*");

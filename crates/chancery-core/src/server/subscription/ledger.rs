@@ -215,9 +215,9 @@ impl Ledger {
         self.owed.insert(Arc::clone(key), ClientCopy::Unknown);
     }
 
-    /// Owes the client a key that it has unsubscribed, whatever it holds.
+    /// Owes the client a key that it has unsubscribed: it may still hold what it was told.
     pub(crate) fn owe_unsubscribed(&mut self, key: &Spelling) {
-        self.owe(key);
+        self.owe_again(Arc::clone(key));
         self.owed.keep_unsubscribed(key);
     }
 
@@ -394,9 +394,12 @@ impl Ledger {
     /// newer response under way mentions are left to the answer to that one.
     pub(crate) fn refuse(&mut self, contents: &Contents, newer: &Flight, interest: &Interest) {
         let wanted = || contents.iter().filter(|mention| interest.covers(&mention.key));
-        let is_outdated =
-            |mention: Mention| self.view(&mention.key, interest) != mention.resource.as_ref();
-        // Parts that were unsubscribed since count too: one of them may be at fault.
+        // Parts that were unsubscribed since count too: one of them may be at fault. A resource that was
+        // not there is not at fault.
+        let may_be_at_fault = |one: &Mention| one.resource.is_some() || interest.covers(&one.key);
+        let is_outdated = |one: Mention| {
+            may_be_at_fault(&one) && self.view(&one.key, interest) != one.resource.as_ref()
+        };
         let outdated = contents.iter().any(is_outdated);
         let uncovered = contents.iter().any(|mention| !interest.covers(&mention.key));
         let newer = newer.mentioned();

@@ -355,7 +355,7 @@ impl Subscription {
         let sotw_wildcard = self.variant == Variant::Sotw && self.interest.wildcard();
         // The client states it when it comes back, and lacks what it rejected of an earlier response.
         let rejects_some = !self.is_full_state() && self.is_rejected();
-        let lacks_some = sotw_wildcard && (!self.ledger.owes_nothing() || rejects_some);
+        let lacks_some = sotw_wildcard && (self.is_behind() || rejects_some);
         if lacks_some || self.is_part() {
             format!("{version}{PART_SUFFIX}").into()
         } else {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use super::interest::{Spelling, spellings};
 use super::{FirstRequest, Subscription, empty_means_everything};
-use crate::SotwRequest;
 use crate::server::{Event, Settings};
+use crate::{Names, SotwRequest, Time};
 
 /// The effect of a request on the wildcard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,7 @@ impl Subscription {
     /// subscription.
     pub(crate) fn request_sotw(
         &mut self,
+        now: Time,
         request: &SotwRequest,
         is_first: bool,
         settings: &Settings,
@@ -42,6 +43,7 @@ impl Subscription {
             return is_first.then(|| self.start_without_names(settings));
         }
         self.interest.set_ever_named();
+        self.settle_names_before_wildcard(now, &request.names);
         // The wildcard comes first, so that names that were subscribed to before are not owed again
         // because of it.
         let wildcard = self.set_wildcard(request.names.contains("*"));
@@ -121,6 +123,15 @@ impl Subscription {
             self.ledger.keep_unsubscribed(name);
         }
         (new, gone)
+    }
+
+    /// Brings the ledger up to the target if these names start the wildcard and responses are under way. A
+    /// resource that is gone by then, and that the client did not ask for any more, is no removal that
+    /// waits: it must not come back as a member (S-049).
+    pub(super) fn settle_names_before_wildcard(&mut self, now: Time, names: &Names) {
+        if !self.flight.is_empty() && !self.interest.wildcard() && names.contains("*") {
+            self.ledger.advance(now, &self.interest);
+        }
     }
 
     /// Starts or ends the wildcard.

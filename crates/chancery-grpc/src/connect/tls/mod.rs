@@ -4,6 +4,7 @@
 //! a session would go on with a certificate that is not used any more. Not here: where certificates are from.
 
 mod names;
+mod peer;
 mod verifier;
 
 use std::sync::{Arc, LazyLock};
@@ -18,6 +19,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::sign::SingleCertAndKey;
 
 pub(crate) use self::names::PeerNames;
+pub(super) use self::peer::PeerCertificate;
 use self::verifier::Verifier;
 use crate::certificates::{Provider, ProviderError};
 use crate::read::quoted;
@@ -39,6 +41,8 @@ pub(crate) struct Tls {
 pub(super) struct Handshake {
     config: Arc<ClientConfig>,
     server_name: ServerName<'static>,
+    /// True if the certificate of the peer has to be for the host, and so for the authority of each call.
+    is_by_host: bool,
 }
 
 impl Tls {
@@ -71,22 +75,34 @@ impl Tls {
         config.enable_sni = server_name.is_some();
         // Without a name none is sent and none is compared; the library wants one all the same.
         let server_name = server_name.unwrap_or_else(|| ServerName::from(UNNAMED));
-        Ok(Handshake { config: Arc::new(config), server_name })
+        let is_by_host = matches!(self.names, PeerNames::Host(_));
+        Ok(Handshake { config: Arc::new(config), server_name, is_by_host })
     }
 }
 
 impl Handshake {
-    /// Makes the handshake on a connection. The peer has to agree on HTTP/2.
-    pub(super) async fn make<T>(self, io: T) -> Result<TlsStream<T>, String>
+    /// Makes the handshake on a connection. The peer has to agree on HTTP/2. If its certificate has to be for the
+    /// authority of calls, it is returned too.
+    pub(super) async fn make<T>(
+        self,
+        io: T,
+    ) -> Result<(TlsStream<T>, Option<PeerCertificate>), String>
     where
         T: AsyncRead + AsyncWrite + Unpin,
     {
         let connecting = TlsConnector::from(self.config).connect(self.server_name, io);
         let stream = connecting.await.map_err(|error| format!("TLS: {error}"))?;
-        match stream.get_ref().1.alpn_protocol() {
-            Some(HTTP_2) => Ok(stream),
-            _ => Err("TLS: the server did not agree on HTTP/2 (ALPN `h2`)".to_owned()),
+        let session = stream.get_ref().1;
+        if session.alpn_protocol() != Some(HTTP_2) {
+            return Err("TLS: the server did not agree on HTTP/2 (ALPN `h2`)".to_owned());
         }
+        if !self.is_by_host {
+            return Ok((stream, None));
+        }
+        let shown = session.peer_certificates().and_then(|chain| chain.first());
+        let shown = shown.ok_or("TLS: the server has shown no certificate")?;
+        let certificate = PeerCertificate::new(shown);
+        Ok((stream, Some(certificate)))
     }
 }
 

@@ -2,12 +2,15 @@
 //
 // Usage: grpc-go client TARGET...
 //
+//	grpc-go calls
+//
 //	grpc-go server PORT NAME [xds]
 //
-// The client calls its targets over and over and prints one line for each call, `TARGET: REPLY` or
-// `TARGET: error CODE DETAILS`. The server greets with its name. With `xds` it serves while the
-// management server gives it a listener, and prints the modes it goes through. The bootstrap comes
-// from GRPC_XDS_BOOTSTRAP. Bodies are raw bytes, so that no message has to be generated.
+// "calls" makes the calls that it is told on its input. The client calls its targets over and over
+// and prints one line for each call, `TARGET: REPLY` or `TARGET: error CODE DETAILS`. The server
+// greets with its name. With `xds` it serves while the management server gives it a listener, and
+// prints the modes it goes through. The bootstrap comes from GRPC_XDS_BOOTSTRAP. Bodies are raw
+// bytes, so that no message has to be generated.
 package main
 
 import (
@@ -18,8 +21,12 @@ import (
 )
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "calls" {
+		runCalls()
+		return
+	}
 	if len(os.Args) < 3 {
-		fail("usage: grpc-go client TARGET... | server PORT NAME [xds]")
+		fail("usage: grpc-go calls | client TARGET... | server PORT NAME [xds]")
 	}
 	words := os.Args[2:]
 	switch os.Args[1] {

@@ -1,0 +1,189 @@
+//! The attempts of one call: each is given an endpoint and sent there. A call that no program has seen is sent
+//! again, and others by the policy of their route (C-148, gRFC A6, gRFC A44).
+//!
+//! Not here: the decision after an attempt (`chancery_calls::retrying`), and the messages (`replay`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_calls::retrying::{AttemptEnd, NextAttempt, Pushback, Retries};
+use http::header::HeaderValue;
+use http::request::Parts;
+use http::uri::{Authority, PathAndQuery};
+use http::{HeaderMap, Request, Response, Uri};
+use tokio::time::{Instant, sleep, sleep_until};
+use tonic::Status;
+use tonic::body::Body;
+
+use super::body::{ResponseBody, Sent, exceeded, is_refused, lost};
+use super::call::{Way, code, status};
+use super::deadline;
+use super::pick::{self, Chosen, NotChosen};
+use super::place::CallPlace;
+use super::replay::Replay;
+use crate::connect::Sender;
+use crate::dice::ThreadDice;
+use crate::read::quoted;
+
+/// A call that has its way.
+pub(super) struct Attempts {
+    pub(super) way: Way,
+    pub(super) head: Parts,
+    pub(super) authority: Authority,
+    pub(super) messages: Replay,
+    pub(super) waits: bool,
+    pub(super) end: Option<Instant>,
+}
+
+/// An attempt that has not succeeded, and the answer of the caller if it was the last one.
+struct Failed {
+    end: AttemptEnd,
+    answer: Result<Response<ResponseBody>, Status>,
+}
+
+impl Attempts {
+    /// Makes attempts until one is answered, or there is no other.
+    pub(super) async fn run(&self) -> Result<Response<ResponseBody>, Status> {
+        let mut retries = Retries::new(self.way.retry.clone());
+        let mut tries = 0_u32;
+        loop {
+            tries = tries.saturating_add(1);
+            let failed = match self.attempt(tries, &retries).await {
+                Ok(response) => {
+                    self.messages.commit();
+                    return Ok(response);
+                }
+                Err(failed) => failed,
+            };
+            if !self.messages.is_kept() {
+                retries.commit();
+            }
+            match retries.after(failed.end, self.left(), None, &mut ThreadDice) {
+                NextAttempt::Transparent => {}
+                NextAttempt::After(wait) => {
+                    // The attempt gives back before the wait all that it holds.
+                    drop(failed.answer);
+                    sleep(wait).await;
+                }
+                NextAttempt::UntilDeadline => {
+                    drop(failed.answer);
+                    if let Some(end) = self.end {
+                        sleep_until(end).await;
+                    }
+                    return Err(exceeded());
+                }
+                NextAttempt::Stop(_) => return failed.answer,
+            }
+        }
+    }
+
+    /// Addresses the call to the service, whatever the client that made it has put there.
+    fn uri(&self, hostname: &str, sender: &Sender) -> Result<Uri, Status> {
+        let authority = match hostname {
+            name if self.way.rewrites_authority && !name.is_empty() => rewritten(name, sender)?,
+            _ => self.authority.clone(),
+        };
+        let mut parts = http::uri::Parts::default();
+        parts.scheme = Some(sender.scheme());
+        parts.authority = Some(authority);
+        let path = self.head.uri.path_and_query().cloned();
+        parts.path_and_query = Some(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+        Uri::from_parts(parts).map_err(|error| Status::internal(error.to_string()))
+    }
+
+    /// The time up to the deadline.
+    fn left(&self) -> Option<Duration> {
+        self.end.map(|end| end.saturating_duration_since(Instant::now()))
+    }
+
+    async fn attempt(
+        &self,
+        tries: u32,
+        retries: &Retries,
+    ) -> Result<Response<ResponseBody>, Failed> {
+        let Way { cluster, hash, .. } = &self.way;
+        let chosen = match pick::pick(cluster, &self.head, *hash, self.waits) {
+            Ok(Some(chosen)) => Ok(chosen),
+            Ok(None) => Box::pin(pick::wait(cluster, &self.head, *hash, self.waits)).await,
+            Err(why) => Err(why),
+        };
+        let Chosen { picked, permit, mut sender } = chosen.map_err(Failed::not_chosen)?;
+        let mut head = self.head.clone();
+        head.uri = self.uri(&picked.endpoint.hostname, &sender).map_err(Failed::for_good)?;
+        if let Some(left) = self.left() {
+            deadline::state(&mut head.headers, left);
+        }
+        if let Some(previous) = retries.previous_attempts() {
+            head.headers.insert(PREVIOUS_ATTEMPTS, HeaderValue::from(previous));
+        }
+        let place = CallPlace::new(&cluster.name, &picked, tries);
+        let mut sent = Sent::new(picked, permit, Arc::clone(cluster));
+        let request: Request<Body> = Request::from_parts(head, self.messages.attempt());
+        match sender.try_send_request(request).await {
+            Ok(mut response) => {
+                response.extensions_mut().insert(place);
+                sent.hear(response.headers());
+                let end = failure(response.headers());
+                let deadline = self.end.map(|end| Box::pin(sleep_until(end)));
+                let response = response.map(|inner| ResponseBody::new(inner, deadline, sent));
+                match end {
+                    Some(end) => Err(Failed { end, answer: Ok(response) }),
+                    None => Ok(response),
+                }
+            }
+            Err(mut error) => {
+                // The connection took no more calls, and the driver will hear of it.
+                let was_sent = error.take_message().is_none();
+                let error = error.into_error();
+                let status = lost(&error);
+                let end = match status.code() {
+                    _ if !was_sent => AttemptEnd::NeverSent,
+                    of if is_refused(&error) => AttemptEnd::Refused(code(of)),
+                    of => AttemptEnd::Failed { code: code(of), pushback: None },
+                };
+                Err(Failed { end, answer: Err(status) })
+            }
+        }
+    }
+}
+
+/// The failure of a response that has a status and nothing else. Such a response does not commit the call.
+fn failure(headers: &HeaderMap) -> Option<AttemptEnd> {
+    let stated = headers.get("grpc-status")?;
+    let of = tonic::Code::from_bytes(stated.as_bytes());
+    let pushback = Pushback::read(headers);
+    (of != tonic::Code::Ok).then(|| AttemptEnd::Failed { code: code(of), pushback })
+}
+
+impl Failed {
+    fn for_good(status: Status) -> Self {
+        Self { end: AttemptEnd::Dropped, answer: Err(status) }
+    }
+
+    fn not_chosen(why: NotChosen) -> Self {
+        let (end, failure) = match why {
+            NotChosen::Dropped(failure) => (AttemptEnd::Dropped, failure),
+            NotChosen::Failed(failure) => (AttemptEnd::NotPicked(failure.code), failure),
+        };
+        Self { end, answer: Err(status(failure)) }
+    }
+}
+
+/// Returns the authority that a hostname makes. A certificate that has to be for the host has to be for this one
+/// too (C-127).
+fn rewritten(hostname: &str, sender: &Sender) -> Result<Authority, Status> {
+    let unavailable = |why: String| Status::unavailable(format!("`{}`: {why}", quoted(hostname)));
+    let authority =
+        Authority::try_from(hostname).map_err(|error| unavailable(error.to_string()))?;
+    match sender.is_for(&authority) {
+        true => Ok(authority),
+        false => {
+            let why =
+                "it is the authority of the call, and the certificate of the server is not for it";
+            Err(unavailable(why.to_owned()))
+        }
+    }
+}
+
+/// The number of attempts that servers have seen before this one.
+const PREVIOUS_ATTEMPTS: &str = "grpc-previous-rpc-attempts";

@@ -1,0 +1,203 @@
+//! The walk on the way of a call for those who ask about it. It is the way of `call`, with the same waits; but
+//! nothing is sent, and nothing is connected. Not here: the explanation that comes of it (`explanation`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chancery_calls::balancing::{
+    ChildName, Connectivity, Description, Endpoint, Pick, PickArgs, Picked, Wake,
+};
+use chancery_calls::routing;
+use chancery_calls::{Code, Failure};
+use http::HeaderMap;
+use tokio::time::{Instant, timeout_at};
+
+use super::deadline;
+use super::explanation::{
+    CallExplanation, ExplainedCluster, ExplainedFilter, ExplainedOutcome, ExplainedPlace,
+    is_cluster, quoted,
+};
+use super::published::{ChannelConfig, ClusterHandle, Published};
+use super::shared::Shared;
+use crate::dice::ThreadDice;
+
+/// The choice for a call in its cluster, as far as somebody can know it who does not call.
+enum Choice {
+    To(Picked),
+    /// A call would have this connected first.
+    Connects(Wake),
+    /// Connections are being made.
+    Connecting,
+    Fails(Failure, bool),
+}
+
+/// Explains a call. It waits up to `limit` for a configuration and for connections that are being made.
+pub(super) async fn explain(
+    shared: &Shared,
+    method: &str,
+    headers: &HeaderMap,
+    limit: Duration,
+) -> CallExplanation {
+    // A time beyond what the clock can say is no limit.
+    let end = Instant::now().checked_add(limit).unwrap_or_else(|| Instant::now() + FAR);
+    let path = format!("/{}", method.strip_prefix('/').unwrap_or(method));
+    let nothing = CallExplanation::of(&shared.authority, &path);
+    let Ok(Ok(_permit)) = timeout_at(end, shared.explanations.acquire()).await else {
+        return nothing.waiting("a turn: many explanations are being made at this time");
+    };
+    let Ok(found) = timeout_at(end, configured(shared)).await else {
+        return nothing.waiting("the configuration, which the control plane has not sent");
+    };
+    let (mut explanation, cluster, hash) = match found {
+        Ok(published) => match &*published {
+            Published::Config(config) => routed(shared, config, nothing, headers),
+            Published::Failed(failure) => (nothing.failing(failure, true), None, None),
+            Published::Waiting => (nothing.waiting("the configuration"), None, None),
+        },
+        Err(failure) => (nothing.failing(&failure, false), None, None),
+    };
+    let Some(cluster) = cluster else { return explanation };
+    let chosen = timeout_at(end, settled(&cluster, &explanation.path, headers, hash)).await;
+    let answered = timeout_at(end.max(Instant::now() + ANSWER), cluster.describe()).await;
+    explanation.balancing = answered.ok().and_then(Result::ok);
+    explanation.outcome =
+        outcome(&cluster, explanation.balancing.as_ref(), chosen.unwrap_or(Choice::Connecting));
+    explanation
+}
+
+/// Waits until there is a configuration, or the reason why there is none.
+async fn configured(shared: &Shared) -> Result<Arc<Published>, Failure> {
+    let mut changes = shared.changes();
+    loop {
+        let published = Arc::clone(&shared.published());
+        if !matches!(*published, Published::Waiting) {
+            return Ok(published);
+        }
+        let closed = |_| Failure::new(Code::Cancelled, "the channel is closed");
+        changes.changed().await.map_err(closed)?;
+    }
+}
+
+/// Adds what routes say, and returns the cluster and the hash of the call.
+fn routed(
+    shared: &Shared,
+    config: &ChannelConfig,
+    mut to: CallExplanation,
+    headers: &HeaderMap,
+) -> (CallExplanation, Option<Arc<ClusterHandle>>, Option<u64>) {
+    let path = to.path.clone();
+    let call = routing::Call {
+        authority: &shared.authority,
+        path: &path,
+        headers,
+        channel_id: shared.channel_id,
+    };
+    let explained = config.routes.explain(&call, &mut ThreadDice);
+    if !config.is_direct {
+        to.take(&explained);
+    }
+    let decision = match explained.decision() {
+        Ok(decision) => decision,
+        Err(failure) => return (to.failing(failure, false), None, None),
+    };
+    to.timeout = decision.timeout(deadline::stated(headers), config.max_stream_duration);
+    to.cluster = Some(ExplainedCluster::of(decision));
+    match config.filters.with(&decision.overrides()) {
+        Ok(chain) => to.filters = ExplainedFilter::all(&chain),
+        Err(why) => return (to.failing(&Failure::unavailable(why.to_string()), false), None, None),
+    }
+    let name = decision.target.name();
+    match config.clusters.get(name) {
+        Some(cluster) => (to, Some(Arc::clone(cluster)), Some(decision.hash.value)),
+        None => {
+            let why = format!("a route leads to `{}`, which is no cluster", quoted(name));
+            (to.failing(&Failure::unavailable(why), false), None, None)
+        }
+    }
+}
+
+/// Waits until the picker has an answer, or would have something connected first.
+async fn settled(
+    cluster: &ClusterHandle,
+    path: &str,
+    headers: &HeaderMap,
+    hash: Option<u64>,
+) -> Choice {
+    let mut changes = cluster.changes();
+    loop {
+        if let Some(choice) = preview(cluster, path, headers, hash) {
+            return choice;
+        }
+        if changes.changed().await.is_err() {
+            return Choice::Fails(Failure::new(Code::Cancelled, "the cluster is gone"), false);
+        }
+    }
+}
+
+/// Asks the picker once. `None` means that connections are being made.
+fn preview(
+    cluster: &ClusterHandle,
+    path: &str,
+    metadata: &HeaderMap,
+    hash: Option<u64>,
+) -> Option<Choice> {
+    let state = cluster.state();
+    if state.is_closed {
+        return Some(Choice::Fails(Failure::unavailable("the channel is closed"), false));
+    }
+    let mut dice = ThreadDice;
+    let mut args = PickArgs { path, metadata, hash, dice: &mut dice, wake: None, permit: None };
+    let waits_if_told = state.connectivity != Connectivity::Ready;
+    match state.picker.as_ref()?.preview(&mut args) {
+        Pick::To(picked) => Some(Choice::To(picked)),
+        Pick::Queue => args.wake.map(Choice::Connects),
+        Pick::Fail(failure) => Some(Choice::Fails(failure, waits_if_told)),
+        Pick::Drop(failure) => Some(Choice::Fails(failure, false)),
+    }
+}
+
+fn outcome(
+    cluster: &ClusterHandle,
+    tree: Option<&Description>,
+    choice: Choice,
+) -> ExplainedOutcome {
+    match choice {
+        Choice::To(picked) => {
+            let way = tree.and_then(|tree| tree.way_to(&picked.endpoint)).unwrap_or_default();
+            let priorities = way.iter().filter(|child| !is_cluster(child.description.as_ref()));
+            let priority = priorities.clone().find_map(|child| match child.name {
+                ChildName::Priority { place, .. } => Some(place),
+                _ => None,
+            });
+            ExplainedOutcome::Sent(ExplainedPlace {
+                cluster: picked.cluster.as_deref().unwrap_or(&cluster.name).to_owned(),
+                priority,
+                locality: Arc::clone(&picked.endpoint.locality),
+                address: picked.address,
+            })
+        }
+        Choice::Connects(Wake::Endpoint(id)) => {
+            let endpoint = tree.and_then(|tree| tree.endpoint(id)).map(|it| &it.endpoint);
+            ExplainedOutcome::Waits(
+                match endpoint.and_then(|it: &Arc<Endpoint>| it.addresses.first()) {
+                    Some(address) => {
+                        format!("a connection to {address}, which is made when a call needs it")
+                    }
+                    None => "a connection, which is made when a call needs it".to_owned(),
+                },
+            )
+        }
+        Choice::Connects(Wake::All) => {
+            ExplainedOutcome::Waits("a connection, which is made when a call needs it".to_owned())
+        }
+        Choice::Connecting => {
+            ExplainedOutcome::Waits("connections, which are being made".to_owned())
+        }
+        Choice::Fails(failure, waits_if_told) => ExplainedOutcome::of(&failure, waits_if_told),
+    }
+}
+
+/// The time for the driver to describe a cluster, beyond the limit of an explanation.
+const ANSWER: Duration = Duration::from_secs(1);
+/// A time that nobody waits.
+const FAR: Duration = Duration::from_secs(60 * 60 * 24 * 365);

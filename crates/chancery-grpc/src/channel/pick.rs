@@ -1,0 +1,81 @@
+//! The choice of an endpoint for one attempt: the picker of the cluster is asked until it has one that is
+//! connected. Not here: the attempts (`attempts`), and pickers (`chancery_calls::balancing`).
+
+use chancery_calls::Failure;
+use chancery_calls::balancing::{Connectivity, Permit, Pick, PickArgs, Picked};
+use http::request::Parts;
+
+use super::published::ClusterHandle;
+use crate::connect::Sender;
+use crate::dice::ThreadDice;
+
+/// An endpoint with the connection to it, and the permit of the call.
+pub(super) struct Chosen {
+    pub(super) picked: Picked,
+    pub(super) permit: Option<Permit>,
+    pub(super) sender: Sender,
+}
+
+/// The reason why no endpoint takes the call.
+pub(super) enum NotChosen {
+    /// The call is dropped for good (C-118, C-147).
+    Dropped(Failure),
+    /// Load balancing fails it.
+    Failed(Failure),
+}
+
+/// Waits until the picker of the cluster chooses an endpoint that is connected.
+pub(super) async fn wait(
+    cluster: &ClusterHandle,
+    head: &Parts,
+    hash: Option<u64>,
+    waits: bool,
+) -> Result<Chosen, NotChosen> {
+    let mut changes = cluster.changes();
+    loop {
+        if let Some(found) = pick(cluster, head, hash, waits)? {
+            return Ok(found);
+        }
+        let gone = || NotChosen::Dropped(Failure::unavailable("the cluster is gone"));
+        changes.changed().await.map_err(|_| gone())?;
+    }
+}
+
+/// Asks the picker once. `None` means that the call waits for another one.
+pub(super) fn pick(
+    cluster: &ClusterHandle,
+    head: &Parts,
+    hash: Option<u64>,
+    waits: bool,
+) -> Result<Option<Chosen>, NotChosen> {
+    let state = cluster.state();
+    if state.is_closed {
+        return Err(NotChosen::Dropped(Failure::unavailable("the channel is closed")));
+    }
+    let Some(picker) = &state.picker else { return Ok(None) };
+    let mut dice = ThreadDice;
+    let mut args = PickArgs {
+        path: head.uri.path(),
+        metadata: &head.headers,
+        hash,
+        dice: &mut dice,
+        wake: None,
+        permit: None,
+    };
+    let pick = picker.pick(&mut args);
+    let (wake, permit) = (args.wake, args.permit);
+    if let Some(wake) = wake {
+        cluster.wake(wake);
+    }
+    match pick {
+        // A connection that was lost a moment ago has no sender, and another picker comes.
+        Pick::To(picked) => Ok(state
+            .sender(picked.subchannel)
+            .filter(|sender| !sender.is_closed())
+            .map(|sender| Chosen { picked, permit, sender })),
+        Pick::Queue => Ok(None),
+        Pick::Fail(_) if waits && state.connectivity != Connectivity::Ready => Ok(None),
+        Pick::Fail(failure) => Err(NotChosen::Failed(failure)),
+        Pick::Drop(failure) => Err(NotChosen::Dropped(failure)),
+    }
+}
