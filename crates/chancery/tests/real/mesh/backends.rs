@@ -32,7 +32,8 @@ pub(super) struct Backends {
 /// The number of attempts that were seen of the calls of each batch.
 type Attempts = Arc<Mutex<BTreeMap<String, usize>>>;
 
-type Answer = UnsyncBoxBody<Bytes, Infallible>;
+/// The body of an answer.
+pub(super) type Answer = UnsyncBoxBody<Bytes, Infallible>;
 
 impl Backends {
     pub(super) fn start() -> Self {
@@ -104,7 +105,8 @@ async fn answer(
     Ok(message(&format!("{name} {authority} {previous}")))
 }
 
-fn message(text: &str) -> Response<Answer> {
+/// An answer with one message.
+pub(super) fn message(text: &str) -> Response<Answer> {
     let mut message = vec![0];
     message.put_u32(u32::try_from(text.len()).expect("a short text"));
     message.put_slice(text.as_bytes());

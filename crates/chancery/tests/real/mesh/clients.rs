@@ -105,6 +105,18 @@ impl Client {
     }
 }
 
+impl Client {
+    /// Makes one call after another until one ends as it should: a server may begin to serve late.
+    #[track_caller]
+    pub(super) fn until(&mut self, batch: &Value, is_right: impl Fn(&Outcome) -> bool) -> Outcome {
+        let name = self.name;
+        wait::until(&format!("a call of {name} to end as it should"), || {
+            let outcome = self.calls(batch).remove(0);
+            is_right(&outcome).then_some(outcome)
+        })
+    }
+}
+
 /// Reads a line of outcomes. One that is still being written is read again.
 fn outcomes(line: &str) -> Vec<Outcome> {
     let all: Vec<(u32, String)> = serde_json::from_str(line).expect("a list of outcomes");
