@@ -35,10 +35,11 @@ async fn a_call_goes_where_it_was_explained() {
     let (a, b) = (Backend::start("a").await, Backend::start("b").await);
     let gone = Port::reserve();
     let gone = Backend::at(gone.address().parse().expect("an address"));
+    // Calls under way are counted for the process, so no other test has a cluster of this name.
     let routes = "[{name: vip, match: {prefix: /, headers: [{name: tier, string_match: {exact: gold}}]}, route: {cluster: y}}, \
-                   {match: {prefix: /t/}, route: {weighted_clusters: {clusters: [{name: x, weight: 3}]}}}]";
-    let resources = Resources::default().routes(routes).cluster("x", "").cluster("y", "");
-    let resources = resources.endpoints("x", &[&[&gone], &[&a, &b]]).endpoints("y", &[&[&a]]);
+                   {match: {prefix: /t/}, route: {weighted_clusters: {clusters: [{name: told, weight: 3}]}}}]";
+    let resources = Resources::default().routes(routes).cluster("told", "").cluster("y", "");
+    let resources = resources.endpoints("told", &[&[&gone], &[&a, &b]]).endpoints("y", &[&[&a]]);
     let server = TestServer::start(resources.snapshot()).await.expect("a server");
     let channel = channel(&server);
     until(&channel, "both", |result| name(result) == Some("a")).await;
@@ -48,8 +49,8 @@ async fn a_call_goes_where_it_was_explained() {
         let ExplainedOutcome::Sent(told) = &explained.outcome else { panic!("{explained}") };
         let (place, status) = place(&channel, "/t/echo").await;
         assert_eq!(told.address, place.address(), "{explained}");
-        assert_eq!((place.cluster(), place.attempts(), status.as_deref()), ("x", 1, Some("0")));
-        assert_eq!((told.cluster.as_str(), told.priority), ("x", Some(1)));
+        assert_eq!((place.cluster(), place.attempts(), status.as_deref()), ("told", 1, Some("0")));
+        assert_eq!((told.cluster.as_str(), told.priority), ("told", Some(1)));
         assert_eq!(place.locality().name.zone, "z");
     }
     let explained = channel.explain("t/echo", &HeaderMap::new(), PATIENCE).await;
@@ -58,17 +59,17 @@ async fn a_call_goes_where_it_was_explained() {
     assert!(explained.passed[0].reason.contains("tier"), "{:?}", explained.passed);
     assert_eq!(explained.route.as_ref().map(|route| route.index), Some(1));
     let cluster = explained.cluster.as_ref().expect("a cluster");
-    assert_eq!((cluster.name.as_str(), cluster.share), ("x", Some((3, 3))));
+    assert_eq!((cluster.name.as_str(), cluster.share), ("told", Some((3, 3))));
     let text = explained.to_string();
     for part in [
         "route 0 `vip` wants: ",
-        "cluster `x`, which has 3 of 3 calls",
-        "cluster `x`, READY, 0 of 1024 calls under way",
+        "cluster `told`, which has 3 of 3 calls",
+        "cluster `told`, READY, 0 of 1024 calls under way",
         "priority 0 is passed over: ",
         "TRANSIENT_FAILURE: ",
         "\n  priority 1: ",
         "locality /z, weight 1: round_robin, READY",
-        ", in cluster `x`, priority 1, locality /z",
+        ", in cluster `told`, priority 1, locality /z",
     ] {
         assert!(text.contains(part), "no `{part}` in\n{text}");
     }
