@@ -2,10 +2,11 @@
 //! control plane.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use chancery_calls::balancing::InFlight;
 use chancery_calls::filters::faults::ActiveFaults;
+use chancery_client::status::ClientConfig;
 use chancery_client::{Bootstrap, BootstrapError, Clients};
 
 use crate::channel::options;
@@ -41,6 +42,38 @@ pub(crate) fn active_faults() -> &'static ActiveFaults {
     &FAULTS
 }
 
+/// Makes clients with a bootstrap of their own, which the process tells of too.
+pub(crate) fn clients_of(bootstrap: Bootstrap) -> Result<Arc<Clients>, BootstrapError> {
+    let clients = Arc::new(Clients::new(bootstrap, options())?);
+    let mut all = all_clients();
+    all.retain(|known| known.strong_count() > 0);
+    all.push(Arc::downgrade(&clients));
+    Ok(clients)
+}
+
+/// Returns the state of all that the channels and servers of this process watch, for tools that ask by CSDS: the
+/// source of a [`StatusServer`](chancery_client::status::StatusServer). It has no secrets.
+///
+/// ```no_run
+/// use chancery_client::status::StatusServer;
+///
+/// # async fn example() -> std::io::Result<()> {
+/// let server = StatusServer::start(([127, 0, 0, 1], 15099).into(), chancery_grpc::client_status).await?;
+/// # let _ = server;
+/// # Ok(())
+/// # }
+/// ```
+pub fn client_status() -> Vec<ClientConfig> {
+    let all: Vec<_> = all_clients().iter().filter_map(Weak::upgrade).collect();
+    all.iter().flat_map(|clients| clients.status()).collect()
+}
+
+/// All clients that are in use, by their bootstraps.
+fn all_clients() -> MutexGuard<'static, Vec<Weak<Clients>>> {
+    static ALL: Mutex<Vec<Weak<Clients>>> = Mutex::new(Vec::new());
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Returns the clients of the process, with the bootstrap that the environment names. An error is
 /// told again to the next who asks, who may have set the environment.
 pub(crate) fn clients() -> Result<Arc<Clients>, BootstrapError> {
@@ -49,7 +82,7 @@ pub(crate) fn clients() -> Result<Arc<Clients>, BootstrapError> {
     if let Some(clients) = &*known {
         return Ok(Arc::clone(clients));
     }
-    let clients = Arc::new(Clients::new(Bootstrap::discover(None)?, options())?);
+    let clients = clients_of(Bootstrap::discover(None)?)?;
     *known = Some(Arc::clone(&clients));
     Ok(clients)
 }

@@ -13,6 +13,7 @@ use std::process::Output;
 use daemon::ports::Port;
 use daemon::{Program, Running, Server, chancery, directory, finished, lines, next_line};
 use orders::{Orders, Reflects, descriptor_set};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -225,7 +226,7 @@ fn it_is_told_where_a_call_goes_and_where_it_went() {
     let text = mesh.as_in_the_example(&err(&told));
     for part in [
         "route 0 `gold` matches",
-        "cluster `orders-gold`, READY",
+        "cluster `orders-gold` is READY",
         "the call went to 127.0.0.1:5005",
         ", in cluster `orders-gold`, locality eu/a, in attempt 1: OK after ",
     ] {
@@ -304,6 +305,104 @@ fn without_an_answer_it_is_told_why() {
     }
 }
 
+/// C-117, C-127: targets without a control plane, and an endpoint that does not speak TLS.
+#[test]
+fn a_service_is_called_without_a_control_plane() {
+    let orders = Orders::start("alone", Reflects::V1);
+    let target = orders.port.address();
+    let call = |words: &[&str]| {
+        let all = [&["call", &target, "orders.v1.Orders/Get"], words].concat();
+        finished(&mut chancery(&all))
+    };
+    is(&call(&["--plaintext"]), 0, "{\n  \"server\": \"alone\"\n}\n");
+    let dry = call(&["--plaintext", "--dry-run"]);
+    let text = out(&dry).replace(&target, "TARGET");
+    let expected = "\
+call of `/orders.v1.Orders/Get` at `TARGET`
+cluster `TARGET` is IDLE, 0 calls under way
+  priority 0: pick_first, IDLE
+    TARGET IDLE
+a call waits for a connection, which is made when a call needs it
+";
+    assert_eq!((dry.status.code(), text.as_str()), (Some(0), expected), "{}", err(&dry));
+    let spread = call(&["--plaintext", "-n", "3", "--explain"]);
+    assert!(out(&spread).contains("OK 3"), "{}{}", out(&spread), err(&spread));
+    let secure = call(&["--tls", "--timeout", "5s"]);
+    is(&secure, 2, "");
+    assert!(err(&secure).contains("TLS"), "{}", err(&secure));
+}
+
+/// C-121, C-127: the flags have the authorities and the certificate of a client, and servers are verified.
+#[test]
+fn connections_are_secured_by_flags() {
+    let pki = tempfile::tempdir().unwrap();
+    certificates(pki.path());
+    let orders = Orders::start_tls("secure", pki.path());
+    let target = format!("dns:///localhost:{}", orders.port.number());
+    let call = |words: &[&str]| {
+        let all = [&["call", &target, "orders.v1.Orders/Get", "--timeout", "5s"], words].concat();
+        finished(chancery(&all).current_dir(pki.path()))
+    };
+    let identity = ["--cert", "leaf.pem", "--key", "leaf.key"];
+    let both = [&["--ca", "ca.pem"][..], &identity].concat();
+    is(&call(&both), 0, "{\n  \"server\": \"secure\"\n}\n");
+    for (words, why) in [(&identity[..], "certificate"), (&["--plaintext"], "UNAVAILABLE")] {
+        let failed = call(words);
+        is(&failed, 2, "");
+        assert!(err(&failed).contains(why), "{words:?}: {}", err(&failed));
+    }
+    let absent = call(&["--ca", "none.pem"]);
+    is(&absent, 2, "");
+    assert!(err(&absent).contains("none.pem"), "{}", err(&absent));
+    assert_eq!(call(&["--cert", "leaf.pem"]).status.code(), Some(64));
+    assert_eq!(call(&["--tls", "--plaintext"]).status.code(), Some(64));
+}
+
+/// An authority, and a certificate of it for `localhost`.
+fn certificates(dir: &Path) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    std::fs::write(dir.join("ca.pem"), params.self_signed(&key).unwrap().pem()).unwrap();
+    let issuer = Issuer::new(params, key);
+    let key = KeyPair::generate().unwrap();
+    let leaf = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let leaf = leaf.signed_by(&key, &issuer).unwrap();
+    std::fs::write(dir.join("leaf.pem"), leaf.pem()).unwrap();
+    std::fs::write(dir.join("leaf.key"), key.serialize_pem()).unwrap();
+}
+
+#[test]
+fn types_that_are_none_are_told() {
+    let mesh = Mesh::start(Reflects::Garbage);
+    let odd = mesh.call(&["orders.v1.Orders/Get"]);
+    is(&odd, 2, "");
+    assert!(
+        err(&odd).contains("the answer of the server's reflection is malformed"),
+        "{}",
+        err(&odd)
+    );
+}
+
+/// C-103: a call fails when it is known that nothing is there, unless it waits for ready.
+#[test]
+fn a_call_waits_for_ready_if_it_is_told_to() {
+    let mesh = Mesh::start(Reflects::Nothing);
+    let call = |more: &[&str]| {
+        let words =
+            ["call", "xds:///nobody", "orders.v1.Orders/Get", "--descriptor-set", "orders.pb"];
+        let mut command = chancery(&words);
+        command.args(more).current_dir(mesh.work.path());
+        let output = finished(command.env("GRPC_XDS_BOOTSTRAP", "bootstrap.json"));
+        assert_eq!(output.status.code(), Some(2), "{}", err(&output));
+        err(&output)
+    };
+    let told = call(&[]);
+    assert!(told.starts_with("chancery: UNAVAILABLE: lds `nobody`"), "{told}");
+    let told = call(&["--wait-for-ready", "--timeout", "500ms"]);
+    assert!(told.starts_with("chancery: DEADLINE_EXCEEDED: "), "{told}");
+}
+
 #[test]
 fn a_request_that_does_not_fit_is_not_sent() {
     let mesh = Mesh::start(Reflects::V1);
@@ -333,6 +432,11 @@ fn a_request_that_does_not_fit_is_not_sent() {
     let none = finished(&mut chancery(&["call", "xds:///orders:8080", "a.B/C"]));
     assert_eq!(none.status.code(), Some(64));
     assert!(err(&none).contains("give `--bootstrap`"), "{}", err(&none));
+    let unsaid = finished(&mut chancery(&["call", "localhost:1", "a.B/C"]));
+    assert_eq!(unsaid.status.code(), Some(64));
+    assert!(err(&unsaid).contains("give `--plaintext` or `--tls`"), "{}", err(&unsaid));
+    let needless = ["call", "localhost:1", "a.B/C", "--plaintext", "--bootstrap", "x"];
+    assert_eq!(finished(&mut chancery(&needless)).status.code(), Some(64));
     let odd = finished(&mut chancery(&["call", "ftp://x", "a.B/C"]));
     assert_eq!(odd.status.code(), Some(2), "{}", err(&odd));
 }

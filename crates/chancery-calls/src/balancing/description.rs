@@ -147,10 +147,21 @@ impl Description {
             write!(f, "\n{}{endpoint}", Indent(depth))?;
         }
         more(self.endpoints.len(), MAX_TOLD_ENDPOINTS, "endpoints", depth, f)?;
+        let total = self.total_weight();
         for child in self.children.iter().take(MAX_TOLD_CHILDREN) {
-            child.write(depth, f)?;
+            child.write(total, depth, f)?;
         }
         more(self.children.len(), MAX_TOLD_CHILDREN, "parts", depth, f)
+    }
+
+    /// The sum of the weights of the localities that take calls.
+    fn total_weight(&self) -> u64 {
+        let taken = self.children.iter().filter(|child| child.turn == Turn::Taken);
+        let weights = taken.filter_map(|child| match &child.name {
+            ChildName::Locality(locality) => Some(u64::from(locality.weight)),
+            _ => None,
+        });
+        weights.sum()
     }
 
     /// Writes the line of the part itself.
@@ -161,8 +172,11 @@ impl Description {
             TreePart::Policy(name) if name.is_empty() => write!(f, "{state}"),
             TreePart::Policy(name) => write!(f, "{}, {state}", quoted(name)),
             TreePart::Cluster { name, problem, drops, in_flight, max_requests } => {
-                write!(f, "cluster `{}`, {state}", quoted(name))?;
-                write!(f, ", {in_flight} of {max_requests} calls under way")?;
+                write!(f, "cluster `{}` is {state}", quoted(name))?;
+                match *max_requests {
+                    u32::MAX => write!(f, ", {in_flight} calls under way")?,
+                    most => write!(f, ", {in_flight} of {most} calls under way")?,
+                }
                 for DropCategory { name, per_million } in &**drops {
                     let percent = f64::from(*per_million) / 10_000.0;
                     write!(f, ", drops {percent}% of its calls for `{}`", quoted(name))?;
@@ -177,7 +191,7 @@ impl Description {
 }
 
 impl DescribedChild {
-    fn write(&self, depth: usize, f: &mut Formatter<'_>) -> fmt::Result {
+    fn write(&self, total: u64, depth: usize, f: &mut Formatter<'_>) -> fmt::Result {
         let Some(description) = &self.description else {
             let (name, indent) = (&self.name, Indent(depth));
             return write!(f, "\n{indent}{name}: not connected, as a better one takes the calls");
@@ -186,7 +200,11 @@ impl DescribedChild {
         if matches!(self.name, ChildName::Only) && self.turn == Turn::Taken {
             write!(f, "\n{}", Indent(depth))?;
         } else {
-            write!(f, "\n{}{}{}: ", Indent(depth), self.name, self.turn)?;
+            write!(f, "\n{}{}", Indent(depth), self.name)?;
+            if matches!(self.name, ChildName::Locality(_)) && self.turn == Turn::Taken {
+                write!(f, " of {total}")?;
+            }
+            write!(f, "{}: ", self.turn)?;
         }
         description.title(f)?;
         description.write(depth + 1, f)

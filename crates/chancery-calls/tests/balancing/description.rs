@@ -56,24 +56,26 @@ fn previews<N: chancery_calls::balancing::Node>(play: &mut Play<N>) -> Vec<Pick>
 fn a_tree_says_who_takes_calls_and_who_does_not() {
     let config = PolicyConfig::WrrLocality(Arc::new(PolicyConfig::RoundRobin));
     let first = priority(&config, &[("a", 3, "1 2")]);
-    let second = priority(&config, &[("b", 1, "3*5 4"), ("c", 9, "5")]);
+    let second = priority(&config, &[("b", 1, "3*5 4"), ("c", 9, "5"), ("d", 2, "7")]);
     let third = priority(&config, &[("d", 1, "6")]);
     let mut play = Play::<Cluster>::of(1);
-    play.up("3 6").update_to(&cluster(vec![first, second, third]));
+    play.up("3 6 7").update_to(&cluster(vec![first, second, third]));
     let text = play.tree.describe().expect("there was an update").to_string();
     assert_eq!(
         text,
-        "cluster `orders`, READY, 0 of 2 calls under way, drops 2.5% of its calls for `throttle`
+        "cluster `orders` is READY, 0 of 2 calls under way, drops 2.5% of its calls for `throttle`
   priority 0 is passed over: wrr_locality, TRANSIENT_FAILURE
-    locality /a, weight 3: round_robin, TRANSIENT_FAILURE
+    locality /a, weight 3 of 3: round_robin, TRANSIENT_FAILURE
       10.0.0.1:80 TRANSIENT_FAILURE: 10.0.0.1:80 refuses
       10.0.0.2:80 TRANSIENT_FAILURE: 10.0.0.2:80 refuses
   priority 1: wrr_locality, READY
-    locality /b, weight 1: round_robin, READY
+    locality /b, weight 1 of 3: round_robin, READY
       10.0.0.3:80 READY, weight 5
       10.0.0.4:80 TRANSIENT_FAILURE: 10.0.0.4:80 refuses
     locality /c, weight 9 is passed over: round_robin, TRANSIENT_FAILURE
       10.0.0.5:80 TRANSIENT_FAILURE: 10.0.0.5:80 refuses
+    locality /d, weight 2 of 3: round_robin, READY
+      10.0.0.7:80 READY
   priority 2: not connected, as a better one takes the calls"
     );
 }

@@ -43,7 +43,7 @@ struct Failed {
 
 impl Attempts {
     /// Makes attempts until one is answered, or there is no other.
-    pub(super) async fn run(self) -> Result<Response<ResponseBody>, Status> {
+    pub(super) async fn run(&self) -> Result<Response<ResponseBody>, Status> {
         let mut retries = Retries::new(self.way.retry.clone());
         let mut tries = 0_u32;
         loop {
@@ -102,7 +102,11 @@ impl Attempts {
         retries: &Retries,
     ) -> Result<Response<ResponseBody>, Failed> {
         let Way { cluster, hash, .. } = &self.way;
-        let chosen = pick::endpoint(cluster, &self.head, *hash, self.waits).await;
+        let chosen = match pick::pick(cluster, &self.head, *hash, self.waits) {
+            Ok(Some(chosen)) => Ok(chosen),
+            Ok(None) => Box::pin(pick::wait(cluster, &self.head, *hash, self.waits)).await,
+            Err(why) => Err(why),
+        };
         let Chosen { picked, permit, mut sender } = chosen.map_err(Failed::not_chosen)?;
         let mut head = self.head.clone();
         head.uri = self.uri(&picked.endpoint.hostname, &sender).map_err(Failed::for_good)?;

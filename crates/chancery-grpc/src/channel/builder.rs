@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chancery_calls::Dice;
 use chancery_calls::balancing::{CustomPolicies, PolicyConfig};
 use chancery_client::bootstrap::{InvalidTarget, NamingError, Target};
-use chancery_client::{Bootstrap, BootstrapError, Clients, Options};
+use chancery_client::{Bootstrap, BootstrapError, Options};
 
 use super::credentials::Ordinary;
 use super::direct::DirectDriver;
@@ -153,7 +153,7 @@ impl ChannelBuilder {
         }
         let target: Target = self.target.parse()?;
         let clients = match self.bootstrap {
-            Some(bootstrap) => Arc::new(Clients::new(bootstrap, options())?),
+            Some(bootstrap) => process::clients_of(bootstrap)?,
             None => process::clients()?,
         };
         let client = clients.for_target(&target)?;
@@ -167,7 +167,7 @@ impl ChannelBuilder {
         let surroundings = Surroundings::new(clients.bootstrap(), CustomPolicies::default());
         let driver = Driver::new(Arc::clone(&shared), client, listener, surroundings, security);
         let driver = tokio::spawn(driver.run()).abort_handle();
-        Ok(Channel::of(shared, driver))
+        Ok(Channel::of(shared, driver, Some(clients)))
     }
 
     fn build_direct(self) -> Result<Channel, ChannelError> {
@@ -198,7 +198,7 @@ impl ChannelBuilder {
         let (of_driver, settings) = (Arc::clone(&shared), security.ordinary());
         let driver = DirectDriver::new(of_driver, target.name, target.place, policy, settings);
         let driver = tokio::spawn(driver.run()).abort_handle();
-        Ok(Channel::of(shared, driver))
+        Ok(Channel::of(shared, driver, None))
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Not here: its attempts (`attempts`).
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use super::body::{ResponseBody, exceeded};
 use super::published::{ClusterHandle, Published};
 use super::replay::Replay;
 use super::shared::Shared;
-use super::{deadline, filters};
+use super::{Handle, deadline, filters};
 use crate::dice::ThreadDice;
 
 /// Marks a call that waits while connections fail, and fails only at its deadline. It is an extension
@@ -41,40 +42,42 @@ pub(super) struct Way {
 }
 
 /// Makes a call.
+///
+/// Its future is what a channel allocates for each call: those that few calls wait for are kept out of it.
 pub(super) async fn call(
-    shared: Arc<Shared>,
+    handle: Arc<Handle>,
     request: Request<Body>,
 ) -> Result<Response<ResponseBody>, Status> {
+    let shared = &handle.shared;
     let began = Instant::now();
     let (mut head, messages) = request.into_parts();
     let stated = deadline::stated(&head.headers);
     // The extensions are for this channel, and attempts do without a copy of them.
     let waits = std::mem::take(&mut head.extensions).get::<WaitForReady>().is_some();
-    let way = within(began, stated, way(&shared, &head, stated, waits)).await??;
+    let way = match ask(shared, &head, stated, waits)? {
+        Some(way) => way,
+        None => Box::pin(way(shared, &head, began, stated, waits)).await?,
+    };
     head.version = http::Version::HTTP_2;
     head.headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
     let end = way.allowed.and_then(|allowed| began.checked_add(allowed));
-    let sending = async {
-        if let Some(answer) = filters::pass(&way.filters, &head.headers).await {
+    if way.filters.filters().len() > 1 {
+        let passing = Box::pin(filters::pass(&way.filters, &head.headers));
+        if let Some(answer) = within(end, passing).await? {
             return answer;
         }
-        let (messages, authority) = (Replay::new(messages), shared.uri_authority()?);
-        Attempts { way, head, authority, messages, waits, end }.run().await
-    };
-    within_end(end, sending).await?
+    }
+    let (messages, authority) = (Replay::new(messages), shared.uri_authority()?);
+    let attempts = Attempts { way, head, authority, messages, waits, end };
+    within(end, pin!(attempts.run())).await?
 }
 
-/// Lets something take the time that is left of a call.
+/// Lets something take the time until the end of a call, if it has one. It is pinned by the caller, so that the
+/// future of a call has it once.
 async fn within<T>(
-    began: Instant,
-    allowed: Option<Duration>,
-    work: impl Future<Output = T>,
+    end: Option<Instant>,
+    work: impl Future<Output = T> + Unpin,
 ) -> Result<T, Status> {
-    within_end(allowed.and_then(|allowed| began.checked_add(allowed)), work).await
-}
-
-/// Lets something take the time until the end of a call, if it has one.
-async fn within_end<T>(end: Option<Instant>, work: impl Future<Output = T>) -> Result<T, Status> {
     match end {
         Some(end) => timeout_at(end, work).await.map_err(|_| exceeded()),
         None => Ok(work.await),
@@ -85,20 +88,19 @@ async fn within_end<T>(end: Option<Instant>, work: impl Future<Output = T>) -> R
 async fn way(
     shared: &Shared,
     head: &Parts,
+    began: Instant,
     stated: Option<Duration>,
     waits: bool,
 ) -> Result<Way, Status> {
-    // Most calls find one, and have no part in what those share who wait.
-    if let Some(way) = ask(shared, head, stated, waits)? {
-        return Ok(way);
-    }
+    let end = stated.and_then(|stated| began.checked_add(stated));
     let mut changes = shared.changes();
     loop {
         if let Some(way) = ask(shared, head, stated, waits)? {
             return Ok(way);
         }
         // A driver that ends publishes that: the sender lives as long as this call.
-        changes.changed().await.map_err(|_| Status::cancelled("the channel is closed"))?;
+        let changed = within(end, pin!(changes.changed())).await?;
+        changed.map_err(|_| Status::cancelled("the channel is closed"))?;
     }
 }
 

@@ -9,6 +9,7 @@ use chancery_calls::balancing::{
     SubchannelState, Tree, Wake,
 };
 use chancery_core::{Resource, Time};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::published::{ClusterHandle, ClusterState};
@@ -139,9 +140,12 @@ impl RunningCluster {
         }
     }
 
-    /// Describes its tree; `None` before the first update.
-    pub(super) fn describe(&self) -> Option<Description> {
-        self.tree.describe()
+    /// Describes its tree to somebody who asks. There is no answer before the first update.
+    pub(super) fn answer(&self, question: oneshot::Sender<Description>) {
+        if let Some(description) = self.tree.describe() {
+            // Whoever has asked may have gone.
+            let _ = question.send(description);
+        }
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {

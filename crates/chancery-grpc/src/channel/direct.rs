@@ -50,6 +50,7 @@ impl DirectDriver {
             routes: Arc::new(all_to(&name)),
             max_stream_duration: None,
             trusts_authorities: false,
+            is_direct: true,
             filters: FilterChain::without_filters(),
             clusters: [(Arc::clone(&name), handle)].into(),
         }));
@@ -108,12 +109,7 @@ impl DirectDriver {
         for wake in mail.wakes.into_values().flatten() {
             self.cluster.wake(wake, now);
         }
-        for (_, answer) in mail.questions {
-            if let Some(description) = self.cluster.describe() {
-                // Whoever has asked may have gone.
-                let _ = answer.send(description);
-            }
-        }
+        mail.questions.into_iter().for_each(|(_, question)| self.cluster.answer(question));
     }
 
     fn settle(&mut self) {

@@ -130,6 +130,7 @@ impl Driver {
             routes: Arc::clone(&routes.0),
             max_stream_duration: listener.max_stream_duration,
             trusts_authorities: self.client.server(server).is_some_and(|it| it.features.trusted),
+            is_direct: false,
             filters: listener.filters.clone(),
             clusters: handles,
         }));
@@ -197,12 +198,10 @@ impl Driver {
                 wakes.into_iter().for_each(|wake| cluster.wake(wake, now));
             }
         }
-        for (id, answer) in mail.questions {
+        for (id, question) in mail.questions {
             let name = self.names_by_id.get(&id);
-            let cluster = name.and_then(|name| self.clusters.get(name));
-            if let Some(description) = cluster.and_then(RunningCluster::describe) {
-                // Whoever has asked may have gone.
-                let _ = answer.send(description);
+            if let Some(cluster) = name.and_then(|name| self.clusters.get(name)) {
+                cluster.answer(question);
             }
         }
         if mail.has_unused {

@@ -14,7 +14,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::deadline;
 use super::explanation::{
-    CallExplanation, ExplainedCluster, ExplainedOutcome, ExplainedPlace, is_cluster, quoted,
+    CallExplanation, ExplainedCluster, ExplainedFilter, ExplainedOutcome, ExplainedPlace,
+    is_cluster, quoted,
 };
 use super::published::{ChannelConfig, ClusterHandle, Published};
 use super::shared::Shared;
@@ -92,13 +93,19 @@ fn routed(
         channel_id: shared.channel_id,
     };
     let explained = config.routes.explain(&call, &mut ThreadDice);
-    to.take(&explained);
+    if !config.is_direct {
+        to.take(&explained);
+    }
     let decision = match explained.decision() {
         Ok(decision) => decision,
         Err(failure) => return (to.failing(failure, false), None, None),
     };
     to.timeout = decision.timeout(deadline::stated(headers), config.max_stream_duration);
     to.cluster = Some(ExplainedCluster::of(decision));
+    match config.filters.with(&decision.overrides()) {
+        Ok(chain) => to.filters = ExplainedFilter::all(&chain),
+        Err(why) => return (to.failing(&Failure::unavailable(why.to_string()), false), None, None),
+    }
     let name = decision.target.name();
     match config.clusters.get(name) {
         Some(cluster) => (to, Some(Arc::clone(cluster)), Some(decision.hash.value)),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use chancery_calls::Failure;
 use chancery_calls::balancing::{Description, EndpointLocality, TreePart};
+use chancery_calls::filters::{FilterChain, FilterConfig};
 use chancery_calls::routing::{ChosenTarget, Decision, Explanation};
 use chancery_core::printable::{MAX_MESSAGE_BYTES, MAX_NAME_BYTES, Printable, cut};
 
@@ -22,7 +23,7 @@ pub struct CallExplanation {
     pub authority: String,
     /// The path of the method.
     pub path: String,
-    /// The virtual host that has the authority.
+    /// The virtual host that has the authority; `None` also of a target without a control plane.
     pub virtual_host: Option<String>,
     /// The domain of the virtual host that matches the authority.
     pub domain: Option<String>,
@@ -34,6 +35,8 @@ pub struct CallExplanation {
     pub route: Option<ExplainedRoute>,
     /// The cluster of the route; of weighted clusters the one that the dice of this explanation have chosen.
     pub cluster: Option<ExplainedCluster>,
+    /// The HTTP filters that the call passes before it is sent, but for those that do nothing.
+    pub filters: Vec<ExplainedFilter>,
     /// The time that the route and the headers allow.
     pub timeout: Option<Duration>,
     /// The cluster with all below it, if it is known. Its root is an order of clusters, which has one if the
@@ -67,6 +70,16 @@ pub struct ExplainedRoute {
     pub name: String,
     /// Its conditions, in words.
     pub conditions: String,
+}
+
+/// A filter that a call passes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ExplainedFilter {
+    /// The name of this use of the filter.
+    pub name: String,
+    /// The effect on the call, in words.
+    pub effect: String,
 }
 
 /// The cluster of a route.
@@ -125,6 +138,7 @@ impl CallExplanation {
             passed_total: 0,
             route: None,
             cluster: None,
+            filters: Vec::new(),
             timeout: None,
             balancing: None,
             outcome: ExplainedOutcome::Waits(String::new()),
@@ -143,6 +157,10 @@ impl CallExplanation {
     /// Takes what the routes say.
     pub(super) fn take(&mut self, explained: &Explanation<'_>) {
         self.routing = explained.to_string();
+        if explained.decision().is_err() {
+            // The last line has the failure, which the outcome says.
+            self.routing.truncate(self.routing.rfind('\n').unwrap_or_default());
+        }
         if let Some((host, domain)) = explained.host() {
             (self.virtual_host, self.domain) =
                 (Some(host.name.to_string()), Some(domain.to_string()));
@@ -158,6 +176,22 @@ impl CallExplanation {
             name: decision.place.route.name.to_string(),
             conditions: decision.place.route.matcher.to_string(),
         });
+    }
+}
+
+impl ExplainedFilter {
+    pub(super) fn all(chain: &FilterChain) -> Vec<Self> {
+        let with_effect = chain.filters().iter().filter_map(|filter| {
+            let effect = match &filter.config {
+                FilterConfig::Router | FilterConfig::Disabled => return None,
+                FilterConfig::Faults(policy) => policy.to_string(),
+                other => {
+                    format!("fails the call, as `{}` is not supported yet", quoted(other.kind()))
+                }
+            };
+            Some(Self { name: filter.name.to_string(), effect })
+        });
+        with_effect.collect()
     }
 }
 
@@ -182,6 +216,9 @@ impl ExplainedOutcome {
 impl Display for CallExplanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.routing)?;
+        for ExplainedFilter { name, effect } in &self.filters {
+            writeln!(f, "filter `{}` {effect}", quoted(name))?;
+        }
         if let Some(root) = &self.balancing {
             // An order of one cluster says nothing that the cluster does not say.
             match root.children.as_slice() {
@@ -210,7 +247,7 @@ impl Display for ExplainedOutcome {
                 let message = Printable(cut(message, MAX_MESSAGE_BYTES));
                 write!(f, "a call fails with {code:?}: {message}")?;
                 if *waits_if_told {
-                    f.write_str("; one that waits for ready waits")?;
+                    f.write_str("; a call that waits for ready would wait")?;
                 }
                 Ok(())
             }

@@ -14,8 +14,8 @@ mod body;
 mod builder;
 mod call;
 mod cluster;
-mod credentials;
-mod deadline;
+pub(crate) mod credentials;
+pub(crate) mod deadline;
 mod direct;
 mod dns;
 mod driver;
@@ -39,6 +39,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use chancery_client::Clients;
 use http::{HeaderMap, Request, Response};
 use tokio::task::AbortHandle;
 use tonic::Status;
@@ -51,8 +52,8 @@ pub use self::builder::{ChannelBuilder, ChannelError, ChannelPolicy};
 pub use self::call::WaitForReady;
 pub use self::credentials::Credentials;
 pub use self::explanation::{
-    CallExplanation, ExplainedCluster, ExplainedOutcome, ExplainedPlace, ExplainedRoute,
-    PassedRoute,
+    CallExplanation, ExplainedCluster, ExplainedFilter, ExplainedOutcome, ExplainedPlace,
+    ExplainedRoute, PassedRoute,
 };
 pub use self::place::CallPlace;
 use self::shared::Shared;
@@ -80,6 +81,8 @@ pub struct Channel(Arc<Handle>);
 struct Handle {
     shared: Arc<Shared>,
     driver: AbortHandle,
+    /// The clients of its bootstrap, which are told of as long as it is used.
+    _clients: Option<Arc<Clients>>,
 }
 
 impl Channel {
@@ -102,8 +105,8 @@ impl Channel {
     ///
     /// It makes no call: nothing is sent and nothing is connected, and no turn of an endpoint is used up. Parts
     /// of the calls that routes or clusters share or drop by chance have their chances in the text; of weighted
-    /// clusters the explanation follows one, as the dice say. HTTP filters, and attempts after the first, are
-    /// not a part of it.
+    /// clusters the explanation follows one, as the dice say. Attempts after the
+    /// first are not a part of it.
     pub async fn explain(
         &self,
         method: &str,
@@ -113,8 +116,8 @@ impl Channel {
         explain::explain(&self.0.shared, method, headers, limit).await
     }
 
-    fn of(shared: Arc<Shared>, driver: AbortHandle) -> Self {
-        Self(Arc::new(Handle { shared, driver }))
+    fn of(shared: Arc<Shared>, driver: AbortHandle, clients: Option<Arc<Clients>>) -> Self {
+        Self(Arc::new(Handle { shared, driver, _clients: clients }))
     }
 }
 
@@ -139,10 +142,8 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let handle = Arc::clone(&self.0);
-        let request = request.map(Body::new);
         // The call keeps the channel, so that it goes on when the program drops it.
-        Box::pin(async move { call::call(Arc::clone(&handle.shared), request).await })
+        Box::pin(call::call(Arc::clone(&self.0), request.map(Body::new)))
     }
 }
 

@@ -25,16 +25,12 @@ pub(super) enum NotChosen {
 }
 
 /// Waits until the picker of the cluster chooses an endpoint that is connected.
-pub(super) async fn endpoint(
+pub(super) async fn wait(
     cluster: &ClusterHandle,
     head: &Parts,
     hash: Option<u64>,
     waits: bool,
 ) -> Result<Chosen, NotChosen> {
-    // Most calls find one, and have no part in what those share who wait.
-    if let Some(found) = pick(cluster, head, hash, waits)? {
-        return Ok(found);
-    }
     let mut changes = cluster.changes();
     loop {
         if let Some(found) = pick(cluster, head, hash, waits)? {
@@ -46,7 +42,7 @@ pub(super) async fn endpoint(
 }
 
 /// Asks the picker once. `None` means that the call waits for another one.
-fn pick(
+pub(super) fn pick(
     cluster: &ClusterHandle,
     head: &Parts,
     hash: Option<u64>,

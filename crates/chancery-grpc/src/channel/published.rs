@@ -37,6 +37,8 @@ pub(super) struct ChannelConfig {
     pub(super) trusts_authorities: bool,
     /// The HTTP filters of the listener.
     pub(super) filters: FilterChain,
+    /// True if there is no control plane, and the routes are only a form.
+    pub(super) is_direct: bool,
     /// Every cluster that the routes name.
     pub(super) clusters: BTreeMap<Arc<str>, Arc<ClusterHandle>>,
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use chancery_grpc::{CallPlace, Channel, ExplainedOutcome};
+use chancery_grpc::{
+    CallPlace, Channel, ChannelBuilder, ChannelPolicy, Credentials, ExplainedOutcome,
+};
 use chancery_testkit::TestServer;
 use http::HeaderMap;
 use http_body_util::{BodyExt, Empty};
@@ -35,11 +37,10 @@ async fn a_call_goes_where_it_was_explained() {
     let (a, b) = (Backend::start("a").await, Backend::start("b").await);
     let gone = Port::reserve();
     let gone = Backend::at(gone.address().parse().expect("an address"));
-    // Calls under way are counted for the process, so no other test has a cluster of this name.
     let routes = "[{name: vip, match: {prefix: /, headers: [{name: tier, string_match: {exact: gold}}]}, route: {cluster: y}}, \
-                   {match: {prefix: /t/}, route: {weighted_clusters: {clusters: [{name: told, weight: 3}]}}}]";
-    let resources = Resources::default().routes(routes).cluster("told", "").cluster("y", "");
-    let resources = resources.endpoints("told", &[&[&gone], &[&a, &b]]).endpoints("y", &[&[&a]]);
+                   {match: {prefix: /t/}, route: {weighted_clusters: {clusters: [{name: x, weight: 3}]}}}]";
+    let resources = Resources::default().routes(routes).cluster("x", "").cluster("y", "");
+    let resources = resources.endpoints("x", &[&[&gone], &[&a, &b]]).endpoints("y", &[&[&a]]);
     let server = TestServer::start(resources.snapshot()).await.expect("a server");
     let channel = channel(&server);
     until(&channel, "both", |result| name(result) == Some("a")).await;
@@ -49,8 +50,8 @@ async fn a_call_goes_where_it_was_explained() {
         let ExplainedOutcome::Sent(told) = &explained.outcome else { panic!("{explained}") };
         let (place, status) = place(&channel, "/t/echo").await;
         assert_eq!(told.address, place.address(), "{explained}");
-        assert_eq!((place.cluster(), place.attempts(), status.as_deref()), ("told", 1, Some("0")));
-        assert_eq!((told.cluster.as_str(), told.priority), ("told", Some(1)));
+        assert_eq!((place.cluster(), place.attempts(), status.as_deref()), ("x", 1, Some("0")));
+        assert_eq!((told.cluster.as_str(), told.priority), ("x", Some(1)));
         assert_eq!(place.locality().name.zone, "z");
     }
     let explained = channel.explain("t/echo", &HeaderMap::new(), PATIENCE).await;
@@ -59,17 +60,19 @@ async fn a_call_goes_where_it_was_explained() {
     assert!(explained.passed[0].reason.contains("tier"), "{:?}", explained.passed);
     assert_eq!(explained.route.as_ref().map(|route| route.index), Some(1));
     let cluster = explained.cluster.as_ref().expect("a cluster");
-    assert_eq!((cluster.name.as_str(), cluster.share), ("told", Some((3, 3))));
+    assert_eq!((cluster.name.as_str(), cluster.share), ("x", Some((3, 3))));
     let text = explained.to_string();
     for part in [
         "route 0 `vip` wants: ",
-        "cluster `told`, which has 3 of 3 calls",
-        "cluster `told`, READY, 0 of 1024 calls under way",
+        "cluster `x`, which has 3 of 3 calls",
+        "cluster `x` is READY, ",
+        // The calls of the process count, and so do those of other tests.
+        " of 1024 calls under way",
         "priority 0 is passed over: ",
         "TRANSIENT_FAILURE: ",
         "\n  priority 1: ",
-        "locality /z, weight 1: round_robin, READY",
-        ", in cluster `told`, priority 1, locality /z",
+        "locality /z, weight 1 of 1: round_robin, READY",
+        ", in cluster `x`, priority 1, locality /z",
     ] {
         assert!(text.contains(part), "no `{part}` in\n{text}");
     }
@@ -107,6 +110,7 @@ async fn a_call_that_goes_nowhere_is_explained() {
         };
         assert_eq!(*code, Code::Unavailable, "{explained}");
         assert!(message.contains(why), "{explained}");
+        assert_eq!(explained.to_string().matches(why).count(), 1, "{explained}");
     }
 }
 
@@ -156,10 +160,45 @@ async fn clusters_of_an_aggregate_are_told() {
     let explained = channel.explain("/t/echo", &HeaderMap::new(), PATIENCE).await;
     let text = explained.to_string();
     assert!(
-        text.contains("clusters in this order, READY\n  priority 0: cluster `x`, READY"),
+        text.contains("clusters in this order, READY\n  priority 0: cluster `x` is READY"),
         "{text}"
     );
     assert!(text.contains("\n  priority 1: not connected"), "{text}");
     let ExplainedOutcome::Sent(to) = &explained.outcome else { panic!("{text}") };
     assert_eq!((to.cluster.as_str(), to.priority), ("x", Some(0)));
+}
+
+/// C-150: a filter that does something to calls is told, with its chances.
+#[tokio::test]
+async fn faults_are_told() {
+    let a = Backend::start("a").await;
+    let fault = "\"@type\": type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault, \
+                 delay: {fixed_delay: 0.5s, percentage: {numerator: 5}}, \
+                 abort: {grpc_status: 14, percentage: {numerator: 1, denominator: MILLION}}, max_active_faults: 3";
+    let filters = format!("- {{name: chaos, typed_config: {{{fault}}}}}");
+    let resources = Resources::default().filtered_routes(&filters, &one_route("x"));
+    let resources = resources.cluster("x", "").endpoints("x", &[&[&a]]);
+    let server = TestServer::start(resources.snapshot()).await.expect("a server");
+    let explained = channel(&server).explain("/t/echo", &HeaderMap::new(), PATIENCE).await;
+    let text = explained.to_string();
+    let expected = "\nfilter `chaos` delays 5 of 100 calls by 500ms, ends 1 of 1000000 calls with Unavailable, \
+                    at most 3 at a time\n";
+    assert!(text.contains(expected), "{text}");
+    assert!(matches!(explained.outcome, ExplainedOutcome::Sent(_)), "{text}");
+}
+
+/// C-117: there are no routes without a control plane, and a tree all the same.
+#[tokio::test]
+async fn an_ordinary_target_is_explained() {
+    let (a, b) = (Backend::start("a").await, Backend::start("b").await);
+    let builder = ChannelBuilder::new(&format!("ipv4:{},{}", a.address, b.address));
+    let builder = builder.credentials(Credentials::insecure()).policy(ChannelPolicy::RoundRobin);
+    let channel = builder.authority("orders").build().expect("a channel");
+    let explained = channel.explain("/t/echo", &HeaderMap::new(), PATIENCE).await;
+    let ExplainedOutcome::Sent(to) = &explained.outcome else { panic!("{explained}") };
+    assert!([a.address, b.address].contains(&to.address), "{explained}");
+    assert_eq!((explained.virtual_host.as_ref(), explained.route.as_ref()), (None, None));
+    let text = explained.to_string();
+    assert!(text.starts_with("call of `/t/echo` at `orders`\ncluster `"), "{text}");
+    assert!(text.contains("priority 0: round_robin, READY"), "{text}");
 }

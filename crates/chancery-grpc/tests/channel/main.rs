@@ -7,6 +7,7 @@ mod explain;
 mod faults;
 mod proxy;
 mod retries;
+mod status;
 mod support;
 mod tls;
 

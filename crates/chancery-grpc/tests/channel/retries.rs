@@ -33,9 +33,12 @@ async fn server(routes: &str, backend: &Backend) -> TestServer {
     TestServer::start(resources.snapshot()).await.expect("a server")
 }
 
-/// The attempts that a backend has seen: the message of each, and the number of attempts before it.
+/// The attempts that a backend has seen.
 #[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<(Bytes, Option<String>)>>>);
+struct Seen(Arc<Mutex<Vec<SeenAttempt>>>);
+
+/// The message of an attempt, and the number of attempts before it.
+type SeenAttempt = (Bytes, Option<String>);
 
 impl Seen {
     async fn record(&self, request: Request<Incoming>) -> usize {
@@ -48,7 +51,7 @@ impl Seen {
         all.len()
     }
 
-    fn all(&self) -> Vec<(Bytes, Option<String>)> {
+    fn all(&self) -> Vec<SeenAttempt> {
         self.0.lock().expect("no panic").clone()
     }
 }

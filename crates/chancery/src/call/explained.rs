@@ -21,6 +21,7 @@ pub(super) fn json(explained: &CallExplanation) -> Value {
         let (weight, total) = cluster.share.unzip();
         json!({"name": cluster.name, "weight": weight, "total_weight": total})
     });
+    let filters = explained.filters.iter().map(|it| json!({"name": it.name, "effect": it.effect}));
     json!({
         "authority": explained.authority,
         "path": explained.path,
@@ -30,6 +31,7 @@ pub(super) fn json(explained: &CallExplanation) -> Value {
         "passed_total": explained.passed_total,
         "route": route,
         "cluster": cluster,
+        "filters": filters.collect::<Value>(),
         "timeout_seconds": explained.timeout.map(|it| it.as_secs_f64()),
         "balancing": explained.balancing.as_ref().map(description),
         "outcome": outcome(&explained.outcome),

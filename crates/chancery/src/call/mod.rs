@@ -8,6 +8,7 @@
 //!
 //! Not here: the decision where calls go (`chancery-grpc`).
 
+mod channel;
 mod codec;
 mod codes;
 mod data;
@@ -18,16 +19,15 @@ mod metadata;
 mod one;
 mod options;
 mod output;
+mod pool;
 mod progress;
 mod reflection;
 mod spread;
 mod types;
 
 use anyhow::{Context, anyhow};
-use chancery_client::bootstrap::Node;
-use chancery_client::{Bootstrap, BootstrapError};
 use chancery_core::printable::{PrintForm, printable};
-use chancery_grpc::{CallExplanation, Channel, ChannelBuilder, ExplainedOutcome};
+use chancery_grpc::{CallExplanation, ExplainedOutcome};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &CallArgs) -> Result<(), Failure> {
 
 async fn within(args: &CallArgs) -> Result<(), Failure> {
     let caller = Caller {
-        channel: channel(args)?,
+        channel: channel::channel(args)?,
         headers: metadata::headers(&args.input.headers),
         timeout: args.way.timeout.0,
         wait_for_ready: args.way.wait_for_ready,
@@ -79,34 +79,6 @@ async fn within(args: &CallArgs) -> Result<(), Failure> {
         return dry_run(args, &caller, &name).await;
     }
     calls(args, caller, &name).await
-}
-
-/// Makes the channel. A control plane learns that this client only looks, so that nothing waits for it.
-fn channel(args: &CallArgs) -> Result<Channel, Failure> {
-    let mut builder = ChannelBuilder::new(&args.target);
-    let bootstrap = match &args.way.bootstrap {
-        Some(path) => Some(ask::read_bootstrap(path)?),
-        None if args.target.starts_with("xds:") => Some(found()?),
-        None => None,
-    };
-    if let Some(mut bootstrap) = bootstrap {
-        bootstrap.node.client_features = [Node::LOOKS.to_owned()].into();
-        builder = builder.bootstrap(bootstrap);
-    }
-    if let Some(authority) = &args.way.authority {
-        builder = builder.authority(authority);
-    }
-    builder.build().map_err(Failure::broken)
-}
-
-/// Returns the bootstrap of the environment.
-fn found() -> Result<Bootstrap, Failure> {
-    Bootstrap::discover(None).map_err(|error| match error {
-        BootstrapError::Missing => Failure::misuse(
-            "no bootstrap: give `--bootstrap`, or set GRPC_XDS_BOOTSTRAP as for a gRPC program",
-        ),
-        error => Failure::broken(error),
-    })
 }
 
 /// Lists services, or the methods of one.
@@ -157,7 +129,7 @@ async fn dry_run(args: &CallArgs, caller: &Caller, name: &MethodName) -> Result<
     }
     match &explained.outcome {
         ExplainedOutcome::Fails { .. } => Err(Failure::told()),
-        ExplainedOutcome::Waits(_) if explained.route.is_none() => {
+        ExplainedOutcome::Waits(_) if explained.cluster.is_none() => {
             let time = args.way.timeout;
             Err(Failure::broken(anyhow!("the control plane has sent no configuration in {time}")))
         }

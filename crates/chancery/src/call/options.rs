@@ -16,7 +16,8 @@ use crate::config::{Size, Span};
 #[derive(Args, Clone, Debug)]
 #[command(verbatim_doc_comment, after_long_help = AFTER_HELP, arg_required_else_help = true)]
 pub(crate) struct CallArgs {
-    /// The target, as a gRPC program has it: xds:///orders:8080
+    /// The target, as a gRPC program has it: xds:///orders:8080; or without a control plane
+    /// dns:///HOST:PORT, HOST:PORT, ipv4:IP:PORT,IP:PORT or https://HOST:PORT
     pub(super) target: String,
 
     /// The method, as orders.v1.Orders/Get; a service with --list; a service, method or type with
@@ -28,6 +29,8 @@ pub(crate) struct CallArgs {
     pub(super) input: InputArgs,
     #[command(flatten)]
     pub(super) way: WayArgs,
+    #[command(flatten)]
+    pub(super) security: SecurityArgs,
     #[command(flatten)]
     pub(super) load: LoadArgs,
     #[command(flatten)]
@@ -81,6 +84,32 @@ pub(super) struct WayArgs {
     /// The size up to which a message of an answer is taken
     #[arg(long, value_name = "SIZE", default_value = "4MiB", help_heading = "Channel")]
     pub(super) max_size: Size,
+}
+
+/// The security of connections to endpoints.
+#[derive(Args, Clone, Debug)]
+pub(super) struct SecurityArgs {
+    /// Connect to endpoints in the clear, also where the control plane asks for TLS [default for xds: as
+    /// the control plane says, and in the clear where it says nothing]
+    #[arg(long, conflicts_with_all = ["tls", "ca", "cert"], help_heading = "TLS")]
+    pub(super) plaintext: bool,
+
+    /// Connect to endpoints with TLS, and verify them by the certificate authorities of the system or
+    /// --ca; for xds: only where the control plane says nothing
+    #[arg(long, help_heading = "TLS")]
+    pub(super) tls: bool,
+
+    /// Certificate authorities for endpoints, PEM; implies --tls
+    #[arg(long, value_name = "FILE", help_heading = "TLS")]
+    pub(super) ca: Option<PathBuf>,
+
+    /// Certificate chain of the client for endpoints, PEM; implies --tls
+    #[arg(long, value_name = "FILE", requires = "key", help_heading = "TLS")]
+    pub(super) cert: Option<PathBuf>,
+
+    /// Private key of --cert, PEM
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "TLS")]
+    pub(super) key: Option<PathBuf>,
 }
 
 /// The number of calls.
@@ -152,6 +181,7 @@ Examples:
   chancery call xds:///orders:8080 orders.v1.Orders/Get --dry-run -H 'tier: gold'
   chancery call xds:///orders:8080 orders.v1.Orders/Get -d @order.json -n 1000 --concurrency 10
   chancery call xds:///orders:8080 --list
+  chancery call localhost:50051 --plaintext --list
   chancery call xds:///orders:8080 --describe orders.v1.Order
 
 Exit codes:

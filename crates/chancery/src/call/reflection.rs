@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use bytes::Bytes;
 use chancery_core::printable::{MAX_MESSAGE_BYTES, MAX_NAME_BYTES, Printable, cut};
 use http::uri::PathAndQuery;
@@ -18,6 +18,7 @@ use tonic_reflection::pb::v1::{ErrorResponse, ServerReflectionRequest, ServerRef
 use super::codes;
 use super::data::Input;
 use super::one::{CallReport, Caller, Sink};
+use super::pool;
 use crate::exit::Failure;
 
 /// Asks servers for their types.
@@ -81,12 +82,8 @@ impl<'a> Reflection<'a> {
                 }
             }
         }
-        let mut pool = DescriptorPool::new();
-        let added = pool.add_file_descriptor_protos(files.files.into_values());
-        added.map_err(|error| {
-            Failure::broken(anyhow!(error).context("the types of the server cannot be used"))
-        })?;
-        Ok(pool)
+        let pool = pool::of(files.files.into_values().collect());
+        pool.context("the types of the server cannot be used").map_err(Failure::broken)
     }
 
     /// Asks some questions, and returns an answer to each. A server says that it does not have something by an

@@ -1,13 +1,17 @@
 //! The types of messages and methods: from files, or from the server.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use chancery_core::printable::{MAX_NAME_BYTES, Printable, cut};
 use http::uri::PathAndQuery;
+use prost::Message;
+use prost_reflect::prost_types::FileDescriptorSet;
 use prost_reflect::{DescriptorPool, MethodDescriptor};
 
 use super::one::Caller;
+use super::pool;
 use super::reflection::Reflection;
 use crate::exit::Failure;
 
@@ -50,15 +54,19 @@ impl<'a> Types<'a> {
         if files.is_empty() {
             return Ok(Self::Server(Reflection::new(caller)));
         }
-        let mut pool = DescriptorPool::new();
+        let mut all = Vec::new();
         for path in files {
             let shown = path.display();
             let bytes = chancery_files::read(path, MAX_BYTES);
             let bytes = bytes.with_context(|| format!("cannot read `{shown}`"))?;
-            let added = pool.decode_file_descriptor_set(&*bytes);
-            added.with_context(|| format!("`{shown}` is no FileDescriptorSet with all imports"))?;
+            let set = FileDescriptorSet::decode(&*bytes);
+            all.extend(set.with_context(|| format!("`{shown}` is no FileDescriptorSet"))?.file);
         }
-        Ok(Self::Files(pool))
+        // Several files may have one import, of which the first counts.
+        let mut names = BTreeSet::new();
+        all.retain(|file| names.insert(file.name().to_owned()));
+        let pool = pool::of(all).context("the files of `--descriptor-set` cannot be used together");
+        pool.map(Self::Files).map_err(Failure::broken)
     }
 
     /// Returns the names of all services.

@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, Request, Response};
@@ -14,6 +16,12 @@ use prost_reflect::{DescriptorPool, DynamicMessage, Value};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
@@ -26,6 +34,8 @@ use crate::daemon::ports::Port;
 pub(crate) enum Reflects {
     V1,
     V1Alpha,
+    /// It answers with a file that is none.
+    Garbage,
     Nothing,
 }
 
@@ -37,6 +47,28 @@ pub(crate) struct Orders {
 
 impl Orders {
     pub(crate) fn start(name: &'static str, reflects: Reflects) -> Self {
+        Self::start_by(name, reflects, None)
+    }
+
+    /// Starts a server that speaks TLS, for clients with certificates of the same authority.
+    pub(crate) fn start_tls(name: &'static str, pki: &Path) -> Self {
+        let certs = CertificateDer::pem_file_iter(pki.join("leaf.pem")).unwrap();
+        let certs: Vec<_> = certs.map(Result::unwrap).collect();
+        let key = PrivateKeyDer::from_pem_file(pki.join("leaf.key")).unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(pki.join("ca.pem")).unwrap()).unwrap();
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let clients =
+            WebPkiClientVerifier::builder_with_provider(roots.into(), Arc::clone(&provider));
+        let builder = ServerConfig::builder_with_provider(provider);
+        let builder = builder.with_safe_default_protocol_versions().unwrap();
+        let builder = builder.with_client_cert_verifier(clients.build().unwrap());
+        let mut config = builder.with_single_cert(certs, key).unwrap();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Self::start_by(name, Reflects::V1, Some(TlsAcceptor::from(Arc::new(config))))
+    }
+
+    fn start_by(name: &'static str, reflects: Reflects, tls: Option<TlsAcceptor>) -> Self {
         let port = Port::reserve();
         let address: SocketAddr = port.address().parse().unwrap();
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -47,11 +79,18 @@ impl Orders {
         let listener = runtime.block_on(TcpListener::bind(address)).unwrap();
         runtime.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
+                let tls = tls.clone();
                 tokio::spawn(async move {
                     let service = service_fn(move |request| serve(name, reflects, request));
                     let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
                     // A client that goes away is no fault of the server.
-                    server.serve_connection(TokioIo::new(stream), service).await.ok();
+                    match tls {
+                        None => server.serve_connection(TokioIo::new(stream), service).await.ok(),
+                        Some(tls) => match tls.accept(stream).await {
+                            Ok(io) => server.serve_connection(TokioIo::new(io), service).await.ok(),
+                            Err(_) => None,
+                        },
+                    }
                 });
             }
         });
@@ -79,6 +118,9 @@ async fn serve(
         }
         (Reflects::V1Alpha, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo") => {
             builder().build_v1alpha().unwrap().call(request).await
+        }
+        (Reflects::Garbage, path) if path.starts_with("/grpc.reflection.v1.") => {
+            Ok(response(&HeaderMap::new(), &[vec![0x22, 3, 0x0a, 1, 0xff]], 0, ""))
         }
         (_, "/orders.v1.Orders/Chat") => Ok(chat(request)),
         _ => Ok(answer(name, &path, request).await),

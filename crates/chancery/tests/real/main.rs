@@ -13,6 +13,7 @@ mod fleet;
 mod gate;
 mod grpc;
 mod layers;
+mod mesh;
 mod mutants;
 mod node_values;
 mod nodes;

@@ -1,5 +1,6 @@
 //! The policy of faults, and the decision for one call.
 
+use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use http::HeaderMap;
@@ -82,6 +83,36 @@ impl FaultPolicy {
         }
         let permit = active.begin(self.max_active)?;
         Some(Fault { delay, abort, permit })
+    }
+}
+
+/// A sentence about a call: "the filter delays ...".
+impl Display for FaultPolicy {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(FaultDelay { source, chance }) = &self.delay {
+            match source {
+                DelaySource::Fixed(time) => write!(f, "delays {chance} calls by {time:?}")?,
+                DelaySource::Header => write!(f, "delays up to {chance} calls as they ask for")?,
+            }
+        }
+        match (&self.delay, &self.abort) {
+            (Some(_), Some(_)) => f.write_str(", ")?,
+            (None, None) => return f.write_str("does nothing"),
+            (Some(_), None) | (None, Some(_)) => {}
+        }
+        if let Some(FaultAbort { source, chance }) = &self.abort {
+            match source {
+                AbortSource::Fixed(AbortStatus::Ok) => write!(f, "ends {chance} calls with Ok")?,
+                AbortSource::Fixed(AbortStatus::Code(code)) => {
+                    write!(f, "ends {chance} calls with {code:?}")?;
+                }
+                AbortSource::Header => write!(f, "ends up to {chance} calls as they ask for")?,
+            }
+        }
+        match self.max_active {
+            Some(most) => write!(f, ", at most {most} at a time"),
+            None => Ok(()),
+        }
     }
 }
 
