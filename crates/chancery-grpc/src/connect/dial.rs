@@ -15,6 +15,7 @@ use tonic::body::Body;
 
 use super::greeting::Greeting;
 use super::{ConnectionSettings, Keepalive, Security, Sender, proxy};
+use crate::read::quoted;
 
 /// Runs a connection until it is lost, or until nobody sends on it and its calls have ended.
 pub(super) type Running = Pin<Box<dyn Future<Output = Ended> + Send>>;
@@ -119,10 +120,22 @@ async fn greeted(
         biased;
         ended = running => Err(match ended {
             Ok(()) => NO_SETTINGS.to_owned(),
-            Err(error) => error.to_string(),
+            Err(error) => with_causes(&error),
         }),
         told = told => told.map_err(|_| NO_SETTINGS.to_owned()),
     }
+}
+
+/// Returns an error with what has caused it, as the alert of a peer that wants a certificate.
+fn with_causes(error: &hyper::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    // A peer that goes away may have added words of its own.
+    quoted(&text).into_owned()
 }
 
 #[cfg(test)]
