@@ -16,6 +16,7 @@ mod certificates;
 mod channel;
 mod connect;
 mod dice;
+mod extend;
 mod process;
 mod read;
 mod server;
@@ -30,5 +31,19 @@ pub use channel::{
     PassedRoute, ResponseBody, WaitForReady,
 };
 pub use connect::Keepalive;
+pub use extend::{
+    CallSide, FilterFuture, FilterMessage, FilteredCall, HttpFilter, HttpFilterFactory,
+    register_filter, register_policy,
+};
 pub use process::client_status;
 pub use server::{ConnectionInfo, Server, ServerBuilder, ServerError, ServingState};
+
+/// The pages on channels and servers, whose examples are compiled.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../docs/channel.md")]
+    struct Channels;
+
+    #[doc = include_str!("../../../docs/server.md")]
+    struct Servers;
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chancery_calls::Dice;
-use chancery_calls::balancing::{CustomPolicies, PolicyConfig};
+use chancery_calls::balancing::PolicyConfig;
 use chancery_client::bootstrap::{InvalidTarget, NamingError, Target};
 use chancery_client::{Bootstrap, BootstrapError, Options};
 
@@ -17,9 +17,9 @@ use super::{Channel, Credentials};
 use crate::certificates::Certificates;
 use crate::connect::Keepalive;
 use crate::dice::ThreadDice;
-use crate::process;
 use crate::read::quoted;
 use crate::read::surroundings::Surroundings;
+use crate::{extend, process};
 
 /// Makes a channel.
 #[derive(Clone, Debug)]
@@ -164,7 +164,7 @@ impl ChannelBuilder {
         let certificates = Certificates::new(clients.bootstrap());
         let security = ChannelSecurity::new(&credentials, certificates, &authority, self.keepalive);
         let shared = Arc::new(Shared::new(authority.into(), ThreadDice.roll()));
-        let surroundings = Surroundings::new(clients.bootstrap(), CustomPolicies::default());
+        let surroundings = Surroundings::new(clients.bootstrap(), extend::policies());
         let driver = Driver::new(Arc::clone(&shared), client, listener, surroundings, security);
         let driver = tokio::spawn(driver.run()).abort_handle();
         Ok(Channel::of(shared, driver, Some(clients)))
