@@ -213,6 +213,8 @@ mod tests {
             let begun = timeout(HOUR, begin(io, keepalive, ADDRESS.parse().unwrap()));
             let (_sender, running) = begun.await.unwrap().unwrap();
             peer.write_all(&[&go_away, &b"too_many_pings"[..]].concat()).await.unwrap();
+            // Servers close the connection behind their words.
+            drop(peer);
             timeout(HOUR, running).await.unwrap()
         };
         assert_eq!(ended(11, keepalive(false)).await, Ended::TooManyPings);

@@ -186,6 +186,10 @@ async fn run(connection: Weak<Connection>, mut needed: watch::Receiver<()>) {
             // It ends when the peer closes it, or when all who send on it are gone and the calls
             // that are under way have ended.
             let ended = running.await;
+            if ended == Ended::TooManyPings {
+                // The program has to be told (gRFC A8).
+                tracing::warn!(%address, "the peer has closed the connection: it is asked too much, as by keepalive");
+            }
             if let Some(shared) = connection.upgrade() {
                 shared.lock().ended(ended);
             }
