@@ -17,6 +17,7 @@ mod channel;
 mod connect;
 mod dice;
 mod extend;
+mod metrics;
 mod process;
 mod read;
 mod server;
@@ -34,6 +35,11 @@ pub use connect::Keepalive;
 pub use extend::{
     CallSide, FilterFuture, FilterMessage, FilteredCall, HttpFilter, HttpFilterFactory,
     register_filter, register_policy,
+};
+#[cfg(feature = "prometheus")]
+pub use metrics::PrometheusRecorder;
+pub use metrics::{
+    Label, METRICS, Metric, MetricKind, MetricsRecorder, RecorderExists, set_metrics_recorder,
 };
 pub use process::client_status;
 pub use server::{ConnectionInfo, Server, ServerBuilder, ServerError, ServingState};

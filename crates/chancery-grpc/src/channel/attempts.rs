@@ -23,16 +23,18 @@ use super::place::CallPlace;
 use super::replay::Replay;
 use crate::connect::Sender;
 use crate::dice::ThreadDice;
+use crate::metrics::{CallMeter, RetryKind};
 use crate::read::quoted;
 
 /// A call that has its way.
-pub(super) struct Attempts {
+pub(super) struct Attempts<'a> {
     pub(super) way: Way,
     pub(super) head: Parts,
     pub(super) authority: Authority,
     pub(super) messages: Replay,
     pub(super) waits: bool,
     pub(super) end: Option<Instant>,
+    pub(super) meter: Option<&'a mut CallMeter>,
 }
 
 /// An attempt that has not succeeded, and the answer of the caller if it was the last one.
@@ -41,9 +43,9 @@ struct Failed {
     answer: Result<Response<ResponseBody>, Status>,
 }
 
-impl Attempts {
+impl Attempts<'_> {
     /// Makes attempts until one is answered, or there is no other.
-    pub(super) async fn run(&self) -> Result<Response<ResponseBody>, Status> {
+    pub(super) async fn run(&mut self) -> Result<Response<ResponseBody>, Status> {
         let mut retries = Retries::new(self.way.retry.clone());
         let mut tries = 0_u32;
         loop {
@@ -59,8 +61,9 @@ impl Attempts {
                 retries.commit();
             }
             match retries.after(failed.end, self.left(), None, &mut ThreadDice) {
-                NextAttempt::Transparent => {}
+                NextAttempt::Transparent => self.retried(RetryKind::Transparent),
                 NextAttempt::After(wait) => {
+                    self.retried(RetryKind::Policy(wait));
                     // The attempt gives back before the wait all that it holds.
                     drop(failed.answer);
                     sleep(wait).await;
@@ -74,6 +77,12 @@ impl Attempts {
                 }
                 NextAttempt::Stop(_) => return failed.answer,
             }
+        }
+    }
+
+    fn retried(&mut self, kind: RetryKind) {
+        if let Some(meter) = &mut self.meter {
+            meter.retried(kind);
         }
     }
 
@@ -117,7 +126,9 @@ impl Attempts {
             head.headers.insert(PREVIOUS_ATTEMPTS, HeaderValue::from(previous));
         }
         let place = CallPlace::new(&cluster.name, &picked, tries);
-        let mut sent = Sent::new(picked, permit, Arc::clone(cluster));
+        let meter = self.meter.as_ref();
+        let meter = meter.map(|it| it.attempt(&place.cluster, &picked.endpoint.locality));
+        let mut sent = Sent::new(picked, permit, Arc::clone(cluster), meter);
         let request: Request<Body> = Request::from_parts(head, self.messages.attempt());
         match sender.try_send_request(request).await {
             Ok(mut response) => {
@@ -136,6 +147,7 @@ impl Attempts {
                 let was_sent = error.take_message().is_none();
                 let error = error.into_error();
                 let status = lost(&error);
+                sent.ends(status.code());
                 let end = match status.code() {
                     _ if !was_sent => AttemptEnd::NeverSent,
                     of if is_refused(&error) => AttemptEnd::Refused(code(of)),

@@ -12,9 +12,10 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Sleep;
-use tonic::Status;
+use tonic::{Code, Status};
 
 use super::published::ClusterHandle;
+use crate::metrics::{AttemptMeter, CallMeter};
 
 /// A call that was sent, until it has ended.
 pub(super) struct Sent {
@@ -24,6 +25,11 @@ pub(super) struct Sent {
     permit: Option<Permit>,
     /// Keeps the cluster for as long as the call lasts (C-100).
     cluster: Arc<ClusterHandle>,
+    meter: Option<AttemptMeter>,
+    /// Measures the whole call, if this is its last attempt.
+    call: Option<CallMeter>,
+    /// The code that it has ended with.
+    code: Option<Code>,
 }
 
 /// The body of a response of a [`Channel`](crate::Channel).
@@ -37,9 +43,26 @@ pub struct ResponseBody {
 
 impl Sent {
     /// Tells the observers that the call is sent.
-    pub(super) fn new(picked: Picked, permit: Option<Permit>, cluster: Arc<ClusterHandle>) -> Self {
+    pub(super) fn new(
+        picked: Picked,
+        permit: Option<Permit>,
+        cluster: Arc<ClusterHandle>,
+        meter: Option<AttemptMeter>,
+    ) -> Self {
         picked.started();
-        Self { picked, has_ended: false, permit, cluster }
+        Self { picked, has_ended: false, permit, cluster, meter, call: None, code: None }
+    }
+
+    /// The call ends with this code.
+    pub(super) fn ends(&mut self, code: Code) {
+        let code = *self.code.get_or_insert(code);
+        if let Some(meter) = self.meter.take() {
+            meter.ended(code);
+        }
+        if let Some(call) = self.call.take() {
+            call.ended(code);
+        }
+        self.ended(code == Code::Ok);
     }
 
     fn ended(&mut self, succeeded: bool) {
@@ -53,7 +76,7 @@ impl Sent {
     /// The call ends with these headers or trailers, if they have a status.
     pub(super) fn hear(&mut self, headers: &HeaderMap) {
         if let Some(status) = headers.get("grpc-status") {
-            self.ended(status.as_bytes() == b"0");
+            self.ends(Code::from_bytes(status.as_bytes()));
         }
     }
 }
@@ -61,13 +84,24 @@ impl Sent {
 /// A call that ends without a status has failed.
 impl Drop for Sent {
     fn drop(&mut self) {
-        self.ended(false);
+        self.ends(Code::Cancelled);
     }
 }
 
 impl ResponseBody {
     pub(super) fn new(inner: Incoming, deadline: Option<Pin<Box<Sleep>>>, sent: Sent) -> Self {
         Self { call: Some((inner, sent)), deadline, has_failed: false }
+    }
+
+    /// Lets the call be measured until it ends.
+    pub(super) fn measure(&mut self, call: CallMeter) {
+        match &mut self.call {
+            Some((_, sent)) => match sent.code {
+                Some(code) => call.ended(code),
+                None => sent.call = Some(call),
+            },
+            None => call.ended(Code::Ok),
+        }
     }
 
     /// Returns the body of a response that no server has sent.
@@ -93,7 +127,7 @@ impl Body for ResponseBody {
         // First, because a server that always has more to send must not outrun the end of the call.
         if deadline.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
             (*deadline, *has_failed) = (None, true);
-            sent.ended(false);
+            sent.ends(Code::DeadlineExceeded);
             return Poll::Ready(Some(Err(exceeded())));
         }
         match Pin::new(inner).poll_frame(cx) {
@@ -105,8 +139,9 @@ impl Body for ResponseBody {
             }
             Poll::Ready(Some(Err(error))) => {
                 *has_failed = true;
-                sent.ended(false);
-                Poll::Ready(Some(Err(lost(&error))))
+                let status = lost(&error);
+                sent.ends(status.code());
+                Poll::Ready(Some(Err(status)))
             }
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Pending => Poll::Pending,

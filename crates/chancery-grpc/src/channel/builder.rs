@@ -163,7 +163,7 @@ impl ChannelBuilder {
         let credentials = self.credentials.unwrap_or_else(default);
         let certificates = Certificates::new(clients.bootstrap());
         let security = ChannelSecurity::new(&credentials, certificates, &authority, self.keepalive);
-        let shared = Arc::new(Shared::new(authority.into(), ThreadDice.roll()));
+        let shared = Arc::new(Shared::new(&self.target, authority.into(), ThreadDice.roll()));
         let surroundings = Surroundings::new(clients.bootstrap(), extend::policies());
         let driver = Driver::new(Arc::clone(&shared), client, listener, surroundings, security);
         let driver = tokio::spawn(driver.run()).abort_handle();
@@ -194,7 +194,7 @@ impl ChannelBuilder {
             ChannelPolicy::PickFirst => PolicyConfig::PickFirst { shuffle: false },
             ChannelPolicy::RoundRobin => PolicyConfig::RoundRobin,
         };
-        let shared = Arc::new(Shared::new(authority.into(), ThreadDice.roll()));
+        let shared = Arc::new(Shared::new(&self.target, authority.into(), ThreadDice.roll()));
         let (of_driver, settings) = (Arc::clone(&shared), security.ordinary());
         let driver = DirectDriver::new(of_driver, target.name, target.place, policy, settings);
         let driver = tokio::spawn(driver.run()).abort_handle();

@@ -61,6 +61,6 @@ mod tests {
         for number in 1..=23 {
             assert!(!setup(&format!("G{number}")).trim().is_empty(), "G{number}");
         }
-        assert_eq!((setup("G23"), missed("G0")), ("", None));
+        assert_eq!((setup("G24"), missed("G0")), ("", None));
     }
 }

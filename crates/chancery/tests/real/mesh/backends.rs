@@ -70,7 +70,7 @@ async fn accept(listener: TcpListener, name: &'static str, attempts: Attempts) {
 }
 
 /// Answers with `NAME AUTHORITY PREVIOUS`, where PREVIOUS is the number of attempts before this one. The path
-/// `/t/slow` is never answered, `/t/code/N` fails with a code, `/t/flaky/N` fails in the first N attempts, and
+/// `/t/slow` is never answered, `/t/code/N` fails with a code, `/t/fails/NAME` fails at this backend, `/t/flaky/N` fails in the first N attempts, and
 /// `/t/pushback` asks for no other attempt.
 async fn answer(
     name: &str,
@@ -91,6 +91,9 @@ async fn answer(
     let previous = text("grpc-previous-rpc-attempts").unwrap_or("0");
     if let Some(code) = path.strip_prefix("/t/code/") {
         return Ok(alone(&[("grpc-status", code)]));
+    }
+    if path.strip_prefix("/t/fails/") == Some(name) {
+        return Ok(alone(&[("grpc-status", "13")]));
     }
     if let Some(failures) = path.strip_prefix("/t/flaky/") {
         let number = |text: &str| text.parse::<u32>().unwrap_or_default();

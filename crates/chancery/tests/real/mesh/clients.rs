@@ -109,10 +109,20 @@ impl Client {
     /// Makes one call after another until one ends as it should: a server may begin to serve late.
     #[track_caller]
     pub(super) fn until(&mut self, batch: &Value, is_right: impl Fn(&Outcome) -> bool) -> Outcome {
+        self.until_all(batch, |outcomes| is_right(&outcomes[0])).remove(0)
+    }
+
+    /// Makes the calls of a batch again and again until they end as they should.
+    #[track_caller]
+    pub(super) fn until_all(
+        &mut self,
+        batch: &Value,
+        are_right: impl Fn(&[Outcome]) -> bool,
+    ) -> Vec<Outcome> {
         let name = self.name;
-        wait::until(&format!("a call of {name} to end as it should"), || {
-            let outcome = self.calls(batch).remove(0);
-            is_right(&outcome).then_some(outcome)
+        wait::until(&format!("calls of {name} to end as they should"), || {
+            let outcomes = self.calls(batch);
+            are_right(&outcomes).then_some(outcomes)
         })
     }
 }
