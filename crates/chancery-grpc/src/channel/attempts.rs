@@ -6,11 +6,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chancery_calls::filters::faults::AbortStatus;
 use chancery_calls::retrying::{AttemptEnd, NextAttempt, Pushback, Retries};
-use http::header::HeaderValue;
+use http::header::{CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
-use http::{HeaderMap, Request, Response, Uri};
+use http::{Request, Response, Uri};
 use tokio::time::{Instant, sleep, sleep_until};
 use tonic::Status;
 use tonic::body::Body;
@@ -57,7 +58,7 @@ impl Attempts<'_> {
                 }
                 Err(failed) => failed,
             };
-            if !self.messages.is_kept() {
+            if !self.messages.end() {
                 retries.commit();
             }
             match retries.after(failed.end, self.left(), None, &mut ThreadDice) {
@@ -129,12 +130,14 @@ impl Attempts<'_> {
         let meter = self.meter.as_ref();
         let meter = meter.map(|it| it.attempt(&place.cluster, &picked.endpoint.locality));
         let mut sent = Sent::new(picked, permit, Arc::clone(cluster), meter);
-        let request: Request<Body> = Request::from_parts(head, self.messages.attempt());
+        let (body, running) = self.messages.attempt();
+        sent.keeps_open(running);
+        let request: Request<Body> = Request::from_parts(head, body);
         match sender.try_send_request(request).await {
             Ok(mut response) => {
                 response.extensions_mut().insert(place);
                 sent.hear(response.headers());
-                let end = failure(response.headers());
+                let end = failure(&response);
                 let deadline = self.end.map(|end| Box::pin(sleep_until(end)));
                 let response = response.map(|inner| ResponseBody::new(inner, deadline, sent));
                 match end {
@@ -159,9 +162,21 @@ impl Attempts<'_> {
     }
 }
 
-/// The failure of a response that has a status and nothing else. Such a response does not commit the call.
-fn failure(headers: &HeaderMap) -> Option<AttemptEnd> {
-    let stated = headers.get("grpc-status")?;
+/// The failure of a response that has a status and nothing else, or is none of gRPC, as that of a proxy on the way.
+/// Such a response does not commit the call.
+fn failure<B>(response: &Response<B>) -> Option<AttemptEnd> {
+    let headers = response.headers();
+    let Some(stated) = headers.get("grpc-status") else {
+        let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let is_grpc = content_type.is_some_and(|it| it.starts_with(b"application/grpc"));
+        let status = AbortStatus::from_http(response.status().as_u16().into());
+        return match status {
+            Some(AbortStatus::Code(code)) if !is_grpc => {
+                Some(AttemptEnd::Failed { code, pushback: None })
+            }
+            _ => None,
+        };
+    };
     let of = tonic::Code::from_bytes(stated.as_bytes());
     let pushback = Pushback::read(headers);
     (of != tonic::Code::Ok).then(|| AttemptEnd::Failed { code: code(of), pushback })

@@ -15,6 +15,7 @@ use tokio::time::Sleep;
 use tonic::{Code, Status};
 
 use super::published::ClusterHandle;
+use super::replay::RunningAttempt;
 use crate::metrics::{AttemptMeter, CallMeter};
 
 /// A call that was sent, until it has ended.
@@ -26,6 +27,8 @@ pub(super) struct Sent {
     /// Keeps the cluster for as long as the call lasts (C-100).
     cluster: Arc<ClusterHandle>,
     meter: Option<AttemptMeter>,
+    /// The messages of the request, whose stream is reset if the call ends before them.
+    request: Option<RunningAttempt>,
     /// Measures the whole call, if this is its last attempt.
     call: Option<CallMeter>,
     /// The code that it has ended with.
@@ -50,12 +53,29 @@ impl Sent {
         meter: Option<AttemptMeter>,
     ) -> Self {
         picked.started();
-        Self { picked, has_ended: false, permit, cluster, meter, call: None, code: None }
+        Self {
+            picked,
+            has_ended: false,
+            permit,
+            cluster,
+            meter,
+            request: None,
+            call: None,
+            code: None,
+        }
+    }
+
+    /// The messages of the request may not have ended when the call does.
+    pub(super) fn keeps_open(&mut self, request: RunningAttempt) {
+        self.request = Some(request);
     }
 
     /// The call ends with this code.
     pub(super) fn ends(&mut self, code: Code) {
         let code = *self.code.get_or_insert(code);
+        if let Some(request) = self.request.take() {
+            request.end();
+        }
         if let Some(meter) = self.meter.take() {
             meter.ended(code);
         }
@@ -126,8 +146,9 @@ impl Body for ResponseBody {
         }
         // First, because a server that always has more to send must not outrun the end of the call.
         if deadline.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
-            (*deadline, *has_failed) = (None, true);
             sent.ends(Code::DeadlineExceeded);
+            // What is left of the call is let go, so that its stream is reset.
+            (self.call, self.deadline) = (None, None);
             return Poll::Ready(Some(Err(exceeded())));
         }
         match Pin::new(inner).poll_frame(cx) {
