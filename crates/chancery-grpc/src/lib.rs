@@ -5,6 +5,7 @@
 //!   connect    connections to endpoints, shared in the process
 //!   read       resources, checked as gRPC checks them  -->  values of chancery-calls
 //!   channel    calls, and the driver that publishes what they see
+//!   orca       reports of servers about their load, read and written
 //! ```
 //!
 //! Not here: the decisions of a call (`chancery-calls`), and the conversation with the control plane
@@ -14,6 +15,7 @@ mod certificates;
 mod channel;
 mod connect;
 mod dice;
+pub mod orca;
 mod process;
 mod read;
 

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use chancery_calls::balancing::{CallEnd, Permit, Picked};
+use chancery_core::client::load::OrcaReport;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -15,6 +16,7 @@ use tokio::time::Sleep;
 use tonic::Status;
 
 use super::published::ClusterHandle;
+use crate::orca;
 
 /// A call that was sent, until it has ended.
 pub(super) struct Sent {
@@ -42,18 +44,20 @@ impl Sent {
         Self { picked, has_ended: false, permit, cluster }
     }
 
-    fn ended(&mut self, succeeded: bool) {
+    fn ended(&mut self, succeeded: bool, report: Option<&OrcaReport>) {
         if !self.has_ended {
             self.has_ended = true;
             self.permit = None;
-            self.picked.ended(&CallEnd { succeeded, now: self.cluster.now(), report: None });
+            self.picked.ended(&CallEnd { succeeded, now: self.cluster.now(), report });
         }
     }
 
-    /// The call ends with these headers or trailers, if they have a status.
+    /// The call ends with these headers or trailers, if they have a status. The server may have put a report of
+    /// its load beside it.
     pub(super) fn hear(&mut self, headers: &HeaderMap) {
         if let Some(status) = headers.get("grpc-status") {
-            self.ended(status.as_bytes() == b"0");
+            let report = self.picked.uses_reports().then(|| orca::report_of(headers)).flatten();
+            self.ended(status.as_bytes() == b"0", report.as_ref());
         }
     }
 }
@@ -61,7 +65,7 @@ impl Sent {
 /// A call that ends without a status has failed.
 impl Drop for Sent {
     fn drop(&mut self) {
-        self.ended(false);
+        self.ended(false, None);
     }
 }
 
@@ -93,7 +97,7 @@ impl Body for ResponseBody {
         // First, because a server that always has more to send must not outrun the end of the call.
         if deadline.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
             (*deadline, *has_failed) = (None, true);
-            sent.ended(false);
+            sent.ended(false, None);
             return Poll::Ready(Some(Err(exceeded())));
         }
         match Pin::new(inner).poll_frame(cx) {
@@ -105,7 +109,7 @@ impl Body for ResponseBody {
             }
             Poll::Ready(Some(Err(error))) => {
                 *has_failed = true;
-                sent.ended(false);
+                sent.ended(false, None);
                 Poll::Ready(Some(Err(lost(&error))))
             }
             Poll::Ready(None) => Poll::Ready(None),

@@ -5,6 +5,7 @@ mod clusters;
 mod direct;
 mod explain;
 mod faults;
+mod orca;
 mod proxy;
 mod retries;
 mod status;
