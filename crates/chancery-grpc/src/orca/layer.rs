@@ -178,3 +178,101 @@ impl<B> fmt::Debug for CallMetricsBody<B> {
         f.debug_struct("CallMetricsBody").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::future::{Ready, ready};
+
+    use bytes::Bytes;
+    use http_body_util::{BodyExt, Full, StreamBody};
+    use tonic::codegen::tokio_stream::iter;
+
+    use super::*;
+
+    type Stream = http_body_util::combinators::UnsyncBoxBody<Bytes, Infallible>;
+
+    /// Answers with what this function makes of the recorder of the call.
+    #[derive(Clone)]
+    struct Handler(fn(CallMetricsRecorder) -> Response<Stream>);
+
+    impl Service<Request<()>> for Handler {
+        type Response = Response<Stream>;
+        type Error = Infallible;
+        type Future = Ready<Result<Response<Stream>, Infallible>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, request: Request<()>) -> Self::Future {
+            let metrics = CallMetricsRecorder::of(request.extensions()).expect("a layer");
+            ready(Ok((self.0)(metrics.clone())))
+        }
+    }
+
+    fn status() -> HeaderMap {
+        [("grpc-status".parse().unwrap(), "0".parse().unwrap())].into_iter().collect()
+    }
+
+    /// A message, and then trailers. What is recorded after the message counts too.
+    fn streaming(metrics: CallMetricsRecorder) -> Response<Stream> {
+        metrics.set_cpu_utilization(0.25);
+        let frames = (0..2).map(move |number| {
+            metrics.set_eps(f64::from(number + 1));
+            Ok(match number {
+                0 => Frame::data(Bytes::from_static(b"a message")),
+                _ => Frame::trailers(status()),
+            })
+        });
+        Response::new(StreamBody::new(iter(frames)).boxed_unsync())
+    }
+
+    fn alone(metrics: CallMetricsRecorder) -> Response<Stream> {
+        metrics.set_cpu_utilization(0.25);
+        let mut answer = Response::new(Full::default().boxed_unsync());
+        *answer.headers_mut() = status();
+        answer
+    }
+
+    /// An answer that is none of gRPC, as that of a service beside.
+    fn page(metrics: CallMetricsRecorder) -> Response<Stream> {
+        metrics.set_cpu_utilization(0.25);
+        Response::new(Full::from("a page").boxed_unsync())
+    }
+
+    /// Returns the reports in the headers and in the trailers of an answer.
+    async fn reports(
+        layer: &CallMetricsLayer,
+        handler: fn(CallMetricsRecorder) -> Response<Stream>,
+    ) -> [Option<chancery_core::client::load::OrcaReport>; 2] {
+        let answer = layer.layer(Handler(handler)).call(Request::new(())).await.unwrap();
+        let headers = trailer::read(answer.headers());
+        let collected = answer.into_body().collect().await.unwrap();
+        [headers, collected.trailers().and_then(trailer::read)]
+    }
+
+    #[tokio::test]
+    async fn a_report_stands_beside_the_status() {
+        let layer = CallMetricsLayer::new();
+        let [headers, trailers] = reports(&layer, streaming).await;
+        assert_eq!(headers, None);
+        let report = trailers.expect("a report");
+        assert_eq!((report.cpu_utilization, report.eps), (Some(0.25), Some(2.0)));
+        let [headers, trailers] = reports(&layer, alone).await;
+        assert_eq!(headers.and_then(|report| report.cpu_utilization), Some(0.25));
+        assert_eq!(trailers, None);
+        assert_eq!(reports(&layer, page).await, [None, None]);
+    }
+
+    #[tokio::test]
+    async fn the_metrics_of_the_server_are_reported_with_each_call() {
+        let load = crate::orca::ServerMetricsRecorder::default();
+        load.set_cpu_utilization(0.5);
+        load.set_memory_utilization(0.5);
+        let layer = CallMetricsLayer::with_server_metrics(load);
+        let [_, trailers] = reports(&layer, streaming).await;
+        let report = trailers.expect("a report");
+        assert_eq!((report.cpu_utilization, report.mem_utilization), (Some(0.25), Some(0.5)));
+    }
+}

@@ -29,18 +29,28 @@ pub(crate) struct OrcaLoadReport {
     application_utilization: f64,
 }
 
-/// `xds.service.orca.v3.OrcaLoadReportRequest`.
+/// `xds.service.orca.v3.OrcaLoadReportRequest`, without the names of costs: they are those of single calls, and not
+/// reported beside them.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct OrcaLoadReportRequest {
     #[prost(message, optional, tag = "1")]
     pub(crate) report_interval: Option<Duration>,
-    #[prost(string, repeated, tag = "2")]
-    request_cost_names: Vec<String>,
 }
 
 /// The method of the service `xds.service.orca.v3.OpenRcaService`.
 pub(crate) const STREAM_CORE_METRICS: &str =
     "/xds.service.orca.v3.OpenRcaService/StreamCoreMetrics";
+
+impl OrcaLoadReportRequest {
+    /// Asks for a report in each interval.
+    pub(crate) fn every(interval: std::time::Duration) -> Self {
+        // The longest that can be told is longer than anybody waits.
+        let seconds = i64::try_from(interval.as_secs()).unwrap_or(i64::MAX);
+        let nanos = i32::try_from(interval.subsec_nanos()).unwrap_or_default();
+        let report_interval = Some(Duration { seconds, nanos });
+        Self { report_interval }
+    }
+}
 
 /// Peers may say anything: of a number that cannot be what the field is for, nothing is said.
 impl From<OrcaLoadReport> for OrcaReport {
@@ -139,5 +149,13 @@ mod tests {
             let named = [("-1".to_owned(), -1.0), ("0".to_owned(), 0.0)];
             assert_eq!(report.named_metrics, named.into(), "a program may count anything");
         }
+    }
+
+    #[test]
+    fn an_interval_is_told_as_it_is() {
+        let told = |interval| OrcaLoadReportRequest::every(interval).report_interval.unwrap();
+        let interval = std::time::Duration::from_millis(1_500);
+        assert_eq!(told(interval), Duration { seconds: 1, nanos: 500_000_000 });
+        assert_eq!(told(std::time::Duration::MAX).seconds, i64::MAX);
     }
 }

@@ -17,6 +17,7 @@ mod service;
 mod trailer;
 
 pub use self::layer::{CallMetrics, CallMetricsBody, CallMetricsFuture, CallMetricsLayer};
+pub(crate) use self::message::{OrcaLoadReport, OrcaLoadReportRequest, STREAM_CORE_METRICS};
 pub use self::metrics::{
     CallMetricsRecorder, ServerMetrics, ServerMetricsProvider, ServerMetricsRecorder,
 };

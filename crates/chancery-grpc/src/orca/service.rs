@@ -1,5 +1,5 @@
 //! The service that reports the load of a server to clients that ask for it, beside their calls (gRFC A51). Not here:
-//! its client.
+//! its client (`channel::watched_load`).
 
 use std::convert::Infallible;
 use std::fmt;
@@ -135,12 +135,86 @@ impl Stream for Reports {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         ready!(self.timer.poll_tick(cx));
-        Poll::Ready(Some(Ok(self.metrics.server_metrics().into())))
+        let mut metrics = self.metrics.server_metrics();
+        // Costs are those of a call.
+        metrics.request_cost.clear();
+        Poll::Ready(Some(Ok(metrics.into())))
     }
 }
 
 impl fmt::Debug for OpenRcaService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OpenRcaService").field("least", &self.least).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use envoy_types::pb::google::protobuf::Duration as Told;
+    use http_body_util::{BodyExt, Full};
+    use prost::Message;
+    use tokio::time::{Instant, timeout};
+
+    use super::*;
+    use crate::orca::{ServerMetrics, ServerMetricsRecorder};
+
+    fn asks(report_interval: Option<Told>) -> OrcaLoadReportRequest {
+        OrcaLoadReportRequest { report_interval }
+    }
+
+    fn told(seconds: i64, nanos: i32) -> Option<Told> {
+        Some(Told { seconds, nanos })
+    }
+
+    /// gRFC A51: a client gets what it asks for, and not more often than the server wants.
+    #[test]
+    fn clients_have_reports_as_often_as_the_server_wants() {
+        let service = OpenRcaService::new(ServerMetrics::default);
+        let seconds = |asked| service.interval(&asks(asked)).as_secs();
+        for least in [None, told(0, 0), told(29, 999_999_999), told(-1, 0), told(60, -1)] {
+            assert_eq!(seconds(least), 30, "{least:?}");
+        }
+        assert_eq!(seconds(told(61, 0)), 61);
+        assert_eq!(seconds(told(i64::MAX, i32::MAX)), LONGEST.as_secs());
+        for (least, expected) in [(0, 100), (100, 100), (250, 250)] {
+            let service = service.clone().min_reporting_interval(Duration::from_millis(least));
+            assert_eq!(service.interval(&asks(None)).as_millis(), expected);
+        }
+        let rarely = service.min_reporting_interval(Duration::MAX);
+        assert_eq!(rarely.interval(&asks(told(1, 0))), LONGEST);
+    }
+
+    fn request(path: &str, message: &OrcaLoadReportRequest) -> Request<Full<Bytes>> {
+        let message = message.encode_to_vec();
+        let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+        let body = Bytes::from([&[0], &length[..], &message].concat());
+        Request::post(path).body(Full::new(body)).unwrap()
+    }
+
+    /// A report is of the time at which it is sent.
+    #[tokio::test(start_paused = true)]
+    async fn the_first_report_comes_at_once_and_others_in_intervals() {
+        let load = ServerMetricsRecorder::default();
+        let mut service = OpenRcaService::new(load.clone());
+        let request = request(STREAM_CORE_METRICS, &asks(told(45, 0)));
+        let mut body = service.call(request).await.unwrap().into_body();
+        let began = Instant::now();
+        for (time, cpu) in [(0, 0.5), (45, 0.75), (90, 0.25)] {
+            load.set_cpu_utilization(cpu);
+            let frame = timeout(LONGEST, body.frame()).await.unwrap().unwrap().unwrap();
+            let report = OrcaLoadReport::decode(&frame.into_data().unwrap()[5..]).unwrap();
+            let expected = ServerMetrics { cpu_utilization: Some(cpu), ..ServerMetrics::default() };
+            assert_eq!(report, OrcaLoadReport::from(expected));
+            assert_eq!(began.elapsed().as_secs(), time);
+        }
+    }
+
+    #[tokio::test]
+    async fn another_method_is_not_there() {
+        let mut service = OpenRcaService::new(ServerMetrics::default);
+        let other = request("/xds.service.orca.v3.OpenRcaService/Other", &asks(None));
+        let answer = service.call(other).await.unwrap();
+        assert_eq!(answer.headers()["grpc-status"], "12");
     }
 }
