@@ -1,5 +1,6 @@
-//! A socket that tells when the peer has begun as a server of HTTP/2 does: with its settings, which say how
-//! many calls it takes. One that stays silent, or speaks something else, does not count as connected.
+//! A socket that tells what the peer says of the connection itself: that it has begun as a server of HTTP/2 does,
+//! with its settings, which say how many calls it takes, and that it is to end (`GOAWAY`). A peer that stays silent, or
+//! speaks something else, does not count as connected. Not here: what the frames say (`h2`).
 
 use std::io;
 use std::pin::Pin;
@@ -8,42 +9,91 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 
-/// A socket with somebody who waits for its first byte.
+/// A socket with somebody who waits for its first frame, and somebody who waits for the last.
 pub(super) struct Greeting<T> {
     inner: T,
-    /// The first bytes that have come, as long as they are not a whole head of a frame.
-    head: Vec<u8>,
-    waits: Option<oneshot::Sender<()>>,
+    heads: Heads,
+    /// Told when the first frame is one of settings; `None` after the first frame.
+    begins: Option<oneshot::Sender<()>>,
+    /// Told when the peer has said that the connection is to end, and that has been read.
+    leaves: Option<oneshot::Sender<()>>,
+    is_leaving: bool,
+}
+
+/// What a [`Greeting`] tells. What is not told any more comes as an error.
+pub(super) struct Told {
+    /// The settings have come.
+    pub(super) begun: oneshot::Receiver<()>,
+    /// The peer takes no more calls on the connection.
+    pub(super) leaving: oneshot::Receiver<()>,
+}
+
+/// The heads of the frames in bytes that come in pieces.
+#[derive(Default)]
+struct Heads {
+    head: [u8; HEAD],
+    /// The bytes of it that have come.
+    filled: usize,
+    /// The bytes of the frame after it that are still to come.
+    left: usize,
 }
 
 /// The bytes of the head of a frame.
 const HEAD: usize = 9;
-/// The type of a frame with settings.
+/// The types of frames.
 const SETTINGS: u8 = 4;
+const GOAWAY: u8 = 7;
+
+impl Heads {
+    /// Takes bytes that have come, and tells of each frame that begins: its type, and whether it is one of the
+    /// connection, which is the stream 0.
+    fn take(&mut self, mut bytes: &[u8], mut tell: impl FnMut(u8, bool)) {
+        loop {
+            let passed = self.left.min(bytes.len());
+            (self.left, bytes) = (self.left - passed, &bytes[passed..]);
+            let taken = (HEAD - self.filled).min(bytes.len());
+            if taken == 0 {
+                return;
+            }
+            self.head[self.filled..self.filled + taken].copy_from_slice(&bytes[..taken]);
+            (self.filled, bytes) = (self.filled + taken, &bytes[taken..]);
+            if self.filled < HEAD {
+                return;
+            }
+            let [high, middle, low, kind, _, stream @ ..] = self.head;
+            self.left = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
+            self.filled = 0;
+            tell(kind, stream == [0; 4]);
+        }
+    }
+}
 
 impl<T> Greeting<T> {
-    /// Returns the socket, and what is told when the settings come.
-    pub(super) fn new(inner: T) -> (Self, oneshot::Receiver<()>) {
-        let (waits, told) = oneshot::channel();
-        (Self { inner, head: Vec::new(), waits: Some(waits) }, told)
+    /// Returns the socket, and what is told of it.
+    pub(super) fn new(inner: T) -> (Self, Told) {
+        let (begins, begun) = oneshot::channel();
+        let (leaves, leaving) = oneshot::channel();
+        let greeting = Self {
+            inner,
+            heads: Heads::default(),
+            begins: Some(begins),
+            leaves: Some(leaves),
+            is_leaving: false,
+        };
+        (greeting, Told { begun, leaving })
     }
 
-    /// Looks at bytes that have come, until the head of the first frame is whole.
+    /// Looks at bytes that have come.
     fn look(&mut self, bytes: &[u8]) {
-        if self.waits.is_none() {
-            return;
-        }
-        let missing = HEAD.saturating_sub(self.head.len());
-        self.head.extend_from_slice(&bytes[..missing.min(bytes.len())]);
-        if self.head.len() < HEAD {
-            return;
-        }
-        let Some(waits) = self.waits.take() else { return };
-        // Settings are a frame of the connection: its stream is 0.
-        if matches!(self.head[..], [_, _, _, SETTINGS, _, 0, 0, 0, 0]) {
-            // Nobody waits any more if the time was over.
-            let _ = waits.send(());
-        }
+        let Self { heads, begins, is_leaving, .. } = self;
+        heads.take(bytes, |kind, is_of_connection| match (begins.take(), kind) {
+            (Some(begins), SETTINGS) if is_of_connection => {
+                // Nobody waits any more if the time was over.
+                let _ = begins.send(());
+            }
+            (None, GOAWAY) if is_of_connection => *is_leaving = true,
+            _ => {}
+        });
     }
 }
 
@@ -53,6 +103,11 @@ impl<T: AsyncRead + Unpin> AsyncRead for Greeting<T> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        // What was read before has been heard, because more is asked for.
+        if self.is_leaving {
+            // Nobody waits any more if the connection has ended.
+            let _ = self.leaves.take().map(|leaves| leaves.send(()));
+        }
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.inner).poll_read(cx, buffer);
         self.look(&buffer.filled()[before..]);
@@ -87,5 +142,48 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Greeting<T> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A frame of this type and length.
+    fn frame(kind: u8, stream: u8, length: usize) -> Vec<u8> {
+        let [.., middle, low] = length.to_be_bytes();
+        let head = [0, middle, low, kind, 0, 0, 0, 0, stream];
+        // What is in a frame looks like the head of another.
+        head.into_iter()
+            .chain([0, 0, 0, GOAWAY, 0, 0, 0, 0, 0].into_iter().cycle().take(length))
+            .collect()
+    }
+
+    #[test]
+    fn frames_are_told_apart_however_they_come() {
+        let frames = [(4, 0, 0), (0, 1, 300), (7, 0, 8), (0, 1, 1), (1, 3, 9)];
+        let bytes = frames.map(|(kind, stream, length)| frame(kind, stream, length)).concat();
+        let expected = frames.map(|(kind, stream, _)| (kind, stream == 0));
+        for size in 1..=bytes.len() {
+            let (mut heads, mut told) = (Heads::default(), Vec::new());
+            for piece in bytes.chunks(size) {
+                heads.take(piece, |kind, is_of_connection| told.push((kind, is_of_connection)));
+            }
+            assert_eq!(told, expected, "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn settings_are_what_a_peer_begins_with() {
+        let begun = |bytes: &[u8]| {
+            let (mut greeting, mut told) = Greeting::new(());
+            greeting.look(bytes);
+            told.begun.try_recv().is_ok()
+        };
+        assert!(begun(&frame(SETTINGS, 0, 6)));
+        assert!(!begun(&frame(SETTINGS, 0, 6)[..8]));
+        assert!(!begun(&frame(SETTINGS, 1, 6)));
+        assert!(!begun(&[frame(0, 0, 0), frame(SETTINGS, 0, 0)].concat()));
+        assert!(!begun(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
     }
 }

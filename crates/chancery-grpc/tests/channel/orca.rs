@@ -1,7 +1,7 @@
 //! Servers that report their load, and channels that weigh them by it: in the trailers of calls, and beside them.
 
 use std::convert::Infallible;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
@@ -15,11 +15,16 @@ use chancery_testkit::TestServer;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tonic::server::NamedService;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::one_route;
+use crate::support::ports::Port;
 use crate::support::{
     Answer, Backend, Resources, channel, message, name, spread, status_alone, until, within,
 };
@@ -200,4 +205,48 @@ async fn reports_beside_calls_end_with_the_channel() {
     assert!(has_ended.try_recv().is_err(), "it is wanted");
     drop(channel);
     assert_eq!(within(has_ended.recv()).await, Some(()));
+}
+
+/// A server that is to go closes its connections when their calls have ended. The stream of reports ends for that, also
+/// where there are no calls, and is asked for again on the next connection.
+#[tokio::test]
+async fn a_server_can_go_while_it_reports() {
+    let port = Port::reserve();
+    let listener = TcpListener::bind(port.address()).await.expect("a port");
+    let server = Backend::at(listener.local_addr().expect("an address"));
+    let resources = by_reports(BESIDE, &[&server]);
+    let control = TestServer::start(resources.snapshot()).await.expect("a server");
+    let channel = channel(&control);
+    let calling = tokio::spawn(async move {
+        until(&channel, "an answer", |result| result.is_ok()).await;
+        channel
+    });
+    for _ in 0..2 {
+        let (io, _) = within(listener.accept()).await.expect("a connection");
+        let asked = Arc::new(Notify::new());
+        let asking = Arc::clone(&asked);
+        let answer = service_fn(move |request: Request<Incoming>| {
+            let asking = Arc::clone(&asking);
+            async move {
+                if !request.uri().path().starts_with(&format!("/{}/", OpenRcaService::NAME)) {
+                    return Ok::<_, Infallible>(message("a", "0"));
+                }
+                asking.notify_one();
+                std::future::pending().await
+            }
+        });
+        let http = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+        let mut serving = pin!(http.serve_connection(TokioIo::new(io), answer));
+        within(async {
+            tokio::select! {
+                ended = serving.as_mut() => panic!("it ended by itself: {ended:?}"),
+                () = asked.notified() => {}
+            }
+        })
+        .await;
+        serving.as_mut().graceful_shutdown();
+        // It ends well, or because the client closes the connection first.
+        let _ = within(serving).await;
+    }
+    within(calling).await.expect("no panic");
 }
