@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use chancery_calls::balancing::{CallEnd, Permit, Picked};
+use chancery_core::client::load::OrcaReport;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -17,6 +18,7 @@ use tonic::{Code, Status};
 use super::published::ClusterHandle;
 use super::replay::RunningAttempt;
 use crate::metrics::{AttemptMeter, CallMeter};
+use crate::orca;
 
 /// A call that was sent, until it has ended.
 pub(super) struct Sent {
@@ -72,6 +74,11 @@ impl Sent {
 
     /// The call ends with this code.
     pub(super) fn ends(&mut self, code: Code) {
+        self.ends_with(code, None);
+    }
+
+    /// The call ends with this code, and this report of the server.
+    fn ends_with(&mut self, code: Code, report: Option<&OrcaReport>) {
         let code = *self.code.get_or_insert(code);
         if let Some(request) = self.request.take() {
             request.end();
@@ -82,21 +89,23 @@ impl Sent {
         if let Some(call) = self.call.take() {
             call.ended(code);
         }
-        self.ended(code == Code::Ok);
+        self.ended(code == Code::Ok, report);
     }
 
-    fn ended(&mut self, succeeded: bool) {
+    fn ended(&mut self, succeeded: bool, report: Option<&OrcaReport>) {
         if !self.has_ended {
             self.has_ended = true;
             self.permit = None;
-            self.picked.ended(&CallEnd { succeeded, now: self.cluster.now(), report: None });
+            self.picked.ended(&CallEnd { succeeded, now: self.cluster.now(), report });
         }
     }
 
-    /// The call ends with these headers or trailers, if they have a status.
+    /// The call ends with these headers or trailers, if they have a status. The server may have put a report of
+    /// its load beside it.
     pub(super) fn hear(&mut self, headers: &HeaderMap) {
         if let Some(status) = headers.get("grpc-status") {
-            self.ends(Code::from_bytes(status.as_bytes()));
+            let report = self.picked.uses_reports().then(|| orca::report_of(headers)).flatten();
+            self.ends_with(Code::from_bytes(status.as_bytes()), report.as_ref());
         }
     }
 }

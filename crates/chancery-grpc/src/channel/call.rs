@@ -158,7 +158,7 @@ fn ask(
 }
 
 /// The name of this channel, for servers.
-const AGENT: &str = concat!("chancery-grpc/", env!("CARGO_PKG_VERSION"));
+pub(super) const AGENT: &str = concat!("chancery-grpc/", env!("CARGO_PKG_VERSION"));
 
 /// The code of a call that has failed, as decisions take it.
 pub(super) fn code(of: tonic::Code) -> Code {

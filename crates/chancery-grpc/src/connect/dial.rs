@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tonic::body::Body;
 
-use super::greeting::Greeting;
+use super::greeting::{Greeting, Told};
 use super::{ConnectionSettings, Keepalive, Security, Sender, proxy};
 use crate::read::quoted;
 
@@ -89,9 +89,16 @@ where
     let (io, told) = Greeting::new(io);
     let handshake = builder.handshake::<_, Body>(TokioIo::new(io)).await;
     let (sender, mut running) = handshake.map_err(|error| error.to_string())?;
-    greeted(told, &mut running).await?;
+    let Told { begun, leaving } = told;
+    greeted(begun, &mut running).await?;
     let running = Box::pin(async move {
-        let Err(error) = running.await else { return Ended::Lost };
+        let ended = tokio::select! {
+            ended = &mut running => ended,
+            // It hears of that only if it is asked for a call, or here: the connection is given up at once, and
+            // calls that are under way end as they would.
+            _ = leaving => running.await,
+        };
+        let Err(error) = ended else { return Ended::Lost };
         tracing::debug!(%address, "connection ended: {error}");
         match keepalive.is_some() && is_annoyed(&error) {
             true => Ended::TooManyPings,
@@ -112,7 +119,7 @@ fn is_annoyed(error: &hyper::Error) -> bool {
 
 /// Waits for the settings of the server, or for the end of the connection.
 async fn greeted(
-    told: oneshot::Receiver<()>,
+    begun: oneshot::Receiver<()>,
     running: &mut (impl Future<Output = hyper::Result<()>> + Unpin),
 ) -> Result<(), String> {
     const NO_SETTINGS: &str = "the server does not speak HTTP/2, or has closed the connection";
@@ -122,7 +129,7 @@ async fn greeted(
             Ok(()) => NO_SETTINGS.to_owned(),
             Err(error) => with_causes(&error),
         }),
-        told = told => told.map_err(|_| NO_SETTINGS.to_owned()),
+        begun = begun => begun.map_err(|_| NO_SETTINGS.to_owned()),
     }
 }
 
