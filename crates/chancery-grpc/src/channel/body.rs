@@ -12,7 +12,7 @@ use chancery_core::client::load::OrcaReport;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 use tonic::{Code, Status};
 
 use super::published::ClusterHandle;
@@ -169,7 +169,7 @@ impl Body for ResponseBody {
             }
             Poll::Ready(Some(Err(error))) => {
                 *has_failed = true;
-                let status = lost(&error);
+                let status = at_end(lost(&error), deadline.as_ref().map(|it| it.deadline()));
                 sent.ends(status.code());
                 Poll::Ready(Some(Err(status)))
             }
@@ -201,6 +201,16 @@ pub(super) fn lost(error: &hyper::Error) -> Status {
     }
 }
 
+/// Returns the status of a call that was lost, and may have come to its end. A server that ends a call at its
+/// deadline resets the stream, which the client may see before its own timer.
+pub(super) fn at_end(status: Status, end: Option<Instant>) -> Status {
+    let is_over = end.is_some_and(|end| end <= Instant::now());
+    match status.code() {
+        Code::Cancelled if is_over => exceeded(),
+        _ => status,
+    }
+}
+
 /// Returns true if no program has seen the call: the stream was refused, or is above the last one that a
 /// GOAWAY names (gRFC A6).
 pub(super) fn is_refused(error: &hyper::Error) -> bool {
@@ -219,5 +229,24 @@ pub(super) fn exceeded() -> Status {
 impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseBody").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_is_reset_at_its_deadline_has_exceeded_it() {
+        // C-102
+        let end = Instant::now() + Duration::from_millis(1);
+        let code = |status, end| at_end(status, end).code();
+        assert_eq!(code(Status::cancelled(""), Some(end)), Code::Cancelled);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(code(Status::cancelled(""), Some(end)), Code::DeadlineExceeded);
+        assert_eq!(code(Status::cancelled(""), None), Code::Cancelled);
+        assert_eq!(code(Status::unavailable(""), Some(end)), Code::Unavailable);
     }
 }
