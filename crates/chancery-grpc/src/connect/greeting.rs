@@ -1,5 +1,6 @@
-//! A socket that tells when the peer has begun as a server of HTTP/2 does: with its settings, which say how
-//! many calls it takes. One that stays silent, or speaks something else, does not count as connected.
+//! A socket that tells when the peer has begun as HTTP/2 does: with its settings, which say how many calls it
+//! takes. One that stays silent, or speaks something else, does not count as connected. Clients send the
+//! preface of HTTP/2 before them.
 
 use std::io;
 use std::pin::Pin;
@@ -9,23 +10,36 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 
 /// A socket with somebody who waits for its first byte.
-pub(super) struct Greeting<T> {
+pub(crate) struct Greeting<T> {
     inner: T,
-    /// The first bytes that have come, as long as they are not a whole head of a frame.
+    /// The number of bytes before the head of the first frame.
+    skipped: usize,
+    /// The first bytes that have come, until the head of the first frame is whole.
     head: Vec<u8>,
     waits: Option<oneshot::Sender<()>>,
 }
 
 /// The bytes of the head of a frame.
 const HEAD: usize = 9;
+/// The bytes of the preface of a client.
+const PREFACE: usize = 24;
 /// The type of a frame with settings.
 const SETTINGS: u8 = 4;
 
 impl<T> Greeting<T> {
-    /// Returns the socket, and what is told when the settings come.
+    /// Returns the socket of a server, and what is told when its settings come.
     pub(super) fn new(inner: T) -> (Self, oneshot::Receiver<()>) {
+        Self::after(0, inner)
+    }
+
+    /// Returns the socket of a client, and what is told when its settings come.
+    pub(crate) fn of_client(inner: T) -> (Self, oneshot::Receiver<()>) {
+        Self::after(PREFACE, inner)
+    }
+
+    fn after(skipped: usize, inner: T) -> (Self, oneshot::Receiver<()>) {
         let (waits, told) = oneshot::channel();
-        (Self { inner, head: Vec::new(), waits: Some(waits) }, told)
+        (Self { inner, skipped, head: Vec::new(), waits: Some(waits) }, told)
     }
 
     /// Looks at bytes that have come, until the head of the first frame is whole.
@@ -33,14 +47,13 @@ impl<T> Greeting<T> {
         if self.waits.is_none() {
             return;
         }
-        let missing = HEAD.saturating_sub(self.head.len());
+        let missing = (self.skipped + HEAD).saturating_sub(self.head.len());
         self.head.extend_from_slice(&bytes[..missing.min(bytes.len())]);
-        if self.head.len() < HEAD {
-            return;
-        }
-        let Some(waits) = self.waits.take() else { return };
+        let Some(head) = self.head.get(self.skipped..self.skipped + HEAD) else { return };
         // Settings are a frame of the connection: its stream is 0.
-        if matches!(self.head[..], [_, _, _, SETTINGS, _, 0, 0, 0, 0]) {
+        let is_settings = matches!(head, [_, _, _, SETTINGS, _, 0, 0, 0, 0]);
+        let Some(waits) = self.waits.take() else { return };
+        if is_settings {
             // Nobody waits any more if the time was over.
             let _ = waits.send(());
         }
@@ -87,5 +100,40 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Greeting<T> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    /// Returns true if a peer that sends these bytes has begun as it should. They come one by one.
+    async fn has_begun(of_client: bool, bytes: &[u8]) -> bool {
+        let socket = socket(bytes);
+        let (mut greeting, mut told) =
+            if of_client { Greeting::of_client(socket) } else { Greeting::new(socket) };
+        let mut byte = [0];
+        while greeting.read(&mut byte).await.expect("a byte or the end") > 0 {}
+        told.try_recv().is_ok()
+    }
+
+    fn socket(bytes: &[u8]) -> tokio::io::Join<&[u8], tokio::io::Sink> {
+        tokio::io::join(bytes, tokio::io::sink())
+    }
+
+    #[tokio::test]
+    async fn a_peer_begins_with_its_settings() {
+        // C-113, C-140
+        let settings = [0, 0, 0, SETTINGS, 0, 0, 0, 0, 0];
+        let preface = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &settings].concat();
+        assert!(has_begun(false, &settings).await);
+        assert!(!has_begun(false, &settings[..8]).await);
+        assert!(!has_begun(false, b"HTTP/1.1 400 Bad Request").await);
+        assert!(has_begun(true, &preface).await);
+        assert!(!has_begun(true, &preface[..32]).await);
+        assert!(!has_begun(true, &settings).await);
+        assert!(!has_begun(true, b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n").await);
     }
 }

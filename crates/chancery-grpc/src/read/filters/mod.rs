@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use chancery_calls::filters::{FilterChain, FilterConfig, FilterEntry, ListedFilter, Overrides};
+use chancery_core::TypeUrl;
 use envoy_types::pb::envoy::config::route::v3 as rds;
 use envoy_types::pb::envoy::extensions::filters::http::fault::v3::HttpFault;
 use envoy_types::pb::envoy::extensions::filters::http::rbac::v3::{Rbac, RbacPerRoute};
@@ -20,6 +21,7 @@ use envoy_types::pb::envoy::extensions::filters::http::stateful_session::v3::{
 use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3 as hcm;
 use envoy_types::pb::google::protobuf::Any;
 use hcm::http_filter::ConfigType;
+use prost::Name;
 
 use super::fault::{At, Fault};
 use super::typed_struct::TypedStruct;
@@ -31,9 +33,29 @@ const MOST_TOLD: usize = 8;
 /// The configuration of a filter that is known in its place, or the type of one that is not.
 type Known = Result<FilterConfig, String>;
 
-/// Reads the filters of the listener of a client.
-pub(super) fn chain(list: &[hcm::HttpFilter]) -> Result<FilterChain, Fault> {
-    let entries = list.iter().enumerate().map(|(at, it)| entry(it).at(format_args!("[{at}]")));
+/// The side of a call that has a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Client,
+    Server,
+}
+
+impl Side {
+    /// Returns true if this side has the filter with this configuration. gRFC A33 and gRFC A55 are for clients,
+    /// and gRFC A41 is for servers.
+    fn has(self, config: &Any) -> bool {
+        let name = TypeUrl::message_name_in(&config.type_url);
+        match self {
+            Self::Client => name != Rbac::full_name(),
+            Self::Server => name != HttpFault::full_name() && name != StatefulSession::full_name(),
+        }
+    }
+}
+
+/// Reads the filters of a listener. A filter of the other side is one that nobody knows.
+pub(super) fn chain(list: &[hcm::HttpFilter], side: Side) -> Result<FilterChain, Fault> {
+    let entries = list.iter().enumerate();
+    let entries = entries.map(|(at, it)| entry(it, side).at(format_args!("[{at}]")));
     let chain = FilterChain::new(entries.collect::<Result<_, _>>()?);
     chain.map_err(|faults| {
         let told: Vec<_> = faults.iter().take(MOST_TOLD).map(ToString::to_string).collect();
@@ -45,7 +67,7 @@ pub(super) fn chain(list: &[hcm::HttpFilter]) -> Result<FilterChain, Fault> {
     })
 }
 
-fn entry(message: &hcm::HttpFilter) -> Result<FilterEntry, Fault> {
+fn entry(message: &hcm::HttpFilter, side: Side) -> Result<FilterEntry, Fault> {
     if message.name.is_empty() {
         return Err("it must be set").at("name");
     }
@@ -56,11 +78,8 @@ fn entry(message: &hcm::HttpFilter) -> Result<FilterEntry, Fault> {
     };
     let is_optional = message.is_optional;
     let filter = match known(config, of_listener).at("typed_config")? {
-        // Servers alone have it.
-        Ok(FilterConfig::Rbac(_)) => {
-            ListedFilter::Unknown { type_url: config.type_url.clone(), is_optional }
-        }
-        Ok(config) => ListedFilter::Known(config),
+        Ok(known) if side.has(config) => ListedFilter::Known(known),
+        Ok(_) => ListedFilter::Unknown { type_url: config.type_url.clone(), is_optional },
         Err(type_url) => ListedFilter::Unknown { type_url, is_optional },
     };
     Ok(FilterEntry { name: message.name.as_str().into(), filter })
