@@ -15,7 +15,7 @@ use super::Server;
 use super::connection::Limits;
 use super::security::ServerSecurity;
 use super::state::{OnState, ServingState, States};
-use crate::channel::{Credentials, options};
+use crate::channel::Credentials;
 use crate::process;
 use crate::read::quoted;
 use crate::read::surroundings::Surroundings;
@@ -66,7 +66,8 @@ pub enum ServerError {
 /// The things that the driver of a server is made of. A client needs a runtime, so it is made last.
 pub(super) struct Start {
     pub(super) security: ServerSecurity,
-    clients: Arc<Clients>,
+    /// Also told of as a part of the process.
+    pub(super) clients: Arc<Clients>,
     listener: String,
 }
 
@@ -133,7 +134,7 @@ impl ServerBuilder {
         let address: SocketAddr =
             self.address.parse().map_err(|_| ServerError::Address(self.address))?;
         let clients = match self.bootstrap {
-            Some(bootstrap) => Arc::new(Clients::new(bootstrap, options())?),
+            Some(bootstrap) => process::clients_of(bootstrap)?,
             None => process::clients()?,
         };
         let security = ServerSecurity::new(&self.credentials, clients.bootstrap())?;

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use chancery_calls::Failure;
 use chancery_client::resource::Received;
 use chancery_client::watch::WatchError;
-use chancery_client::{Event, Watch};
+use chancery_client::{Clients, Event, Watch};
 
 use super::builder::{ServerError, Start};
 use super::route_watches::{RouteEvent, RouteWatches};
@@ -34,6 +34,8 @@ pub(super) struct Driver {
     security: ServerSecurity,
     listener: Watch<ServerListener>,
     routes: RouteWatches,
+    /// The clients of its bootstrap, which are told of as long as it is used.
+    _clients: Arc<Clients>,
     /// A listener that waits for its routes (C-145).
     pending: Option<Pending>,
     serving: Option<Serving>,
@@ -63,8 +65,9 @@ impl Driver {
         decode_for_servers(&client, start.surroundings());
         let listener = client.watch(start.listener());
         let routes = RouteWatches::new(client);
-        let security = start.security;
-        Ok(Self { address, states, security, listener, routes, pending: None, serving: None })
+        let Start { security, clients: _clients, .. } = start;
+        let (pending, serving) = (None, None);
+        Ok(Self { address, states, security, listener, routes, _clients, pending, serving })
     }
 
     /// Returns the listener that is in force.

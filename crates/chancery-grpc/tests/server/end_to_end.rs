@@ -46,6 +46,19 @@ async fn a_channel_calls_a_server() {
     assert_eq!(answer.status, ServingStatus::NotServing as i32);
 }
 
+/// C-136: the state of a server is told as that of channels is, also with a bootstrap of its own.
+#[tokio::test]
+async fn the_state_of_servers_is_told() {
+    let control = control().await;
+    let mut server = Running::start(&control);
+    let address = server.address;
+    control.publish(Resources::default().simple(address, &inline(SERVED)).snapshot());
+    server.serves().await;
+    let told = chancery_grpc::client_status();
+    let mut resources = told.iter().flat_map(|client| &client.generic_xds_configs);
+    assert!(resources.any(|it| *it.name == format!("server/{address}")), "{told:?}");
+}
+
 /// C-140: the bootstrap and the resources of docs/server.md are enough for a server.
 #[tokio::test]
 async fn the_documentation_has_all_that_a_server_needs() {
