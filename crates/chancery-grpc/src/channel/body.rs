@@ -15,6 +15,7 @@ use tokio::time::Sleep;
 use tonic::Status;
 
 use super::published::ClusterHandle;
+use crate::connect::broken;
 
 /// A call that was sent, until it has ended.
 pub(super) struct Sent {
@@ -124,7 +125,7 @@ impl Body for ResponseBody {
 
 /// Returns the status of a call whose connection or stream broke, by the table of gRPC over HTTP/2.
 pub(super) fn lost(error: &hyper::Error) -> Status {
-    let text = format!("the connection broke: {error}");
+    let text = format!("the connection broke: {}", broken::told(error));
     let cause = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
     let reason = cause.filter(|cause| !cause.is_go_away()).and_then(h2::Error::reason);
     match reason {
