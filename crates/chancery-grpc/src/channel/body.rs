@@ -70,9 +70,12 @@ impl ResponseBody {
     pub(super) fn new(inner: Incoming, deadline: Option<Pin<Box<Sleep>>>, sent: Sent) -> Self {
         Self { call: Some((inner, sent)), deadline, has_failed: false }
     }
+}
 
-    /// Returns the body of a response that no server has sent.
-    pub(super) fn empty() -> Self {
+/// The body of a response that no server has sent: that of a call which was answered here, or by an interceptor of
+/// the program.
+impl Default for ResponseBody {
+    fn default() -> Self {
         Self { call: None, deadline: None, has_failed: false }
     }
 }

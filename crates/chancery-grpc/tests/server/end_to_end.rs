@@ -1,6 +1,7 @@
 //! A channel and a server of this crate, both configured by one control plane, with generated code of tonic.
 
 use chancery_grpc::ChannelBuilder;
+use tonic::{Code, Request, Status};
 use tonic_health::ServingStatus;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
@@ -40,9 +41,21 @@ async fn a_channel_calls_a_server() {
     control.publish(resources.snapshot());
     server.serves().await;
     let builder = ChannelBuilder::new("xds:///service").bootstrap(bootstrap(control.address()));
-    let mut client = HealthClient::new(builder.build().expect("a channel"));
-    let request = HealthCheckRequest { service: "orders".to_owned() };
-    let answer = within(client.check(request)).await.expect("an answer").into_inner();
+    let channel = builder.build().expect("a channel");
+    let request = || HealthCheckRequest { service: "orders".to_owned() };
+    let mut client = HealthClient::new(channel.clone());
+    let answer = within(client.check(request())).await.expect("an answer").into_inner();
+    assert_eq!(answer.status, ServingStatus::NotServing as i32);
+    // An interceptor lets a call pass, or answers it itself.
+    let mut is_first = true;
+    let interceptor = move |call: Request<()>| match std::mem::take(&mut is_first) {
+        true => Err(Status::permission_denied("not today")),
+        false => Ok(call),
+    };
+    let mut client = HealthClient::with_interceptor(channel, interceptor);
+    let refused = within(client.check(request())).await.expect_err("it is refused");
+    assert_eq!(refused.code(), Code::PermissionDenied);
+    let answer = within(client.check(request())).await.expect("an answer").into_inner();
     assert_eq!(answer.status, ServingStatus::NotServing as i32);
 }
 
