@@ -46,11 +46,11 @@ impl Reader {
         let root = tempfile::tempdir().unwrap();
         let ports: Vec<_> = PORTS.iter().map(|_| Port::reserve()).collect();
         copy(&example(), &root.path().join("examples/mesh"), &ports);
-        let bin = root.path().join("target/release");
+        let bin = root.path().join("target/debug");
         fs::create_dir_all(&bin).unwrap();
         symlink(env!("CARGO_BIN_EXE_chancery"), bin.join("chancery")).unwrap();
         let this = std::env::current_exe().unwrap();
-        let this = format!("'{}' --exact {PLAYED} --nocapture", this.display());
+        let this = format!("'{}' --exact {PLAYED} --nocapture --quiet", this.display());
         fs::write(bin.join("shop"), format!("#!/bin/sh\n{WORDS}=\"$*\" exec {this}\n")).unwrap();
         fs::set_permissions(bin.join("shop"), fs::Permissions::from_mode(0o755)).unwrap();
         let (input, typed) = std::io::pipe().unwrap();
@@ -123,7 +123,7 @@ impl Reader {
     }
 
     fn bin(&self) -> PathBuf {
-        self.root.path().join("target/release")
+        self.root.path().join("target/debug")
     }
 
     /// The logs that the page writes.
@@ -181,8 +181,9 @@ fn ours(text: &str, ports: &[Port]) -> String {
 /// Copies the directories of the steps.
 fn copy(from: &Path, to: &Path, ports: &[Port]) {
     fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
+    // Somebody may have followed the page there.
+    let entries = fs::read_dir(from).unwrap().map(Result::unwrap);
+    for entry in entries.filter(|entry| entry.file_name() != "run") {
         let (path, to) = (entry.path(), to.join(entry.file_name()));
         if path.is_dir() {
             copy(&path, &to, ports);
@@ -210,14 +211,22 @@ fn the_page_is_what_happens() {
 fn the_page_shows_what_is_in_the_files() {
     let mut files = Vec::new();
     texts(&example(), &mut files);
+    let is_there = |part: &str| files.iter().any(|text| text.contains(part));
     for block in [blocks(PAGE, "yaml"), blocks(PAGE, "json")].concat() {
-        assert!(files.iter().any(|text| text.contains(block)), "in no file:\n{block}");
+        assert!(is_there(block), "in no file:\n{block}");
+    }
+    let added = blocks(PAGE, "diff").into_iter().flat_map(str::lines);
+    for line in added.filter_map(|line| line.strip_prefix('+')) {
+        let (call, _) = line.split_once('(').unwrap();
+        let call = call.rsplit(' ').next().unwrap();
+        assert!(is_there(&format!("{call}(")), "the programs do not have `{call}`");
     }
 }
 
 fn texts(dir: &Path, all: &mut Vec<String>) {
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
+    let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
+    for entry in entries.filter(|entry| entry.file_name() != "run") {
+        let path = entry.path();
         match path.is_dir() {
             true => texts(&path, all),
             false => all.push(fs::read_to_string(path).unwrap()),
@@ -231,6 +240,7 @@ const PLAYED: &str = "the_program_of_the_example_runs";
 /// The program of the example, if this process is started for it: a program of another crate cannot be had here.
 /// Without words it tells how it is used.
 #[test]
+#[expect(clippy::exit, reason = "the test would add words of its own to those of the program")]
 fn the_program_of_the_example_runs() {
     let words = std::env::var(WORDS).unwrap_or_default();
     let words: Vec<_> = words.split(' ').collect();
@@ -241,6 +251,5 @@ fn the_program_of_the_example_runs() {
         return;
     }
     ended.unwrap();
-    // The test would add a word of its own.
     std::process::exit(0);
 }
