@@ -1,9 +1,10 @@
-//! Unary calls through a channel, beside those of a plain channel of tonic to the same server:
+//! Unary calls through a channel, beside those of a plain channel of tonic to the same server, and of a client of
+//! gRPC for Go by the same resources:
 //!
-//!     calls [CALLS] [CONCURRENCY] [ROUNDS]
+//!     calls [CALLS] [CONCURRENCY] [GO]
 //!
-//! The server is a process of its own, so that the CPU time of a client is its own. The sides take turns, and the
-//! ratio of each round is told. Not here: other programs; `cargo xtask bench` knows them.
+//! The server is a process of its own, and so is each client, so that its CPU time is its own. GO is the program of
+//! `tests/real/grpc-go`. The answer is one line of JSON. Not here: several runs; `cargo xtask bench` makes them.
 #![expect(
     clippy::print_stdout,
     clippy::exit,
@@ -16,7 +17,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::Bytes;
 use chancery_client::Bootstrap;
 use chancery_client::bootstrap::{Node, XdsServer};
 use chancery_client::credentials::ChannelCredentials;
@@ -31,82 +32,121 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::{Value, json};
 use tonic::Status;
 use tonic::client::GrpcService;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::transport::Endpoint;
+
+use codec::BytesCodec;
+
+#[path = "../../chancery/src/call/codec.rs"]
+mod codec;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).filter(|it| it != "--bench").collect();
-    if words.first().is_some_and(|word| word == "serve") {
-        return runtime()?.block_on(serve());
+    let word = |at: usize| words.get(at).map(String::as_str);
+    match word(0) {
+        Some("serve") => runtime()?.block_on(serve()),
+        Some("plain") => runtime()?.block_on(plain(&words)),
+        Some("xds") => runtime()?.block_on(xds(&words)),
+        _ => runtime()?.block_on(compare(
+            word(0).unwrap_or("50000"),
+            word(1).unwrap_or("64"),
+            word(2),
+        )),
     }
-    let number =
-        |at: usize, otherwise| words.get(at).and_then(|it| it.parse().ok()).unwrap_or(otherwise);
-    let (calls, concurrency, rounds) = (number(0, 50_000), number(1, 64), number(2, 5));
-    let server = Server::start()?;
-    runtime()?.block_on(compare(server.address, calls, concurrency, rounds))
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }
 
-/// The costs of a number of calls.
-struct Cost {
-    cpu_micros: f64,
-    p99_micros: u128,
+/// Runs each side in a process of its own.
+async fn compare(calls: &str, concurrency: &str, go: Option<&str>) -> Result<()> {
+    let server = Server::start()?;
+    let control = TestServer::start(resources(server.address)?).await?;
+    let own = std::env::current_exe()?;
+    let (plain, xds) = (server.address.to_string(), control.address().to_string());
+    let mut sides = vec![
+        ("chancery-grpc", Command::new(&own), vec!["xds", &xds, calls, concurrency]),
+        ("tonic", Command::new(&own), vec!["plain", &plain, calls, concurrency]),
+    ];
+    let bootstrap = json!({
+        "xds_servers": [{"server_uri": xds, "channel_creds": [{"type": "insecure"}]}],
+        "node": {"id": "bench"},
+    });
+    if let Some(go) = go {
+        sides.push((
+            "grpc-go",
+            Command::new(go),
+            vec!["load", "xds:///service", calls, concurrency],
+        ));
+    }
+    let mut figures = serde_json::Map::new();
+    for (name, mut command, words) in sides {
+        command.env("GRPC_XDS_BOOTSTRAP_CONFIG", bootstrap.to_string()).args(words);
+        let output = tokio::task::spawn_blocking(move || command.stderr(Stdio::inherit()).output());
+        let output = output.await??;
+        let answer = String::from_utf8_lossy(&output.stdout);
+        let line = answer.lines().next_back().ok_or_else(|| format!("{name} says nothing"))?;
+        figures.insert(name.to_owned(), serde_json::from_str(line)?);
+    }
+    println!("{}", Value::from(figures));
+    Ok(())
 }
 
-async fn compare(
-    server: SocketAddr,
-    calls: usize,
-    concurrency: usize,
-    rounds: usize,
-) -> Result<()> {
-    let plain = Endpoint::from_shared(format!("http://{server}"))?.connect().await?;
-    let control = TestServer::start(resources(server)?).await?;
+/// The calls of a plain channel of tonic.
+async fn plain(words: &[String]) -> Result<()> {
+    let [_, server, calls, concurrency] = words else { return Err("four words".into()) };
+    let channel = Endpoint::from_shared(format!("http://{server}"))?.connect().await?;
+    measured(&channel, calls.parse()?, concurrency.parse()?).await
+}
+
+/// The calls of a channel whose control plane is at this address.
+async fn xds(words: &[String]) -> Result<()> {
+    let [_, control, calls, concurrency] = words else { return Err("four words".into()) };
+    let uri = control.clone();
     let bootstrap = Bootstrap {
         servers: vec![XdsServer {
-            uri: control.address().to_string(),
+            uri,
             channel: ChannelCredentials::Insecure,
             ..XdsServer::default()
         }],
         node: Node { id: "bench".to_owned(), ..Node::default() },
         ..Bootstrap::default()
     };
-    let xds = ChannelBuilder::new("xds:///service").bootstrap(bootstrap).build()?;
-    run(&xds, 1_000, concurrency).await?;
-    run(&plain, 1_000, concurrency).await?;
-    for _ in 0..rounds {
-        let xds = run(&xds, calls, concurrency).await?;
-        let plain = run(&plain, calls, concurrency).await?;
-        println!(
-            "CPU of a call {:.2} and {:.2} us: {:.3}   p99 {} and {} us: {:.3}",
-            xds.cpu_micros,
-            plain.cpu_micros,
-            xds.cpu_micros / plain.cpu_micros,
-            xds.p99_micros,
-            plain.p99_micros,
-            xds.p99_micros as f64 / plain.p99_micros as f64
-        );
-    }
+    let channel = ChannelBuilder::new("xds:///service").bootstrap(bootstrap).build()?;
+    measured(&channel, calls.parse()?, concurrency.parse()?).await
+}
+
+/// Makes calls, and prints what they cost.
+async fn measured<C>(channel: &C, calls: usize, concurrency: usize) -> Result<()>
+where
+    C: GrpcService<tonic::body::Body, Error: Into<Failure>> + Clone + Send + 'static,
+    C::Future: Send,
+    C::ResponseBody: http_body::Body<Data = Bytes, Error: Into<Failure>> + Send + 'static,
+{
+    run(channel, 1_000, concurrency).await?;
+    let before = cpu()?;
+    let mut times = run(channel, calls, concurrency).await?;
+    let cpu = (cpu()? - before) * 1e6 / times.len() as f64;
+    times.sort_unstable();
+    let p99 = u64::try_from(times[times.len() * 99 / 100])?;
+    println!("{}", json!({"cpu_us_per_call": cpu, "p99_us": p99}));
     Ok(())
 }
 
-/// Makes so many calls, of which so many are under way at any time.
-async fn run<C>(channel: &C, calls: usize, concurrency: usize) -> Result<Cost>
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Makes so many calls, of which so many are under way at any time. Returns the time of each in microseconds.
+async fn run<C>(channel: &C, calls: usize, concurrency: usize) -> Result<Vec<u128>>
 where
-    C: GrpcService<tonic::body::Body, Error: Into<Box<dyn std::error::Error + Send + Sync>>>,
-    C: Clone + Send + 'static,
+    C: GrpcService<tonic::body::Body, Error: Into<Failure>> + Clone + Send + 'static,
     C::Future: Send,
-    C::ResponseBody: Send + 'static,
-    <C::ResponseBody as http_body::Body>::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    C::ResponseBody: http_body::Body<Data = Bytes>,
+    C::ResponseBody: http_body::Body<Data = Bytes, Error: Into<Failure>> + Send + 'static,
 {
-    let before = cpu()?;
     let mut callers = tokio::task::JoinSet::new();
     for _ in 0..concurrency {
         let mut client = tonic::client::Grpc::new(channel.clone());
@@ -118,9 +158,9 @@ where
                     .ready()
                     .await
                     .map_err(|error| Status::unavailable(error.into().to_string()))?;
-                let request =
-                    tonic::Request::new(Bytes::from_static(b"a message of thirty-two bytes..."));
-                client.unary(request, PathAndQuery::from_static("/t/echo"), Raw).await?;
+                let message = Bytes::from_static(b"a message of thirty-two bytes...");
+                let path = PathAndQuery::from_static("/t/echo");
+                client.unary(tonic::Request::new(message), path, BytesCodec).await?;
                 times.push(began.elapsed().as_micros());
             }
             Ok::<_, Status>(times)
@@ -130,9 +170,7 @@ where
     while let Some(caller) = callers.join_next().await {
         times.extend(caller??);
     }
-    let cpu_micros = (cpu()? - before) * 1e6 / times.len() as f64;
-    times.sort_unstable();
-    Ok(Cost { cpu_micros, p99_micros: times[times.len() * 99 / 100] })
+    Ok(times)
 }
 
 /// The CPU time of this process in seconds.
@@ -239,42 +277,3 @@ async fn echo(request: Request<Incoming>) -> std::result::Result<Response<EchoBo
 }
 
 type EchoBody = http_body_util::combinators::UnsyncBoxBody<Bytes, Infallible>;
-
-/// Messages that are bytes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Raw;
-
-impl Codec for Raw {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, to: &mut EncodeBuf<'_>) -> std::result::Result<(), Status> {
-        to.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> std::result::Result<Option<Bytes>, Status> {
-        let length = from.remaining();
-        Ok(Some(from.copy_to_bytes(length)))
-    }
-}

@@ -16,6 +16,8 @@ mod certificates;
 mod channel;
 mod connect;
 mod dice;
+mod extend;
+mod metrics;
 mod process;
 mod read;
 mod server;
@@ -31,5 +33,24 @@ pub use channel::{
     PassedRoute, ResponseBody, WaitForReady,
 };
 pub use connect::Keepalive;
+pub use extend::{
+    CallSide, FilterFuture, FilterMessage, FilteredCall, HttpFilter, HttpFilterFactory,
+    register_filter, register_policy,
+};
+#[cfg(feature = "prometheus")]
+pub use metrics::PrometheusRecorder;
+pub use metrics::{
+    Label, METRICS, Metric, MetricKind, MetricsRecorder, RecorderExists, set_metrics_recorder,
+};
 pub use process::client_status;
 pub use server::{ConnectionInfo, Server, ServerBuilder, ServerError, ServingState};
+
+/// The pages on channels and servers, whose examples are compiled.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../docs/channel.md")]
+    struct Channels;
+
+    #[doc = include_str!("../../../docs/server.md")]
+    struct Servers;
+}

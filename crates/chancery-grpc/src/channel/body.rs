@@ -12,10 +12,12 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Sleep;
-use tonic::Status;
+use tonic::{Code, Status};
 
 use super::published::ClusterHandle;
+use super::replay::RunningAttempt;
 use crate::connect::broken;
+use crate::metrics::{AttemptMeter, CallMeter};
 
 /// A call that was sent, until it has ended.
 pub(super) struct Sent {
@@ -25,6 +27,13 @@ pub(super) struct Sent {
     permit: Option<Permit>,
     /// Keeps the cluster for as long as the call lasts (C-100).
     cluster: Arc<ClusterHandle>,
+    meter: Option<AttemptMeter>,
+    /// The messages of the request, whose stream is reset if the call ends before them.
+    request: Option<RunningAttempt>,
+    /// Measures the whole call, if this is its last attempt.
+    call: Option<CallMeter>,
+    /// The code that it has ended with.
+    code: Option<Code>,
 }
 
 /// The body of a response of a [`Channel`](crate::Channel).
@@ -38,9 +47,43 @@ pub struct ResponseBody {
 
 impl Sent {
     /// Tells the observers that the call is sent.
-    pub(super) fn new(picked: Picked, permit: Option<Permit>, cluster: Arc<ClusterHandle>) -> Self {
+    pub(super) fn new(
+        picked: Picked,
+        permit: Option<Permit>,
+        cluster: Arc<ClusterHandle>,
+        meter: Option<AttemptMeter>,
+    ) -> Self {
         picked.started();
-        Self { picked, has_ended: false, permit, cluster }
+        Self {
+            picked,
+            has_ended: false,
+            permit,
+            cluster,
+            meter,
+            request: None,
+            call: None,
+            code: None,
+        }
+    }
+
+    /// The messages of the request may not have ended when the call does.
+    pub(super) fn keeps_open(&mut self, request: RunningAttempt) {
+        self.request = Some(request);
+    }
+
+    /// The call ends with this code.
+    pub(super) fn ends(&mut self, code: Code) {
+        let code = *self.code.get_or_insert(code);
+        if let Some(request) = self.request.take() {
+            request.end();
+        }
+        if let Some(meter) = self.meter.take() {
+            meter.ended(code);
+        }
+        if let Some(call) = self.call.take() {
+            call.ended(code);
+        }
+        self.ended(code == Code::Ok);
     }
 
     fn ended(&mut self, succeeded: bool) {
@@ -54,7 +97,7 @@ impl Sent {
     /// The call ends with these headers or trailers, if they have a status.
     pub(super) fn hear(&mut self, headers: &HeaderMap) {
         if let Some(status) = headers.get("grpc-status") {
-            self.ended(status.as_bytes() == b"0");
+            self.ends(Code::from_bytes(status.as_bytes()));
         }
     }
 }
@@ -62,13 +105,24 @@ impl Sent {
 /// A call that ends without a status has failed.
 impl Drop for Sent {
     fn drop(&mut self) {
-        self.ended(false);
+        self.ends(Code::Cancelled);
     }
 }
 
 impl ResponseBody {
     pub(super) fn new(inner: Incoming, deadline: Option<Pin<Box<Sleep>>>, sent: Sent) -> Self {
         Self { call: Some((inner, sent)), deadline, has_failed: false }
+    }
+
+    /// Lets the call be measured until it ends.
+    pub(super) fn measure(&mut self, call: CallMeter) {
+        match &mut self.call {
+            Some((_, sent)) => match sent.code {
+                Some(code) => call.ended(code),
+                None => sent.call = Some(call),
+            },
+            None => call.ended(Code::Ok),
+        }
     }
 }
 
@@ -96,8 +150,9 @@ impl Body for ResponseBody {
         }
         // First, because a server that always has more to send must not outrun the end of the call.
         if deadline.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
-            (*deadline, *has_failed) = (None, true);
-            sent.ended(false);
+            sent.ends(Code::DeadlineExceeded);
+            // What is left of the call is let go, so that its stream is reset.
+            (self.call, self.deadline) = (None, None);
             return Poll::Ready(Some(Err(exceeded())));
         }
         match Pin::new(inner).poll_frame(cx) {
@@ -109,8 +164,9 @@ impl Body for ResponseBody {
             }
             Poll::Ready(Some(Err(error))) => {
                 *has_failed = true;
-                sent.ended(false);
-                Poll::Ready(Some(Err(lost(&error))))
+                let status = lost(&error);
+                sent.ends(status.code());
+                Poll::Ready(Some(Err(status)))
             }
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
@@ -128,7 +184,7 @@ impl Body for ResponseBody {
 
 /// Returns the status of a call whose connection or stream broke, by the table of gRPC over HTTP/2.
 pub(super) fn lost(error: &hyper::Error) -> Status {
-    let text = format!("the connection broke: {}", broken::told(error));
+    let text = format!("the connection broke: {}", broken::with_causes(error));
     let cause = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
     let reason = cause.filter(|cause| !cause.is_go_away()).and_then(h2::Error::reason);
     match reason {

@@ -16,7 +16,7 @@ use super::published::{ClusterHandle, ClusterState};
 use super::security::EndpointSettings;
 use crate::connect::{ConnectionSettings, Inbox, InboxKey, Subchannel};
 use crate::dice::ThreadDice;
-use crate::process;
+use crate::{metrics, process};
 
 /// The clusters of an aggregate, or the one cluster.
 pub(super) type Clusters = Priority<OutlierDetection<Cluster>>;
@@ -24,6 +24,7 @@ pub(super) type Clusters = Priority<OutlierDetection<Cluster>>;
 /// A cluster with its tree.
 pub(super) struct RunningCluster {
     pub(super) id: u64,
+    name: Arc<str>,
     tree: Tree<Clusters, ThreadDice>,
     subchannels: Vec<Option<Connected>>,
     /// The settings of connections to each cluster that it aggregates, or to itself.
@@ -55,9 +56,10 @@ impl RunningCluster {
         inbox: &Arc<Inbox>,
         began: Instant,
     ) -> (Self, Arc<ClusterHandle>) {
-        let handle = ClusterHandle::new(name, id, inbox, began);
+        let handle = ClusterHandle::new(Arc::clone(&name), id, inbox, began);
         let running = Self {
             id,
+            name,
             tree: Tree::new(ThreadDice),
             subchannels: Vec::new(),
             settings: BTreeMap::new(),
@@ -152,9 +154,9 @@ impl RunningCluster {
         self.tree.deadline()
     }
 
-    /// Does what the tree asks for, and publishes what calls see. Returns true if names of DNS are to
+    /// Does what the tree of a channel to this target asks for, and publishes what calls see. Returns true if names of DNS are to
     /// be resolved again.
-    pub(super) fn settle(&mut self, inbox: &Arc<Inbox>) -> bool {
+    pub(super) fn settle(&mut self, inbox: &Arc<Inbox>, target: &str) -> bool {
         if !std::mem::take(&mut self.is_changed) {
             return false;
         }
@@ -173,8 +175,9 @@ impl RunningCluster {
                     }
                 }
                 Action::Resolve => resolves = true,
-                // There are no metrics yet, and no reports of load outside of calls.
-                Action::Count(_) | Action::WatchLoad { .. } => {}
+                Action::Count(counted) => metrics::counted(&counted, target, &self.name),
+                // There are no reports of load outside of calls yet.
+                Action::WatchLoad { .. } => {}
             }
         }
         self.publish();

@@ -87,11 +87,11 @@ where
     }
     let (io, told) = Greeting::new(io);
     let handshake = builder.handshake::<_, Body>(TokioIo::new(io)).await;
-    let (sender, mut running) = handshake.map_err(|error| broken::told(&error))?;
+    let (sender, mut running) = handshake.map_err(|error| broken::with_causes(&error))?;
     greeted(told, &mut running).await?;
     let running = Box::pin(async move {
         let Err(error) = running.await else { return Ended::Lost };
-        tracing::debug!(%address, "connection ended: {}", broken::told(&error));
+        tracing::debug!(%address, "connection ended: {error}");
         match keepalive.is_some() && is_annoyed(&error) {
             true => Ended::TooManyPings,
             false => Ended::Lost,
@@ -119,7 +119,7 @@ async fn greeted(
         biased;
         ended = running => Err(match ended {
             Ok(()) => NO_SETTINGS.to_owned(),
-            Err(error) => broken::told(&error),
+            Err(error) => broken::with_causes(&error),
         }),
         told = told => told.map_err(|_| NO_SETTINGS.to_owned()),
     }
@@ -200,6 +200,8 @@ mod tests {
             let begun = timeout(HOUR, begin(io, keepalive, ADDRESS.parse().unwrap()));
             let (_sender, running) = begun.await.unwrap().unwrap();
             peer.write_all(&[&go_away, &b"too_many_pings"[..]].concat()).await.unwrap();
+            // Servers close the connection behind their words.
+            drop(peer);
             timeout(HOUR, running).await.unwrap()
         };
         assert_eq!(ended(11, keepalive(false)).await, Ended::TooManyPings);

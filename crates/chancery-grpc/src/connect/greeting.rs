@@ -69,7 +69,14 @@ impl<T: AsyncRead + Unpin> AsyncRead for Greeting<T> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.inner).poll_read(cx, buffer);
         self.look(&buffer.filled()[before..]);
-        read
+        match read {
+            // Servers of C++ end TLS without its last words. HTTP/2 knows by itself where its frames and streams
+            // end, and an error here would hide the reason that the peer has given with `GOAWAY`.
+            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Poll::Ready(Ok(()))
+            }
+            read => read,
+        }
     }
 }
 
@@ -135,5 +142,24 @@ mod tests {
         assert!(!has_begun(true, &preface[..32]).await);
         assert!(!has_begun(true, &settings).await);
         assert!(!has_begun(true, b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n").await);
+    }
+
+    /// A socket of TLS that was cut off.
+    struct CutOff;
+
+    impl AsyncRead for CutOff {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            _: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()))
+        }
+    }
+
+    #[tokio::test]
+    async fn tls_that_ends_without_its_last_words_has_ended() {
+        let (mut socket, _told) = Greeting::new(CutOff);
+        assert_eq!(socket.read_to_end(&mut Vec::new()).await.expect("an end"), 0);
     }
 }

@@ -48,7 +48,8 @@ impl ResourceType for Listener {
 pub(super) fn connectable(name: &str, body: &Bytes) -> Result<Listener, String> {
     let listener = Listener::decode(name, body)?;
     let is_known = |config: &FilterConfig| {
-        matches!(config, FilterConfig::Router | FilterConfig::Disabled | FilterConfig::Faults(_))
+        use FilterConfig::{Custom, Disabled, Faults, Router};
+        matches!(config, Router | Disabled | Faults(_) | Custom(_))
     };
     let others = listener.filters.filters().iter().filter(|it| !is_known(&it.config));
     match others.map(|it| it.config.kind()).next() {

@@ -6,7 +6,6 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_calls::balancing::CustomPolicies;
 use chancery_client::bootstrap::NamingError;
 use chancery_client::watch::WatchError;
 use chancery_client::{Bootstrap, BootstrapError, Client, Clients};
@@ -16,9 +15,9 @@ use super::connection::Limits;
 use super::security::ServerSecurity;
 use super::state::{OnState, ServingState, States};
 use crate::channel::Credentials;
-use crate::process;
 use crate::read::quoted;
 use crate::read::surroundings::Surroundings;
+use crate::{extend, process};
 
 /// Makes a server.
 #[must_use]
@@ -66,7 +65,6 @@ pub enum ServerError {
 /// The things that the driver of a server is made of. A client needs a runtime, so it is made last.
 pub(super) struct Start {
     pub(super) security: ServerSecurity,
-    /// Also told of as a part of the process.
     pub(super) clients: Arc<Clients>,
     listener: String,
 }
@@ -157,7 +155,7 @@ impl Start {
 
     /// Returns what the reader of resources looks at beside them.
     pub(super) fn surroundings(&self) -> Surroundings {
-        Surroundings::new(self.clients.bootstrap(), CustomPolicies::default())
+        Surroundings::new(self.clients.bootstrap(), extend::policies())
     }
 
     /// Returns the name of the listener.

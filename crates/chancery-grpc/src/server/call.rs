@@ -18,6 +18,7 @@ use super::serving::{ChainRoutes, ServingChain};
 use super::{BoxError, ConnectionInfo, told};
 use crate::channel::deadline;
 use crate::dice::ThreadDice;
+use crate::extend::{CallSide, FilteredCall, ProgramFilter};
 
 /// Answers a call: by the program, if it is let through to it.
 pub(super) async fn answer<S, B>(
@@ -34,8 +35,12 @@ where
 {
     let (mut head, body) = request.into_parts();
     let admitted = authority(&mut head)
-        .and_then(|authority| admit(chain, &info, &authority, &head))
+        .and_then(|authority| Ok((admit(chain, &info, &authority, &head, 0)?, authority)))
         .map_err(|failure| status(&failure));
+    let admitted = match admitted {
+        Ok((Some(next), authority)) => filtered(chain, &info, &authority, &mut head, next).await,
+        other => other.map(drop),
+    };
     if let Err(status) = admitted {
         return status.into_http();
     }
@@ -85,13 +90,38 @@ fn authority(head: &mut Parts) -> Result<String, Failure> {
     Ok(host?.to_owned())
 }
 
-/// Lets a call through, by its route and the filters of that.
+/// A filter of the program that a call passes next, and its place among the filters of the call.
+struct NextFilter {
+    place: usize,
+    filter: ProgramFilter,
+}
+
+/// Lets the filters of the program see a call, and the others after each of them.
+async fn filtered(
+    chain: &ServingChain,
+    info: &ConnectionInfo,
+    authority: &str,
+    head: &mut Parts,
+    first: NextFilter,
+) -> Result<(), Status> {
+    let mut next = Some(first);
+    while let Some(NextFilter { place, filter }) = next {
+        let (path, headers) = (head.uri.path(), &mut head.headers);
+        filter.before(FilteredCall { side: CallSide::Server, path, headers }).await?;
+        next =
+            admit(chain, info, authority, head, place + 1).map_err(|failure| status(&failure))?;
+    }
+    Ok(())
+}
+
+/// Lets a call through, by its route and the filters of that from this place on, up to one of the program.
 fn admit(
     chain: &ServingChain,
     info: &ConnectionInfo,
     authority: &str,
     head: &Parts,
-) -> Result<(), Failure> {
+    from: usize,
+) -> Result<Option<NextFilter>, Failure> {
     let routes = chain.routes();
     let (routes, merged) = match &**routes {
         ChainRoutes::Usable { routes, merged } => (routes, merged),
@@ -109,7 +139,11 @@ fn admit(
         peer: info.peer_address(),
         identity: info.peer().identity(),
     };
-    for filter in chain.filters(&place, routes, merged)? {
+    let filters = chain.filters(&place, routes, merged)?.iter().enumerate().skip(from);
+    for (place, filter) in filters {
+        if let Some(program) = filter.config.custom::<ProgramFilter>() {
+            return Ok(Some(NextFilter { place, filter: program.clone() }));
+        }
         match &filter.config {
             FilterConfig::Rbac(rbac) => permitted(rbac.check(&arrived).failure())?,
             FilterConfig::Router | FilterConfig::Disabled => {}
@@ -117,7 +151,7 @@ fn admit(
             _ => return Err(Failure::unavailable("a filter of the call is not one of servers")),
         }
     }
-    place.serve()
+    place.serve().map(|()| None)
 }
 
 fn permitted(refusal: Option<Failure>) -> Result<(), Failure> {

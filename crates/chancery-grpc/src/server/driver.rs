@@ -32,10 +32,10 @@ pub(super) struct Driver {
     address: SocketAddr,
     states: States,
     security: ServerSecurity,
+    /// The clients of its bootstrap, which are told of as long as it serves.
+    _clients: Arc<Clients>,
     listener: Watch<ServerListener>,
     routes: RouteWatches,
-    /// The clients of its bootstrap, which are told of as long as it is used.
-    _clients: Arc<Clients>,
     /// A listener that waits for its routes (C-145).
     pending: Option<Pending>,
     serving: Option<Serving>,
@@ -65,9 +65,17 @@ impl Driver {
         decode_for_servers(&client, start.surroundings());
         let listener = client.watch(start.listener());
         let routes = RouteWatches::new(client);
-        let Start { security, clients: _clients, .. } = start;
-        let (pending, serving) = (None, None);
-        Ok(Self { address, states, security, listener, routes, _clients, pending, serving })
+        let Start { security, clients, .. } = start;
+        Ok(Self {
+            address,
+            states,
+            security,
+            _clients: clients,
+            listener,
+            routes,
+            pending: None,
+            serving: None,
+        })
     }
 
     /// Returns the listener that is in force.

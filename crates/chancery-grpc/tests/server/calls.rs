@@ -1,7 +1,14 @@
 //! Calls that have arrived: their routes, their filters, and what the program sees.
 
+use std::sync::Arc;
+
+use chancery_grpc::{
+    CallSide, FilterFuture, FilterMessage, FilteredCall, HttpFilter, HttpFilterFactory,
+    register_filter,
+};
 use http::Request;
 use http_body_util::Full;
+use tonic::Status;
 
 use super::support::{Answer, Peer, Resources, Running, SERVED, chain, inline};
 use super::{DEADLINE_EXCEEDED, OK, PERMISSION_DENIED, UNAVAILABLE, control, serving};
@@ -134,4 +141,69 @@ async fn filters_of_clients_are_unknown() {
     control.publish(listener(true));
     server.serves().await;
     assert_eq!(super::call(server.address, "/t/echo").await.code, OK);
+}
+
+/// Denies calls without a header.
+#[derive(Debug)]
+struct NeedsTicket;
+
+impl HttpFilterFactory for NeedsTicket {
+    fn type_name(&self) -> &str {
+        "examples.NeedsTicket"
+    }
+
+    fn is_for(&self, side: CallSide) -> bool {
+        side == CallSide::Server
+    }
+
+    fn read(&self, _: FilterMessage<'_>) -> Result<Arc<dyn HttpFilter>, String> {
+        Ok(Arc::new(Self))
+    }
+}
+
+impl HttpFilter for NeedsTicket {
+    fn before<'a>(&'a self, call: &'a mut FilteredCall<'_>) -> FilterFuture<'a> {
+        let has_ticket = call.headers.contains_key("ticket");
+        Box::pin(async move {
+            has_ticket.then_some(()).ok_or_else(|| Status::permission_denied("no ticket"))
+        })
+    }
+}
+
+/// C-093: a call passes the filters of the program, and those after them.
+#[tokio::test]
+async fn a_filter_of_the_program_sees_calls() {
+    register_filter(NeedsTicket);
+    let control = control().await;
+    let mut server = Running::start(&control);
+    const STRUCT: &str = "\"@type\": type.googleapis.com/xds.type.v3.TypedStruct, value: {}";
+    const RBAC: &str = "type.googleapis.com/envoy.extensions.filters.http.rbac.v3.RBAC";
+    let filters = format!(
+        "{{name: ticket, typed_config: {{{STRUCT}, type_url: type.googleapis.com/examples.NeedsTicket}}}}, \
+         {{name: rbac, typed_config: {{\"@type\": {RBAC}, rules: {{action: DENY, policies: {{p: \
+         {{permissions: [{{url_path: {{path: {{exact: /t/secret}}}}}}], principals: [{{any: true}}]}}}}}}}}}},"
+    );
+    let fields = format!("default_filter_chain: {}", chain("", &inline(SERVED), &filters));
+    control.publish(Resources::default().listener(server.address, &fields).snapshot());
+    server.serves().await;
+    let mut peer = Peer::connect(server.address).await;
+    for (path, ticket, code, text) in [
+        ("/t/echo", true, OK, None),
+        ("/t/echo", false, PERMISSION_DENIED, Some("no ticket")),
+        (
+            "/t/secret",
+            true,
+            PERMISSION_DENIED,
+            Some("the server's policy does not permit the call"),
+        ),
+    ] {
+        let mut request = Request::post(format!("http://service{path}"));
+        if ticket {
+            request = request.header("ticket", "1");
+        }
+        let answer = peer.send(request.body(Full::default()).expect("a request"));
+        let answer = answer.await.expect("no panic");
+        assert_eq!(answer.code, code, "{path} {answer:?}");
+        assert!(text.is_none_or(|text| answer.text == text), "{path} {answer:?}");
+    }
 }

@@ -28,6 +28,19 @@ async fn a_shutdown_lets_calls_end() {
     within(server.task).await.expect("no panic").expect("a good end");
 }
 
+/// A server that is dropped ends its calls and its connections.
+#[tokio::test]
+async fn a_server_that_is_dropped_ends_its_calls() {
+    let (_control, mut server) = serving().await;
+    let mut peer = Peer::connect(server.address).await;
+    let slow = peer.begin("service", "/t/slow");
+    server.slow().await;
+    server.task.abort();
+    assert_eq!(within(slow).await.expect("no panic").code, super::support::LOST);
+    peer.ended().await;
+    assert!(TcpStream::connect(server.address).await.is_err());
+}
+
 /// A connection that does not begin to speak HTTP/2 is closed.
 #[tokio::test]
 async fn a_connection_that_says_nothing_is_closed() {

@@ -26,6 +26,7 @@ use prost::Name;
 use super::fault::{At, Fault};
 use super::typed_struct::TypedStruct;
 use super::{opened, quoted};
+use crate::extend::{self, FilterMessage};
 
 /// The number of faults of a list that are told.
 const MOST_TOLD: usize = 8;
@@ -34,21 +35,15 @@ const MOST_TOLD: usize = 8;
 type Known = Result<FilterConfig, String>;
 
 /// The side of a call that has a filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    Client,
-    Server,
-}
+pub(super) use crate::extend::CallSide as Side;
 
-impl Side {
-    /// Returns true if this side has the filter with this configuration. gRFC A33 and gRFC A55 are for clients,
-    /// and gRFC A41 is for servers.
-    fn has(self, config: &Any) -> bool {
-        let name = TypeUrl::message_name_in(&config.type_url);
-        match self {
-            Self::Client => name != Rbac::full_name(),
-            Self::Server => name != HttpFault::full_name() && name != StatefulSession::full_name(),
-        }
+/// Returns true if a side has the filter with this configuration. gRFC A33 and gRFC A55 are for clients, and gRFC
+/// A41 is for servers.
+fn has(side: Side, config: &Any) -> bool {
+    let name = TypeUrl::message_name_in(&config.type_url);
+    match side {
+        Side::Client => name != Rbac::full_name(),
+        Side::Server => name != HttpFault::full_name() && name != StatefulSession::full_name(),
     }
 }
 
@@ -77,8 +72,8 @@ fn entry(message: &hcm::HttpFilter, side: Side) -> Result<FilterEntry, Fault> {
         Some(ConfigType::ConfigDiscovery(_)) | None => &none,
     };
     let is_optional = message.is_optional;
-    let filter = match known(config, of_listener).at("typed_config")? {
-        Ok(known) if side.has(config) => ListedFilter::Known(known),
+    let filter = match known(config, of_listener, Some(side)).at("typed_config")? {
+        Ok(known) if has(side, config) => ListedFilter::Known(known),
         Ok(_) => ListedFilter::Unknown { type_url: config.type_url.clone(), is_optional },
         Err(type_url) => ListedFilter::Unknown { type_url, is_optional },
     };
@@ -107,7 +102,7 @@ fn replacement(config: &Any) -> Result<Option<FilterConfig>, Fault> {
         None => (Some(config), false),
     };
     let none = Any::default();
-    match known(config.unwrap_or(&none), of_route)? {
+    match known(config.unwrap_or(&none), of_route, None)? {
         Ok(config) => Ok(Some(config)),
         Err(_) if is_optional => Ok(None),
         Err(type_url) => {
@@ -120,6 +115,7 @@ fn replacement(config: &Any) -> Result<Option<FilterConfig>, Fault> {
 fn known(
     config: &Any,
     read: fn(&Any) -> Option<Result<FilterConfig, Fault>>,
+    side: Option<Side>,
 ) -> Result<Known, Fault> {
     if let Some(config) = read(config) {
         return config.map(Ok);
@@ -127,11 +123,26 @@ fn known(
     if is_built_in(config) {
         return Err("the filter has another message in this place".into());
     }
-    let Some(inner) = TypedStruct::opened(config) else { return Ok(Err(config.type_url.clone())) };
-    let inner = Any { type_url: inner?.type_url, value: Vec::new() };
+    let Some(fields) = TypedStruct::opened(config) else {
+        return of_program(&config.type_url, side, FilterMessage::Protobuf(&config.value));
+    };
+    let fields = fields?;
+    let inner = Any { type_url: fields.type_url.clone(), value: Vec::new() };
     match is_built_in(&inner) {
         true => Err("the filter must have its own message, and no `TypedStruct`".into()),
-        false => Ok(Err(inner.type_url)),
+        false => of_program(&inner.type_url, side, FilterMessage::Json(&fields.json())),
+    }
+}
+
+/// Reads the configuration of a filter that the program may have added.
+fn of_program(
+    type_url: &str,
+    side: Option<Side>,
+    config: FilterMessage<'_>,
+) -> Result<Known, Fault> {
+    match extend::read_filter(TypeUrl::message_name_in(type_url), side, config) {
+        Some(read) => Ok(Ok(read.map_err(|why| quoted(&why).into_owned())?)),
+        None => Ok(Err(type_url.to_owned())),
     }
 }
 

@@ -2,11 +2,13 @@
 //
 // Usage: grpc-go client TARGET...
 //
-//	grpc-go calls
+//	grpc-go calls [--xds-credentials]
+//
+//	grpc-go load TARGET CALLS CONCURRENCY
 //
 //	grpc-go server PORT NAME [xds]
 //
-// "calls" makes the calls that it is told on its input. The client calls its targets over and over
+// "calls" makes the calls that it is told on its input, and "load" measures many. The client calls its targets over and over
 // and prints one line for each call, `TARGET: REPLY` or `TARGET: error CODE DETAILS`. The server
 // greets with its name. With `xds` it serves while the management server gives it a listener, and
 // prints the modes it goes through. The bootstrap comes from GRPC_XDS_BOOTSTRAP. Bodies are raw
@@ -21,15 +23,17 @@ import (
 )
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == "calls" {
-		runCalls()
+	if len(os.Args) >= 2 && os.Args[1] == "calls" {
+		runCalls(len(os.Args) > 2 && os.Args[2] == "--xds-credentials")
 		return
 	}
 	if len(os.Args) < 3 {
-		fail("usage: grpc-go calls | client TARGET... | server PORT NAME [xds]")
+		fail("usage: grpc-go calls | load TARGET CALLS CONCURRENCY | client TARGET... | server PORT NAME [xds]")
 	}
 	words := os.Args[2:]
 	switch os.Args[1] {
+	case "load":
+		runLoad(words)
 	case "client":
 		runClient(words)
 	case "server":

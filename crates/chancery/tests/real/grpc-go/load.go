@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// runLoad makes so many calls, of which so many are under way at any time, and prints what they cost.
+func runLoad(words []string) {
+	if len(words) != 3 {
+		fail("TARGET CALLS CONCURRENCY")
+	}
+	calls, callsErr := strconv.Atoi(words[1])
+	concurrency, err := strconv.Atoi(words[2])
+	if callsErr != nil || err != nil || concurrency < 1 {
+		fail("CALLS and CONCURRENCY are numbers")
+	}
+	channel, err := grpc.NewClient(words[0], grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		fail(err)
+	}
+	timed(channel, 1000, concurrency)
+	before := cpu()
+	times := timed(channel, calls, concurrency)
+	used := cpu() - before
+	slices.Sort(times)
+	answer, err := json.Marshal(map[string]float64{
+		"cpu_us_per_call": float64(used.Microseconds()) / float64(len(times)),
+		"p99_us":          float64(times[len(times)*99/100].Microseconds()),
+	})
+	if err != nil {
+		fail(err)
+	}
+	fmt.Println(string(answer))
+}
+
+func timed(channel *grpc.ClientConn, calls, concurrency int) []time.Duration {
+	body := []byte("a message of thirty-two bytes...")
+	each := make([][]time.Duration, concurrency)
+	var callers sync.WaitGroup
+	for caller := range concurrency {
+		callers.Go(func() {
+			for range calls / concurrency {
+				began, reply := time.Now(), []byte(nil)
+				err := channel.Invoke(context.Background(), "/t/echo", &body, &reply, grpc.ForceCodec(raw{}))
+				if err != nil {
+					fail(err)
+				}
+				each[caller] = append(each[caller], time.Since(began))
+			}
+		})
+	}
+	callers.Wait()
+	return slices.Concat(each...)
+}
+
+func cpu() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		fail(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
