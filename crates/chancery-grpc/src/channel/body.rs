@@ -17,6 +17,7 @@ use tonic::{Code, Status};
 
 use super::published::ClusterHandle;
 use super::replay::RunningAttempt;
+use crate::connect::broken;
 use crate::metrics::{AttemptMeter, CallMeter};
 use crate::orca;
 
@@ -132,9 +133,12 @@ impl ResponseBody {
             None => call.ended(Code::Ok),
         }
     }
+}
 
-    /// Returns the body of a response that no server has sent.
-    pub(super) fn empty() -> Self {
+/// The body of a response that no server has sent: that of a call which was answered here, or by an interceptor of
+/// the program.
+impl Default for ResponseBody {
+    fn default() -> Self {
         Self { call: None, deadline: None, has_failed: false }
     }
 }
@@ -189,7 +193,7 @@ impl Body for ResponseBody {
 
 /// Returns the status of a call whose connection or stream broke, by the table of gRPC over HTTP/2.
 pub(super) fn lost(error: &hyper::Error) -> Status {
-    let text = format!("the connection broke: {error}");
+    let text = format!("the connection broke: {}", broken::with_causes(error));
     let cause = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
     let reason = cause.filter(|cause| !cause.is_go_away()).and_then(h2::Error::reason);
     match reason {

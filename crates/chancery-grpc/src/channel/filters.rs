@@ -84,7 +84,7 @@ async fn suffer(fault: Fault) -> Option<Result<Response<ResponseBody>, Status>> 
 
 /// The answer of a server that says OK and nothing else.
 fn ok() -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::empty());
+    let mut response = Response::new(ResponseBody::default());
     let headers = response.headers_mut();
     headers.insert("grpc-status", http::HeaderValue::from_static("0"));
     headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/grpc"));
