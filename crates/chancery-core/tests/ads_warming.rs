@@ -274,3 +274,25 @@ fn routes_do_not_wait_for_endpoints_nobody_asks_for_or_has() {
          < rds v=2 n=5 r@2",
     );
 }
+
+#[test]
+fn a_cluster_that_was_rejected_warms_when_the_whole_state_with_it_is_accepted() {
+    // S-099, S-035: it was sent, and its endpoints too, while the client still had the old one
+    sotw(
+        "= cds a@1->eds:a b@1 c@1; eds a@1
+          > cds a b
+          < cds v=1 n=1 a@1 b@1
+          > cds a b ack
+          > eds a
+          < eds v=1 n=2 a@1
+          > eds a ack
+          = cds a@2->eds:a b@2
+          < cds v=2 n=3 a@2 b@2
+          < eds v=1 n=4 a@1
+          > eds a ack
+          > cds a b nack error=b is bad
+          > cds a c
+          < cds v=2 n=5 a@2 c@1
+          < eds v=1 n=6 a@1",
+    );
+}

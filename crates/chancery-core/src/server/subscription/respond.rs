@@ -95,13 +95,28 @@ impl Subscription {
             return self.beat(now, nonce);
         }
         self.must_respond = false;
-        let Due { mentions, given, entries, removed, .. } = due;
+        let Due { mentions, mut given, entries, removed, .. } = due;
+        given.extend(self.refused_in_whole_state(&mentions));
         let entries = if self.is_full_state() { self.full_state() } else { entries };
         let mut response = self.respond(now, nonce, entries, mentions);
         self.schedule_beat(now, self.is_full_state());
         response.removed = removed.into_iter().collect();
         response.errors = errors;
         Some(NextResponse { response, given: GivenClusters::Own(given) })
+    }
+
+    /// The clusters that the client has rejected, and that a whole state contains beside these keys. The client
+    /// takes them for changed ones when it accepts the whole (S-099).
+    fn refused_in_whole_state(&self, mentions: &[Mention]) -> Vec<(Arc<Resource>, bool)> {
+        if self.api() != Api::Cds || !self.is_full_state() || !self.is_rejected() {
+            return Vec::new();
+        }
+        // The keys that were owed come in order.
+        let is_mentioned =
+            |key: &Spelling| mentions.binary_search_by(|mention| mention.key.cmp(key)).is_ok();
+        let refused = self.ledger.refused_keys().filter(|key| !is_mentioned(key));
+        // It may hold an older one of the name.
+        refused.filter_map(|key| Some((Arc::clone(self.view(key)?), false))).collect()
     }
 
     /// Starts a response with these entries. It is under way from now on.
