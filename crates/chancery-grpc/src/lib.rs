@@ -6,6 +6,7 @@
 //!   connect    connections to endpoints, shared in the process
 //!   read       resources, checked as gRPC checks them  -->  values of chancery-calls
 //!   channel    calls, and the driver that publishes what they see
+//!   orca       reports of servers about their load, read and written
 //!   server     connections and calls that arrive, and the driver that says whose they are
 //! ```
 //!
@@ -18,6 +19,7 @@ mod connect;
 mod dice;
 mod extend;
 mod metrics;
+pub mod orca;
 mod process;
 mod read;
 mod server;

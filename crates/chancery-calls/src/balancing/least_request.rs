@@ -54,6 +54,10 @@ impl CallObserver for UnderWay {
     fn ended(&self, _: &CallEnd<'_>) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
+
+    fn uses_reports(&self) -> bool {
+        false
+    }
 }
 
 impl Picker for Compared {

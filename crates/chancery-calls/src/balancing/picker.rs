@@ -83,6 +83,12 @@ pub trait CallObserver: Send + Sync + fmt::Debug {
 
     /// A call that was sent has ended.
     fn ended(&self, end: &CallEnd<'_>);
+
+    /// Returns true if it uses the report of the server at the end of a call. Such reports need not be read where
+    /// nobody does.
+    fn uses_reports(&self) -> bool {
+        true
+    }
 }
 
 /// The end of a call.
@@ -130,6 +136,11 @@ impl Picked {
     /// Tells all observers that the call is sent.
     pub fn started(&self) {
         self.observers.iter().for_each(|observer| observer.started());
+    }
+
+    /// Returns true if an observer uses the report of the server at the end of the call.
+    pub fn uses_reports(&self) -> bool {
+        self.observers.iter().any(|observer| observer.uses_reports())
     }
 
     /// Tells all observers that the call has ended.

@@ -8,16 +8,18 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use chancery_calls::balancing::{CallEnd, Permit, Picked};
+use chancery_core::client::load::OrcaReport;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 use tonic::{Code, Status};
 
 use super::published::ClusterHandle;
 use super::replay::RunningAttempt;
 use crate::connect::broken;
 use crate::metrics::{AttemptMeter, CallMeter};
+use crate::orca;
 
 /// A call that was sent, until it has ended.
 pub(super) struct Sent {
@@ -73,6 +75,11 @@ impl Sent {
 
     /// The call ends with this code.
     pub(super) fn ends(&mut self, code: Code) {
+        self.ends_with(code, None);
+    }
+
+    /// The call ends with this code, and this report of the server.
+    fn ends_with(&mut self, code: Code, report: Option<&OrcaReport>) {
         let code = *self.code.get_or_insert(code);
         if let Some(request) = self.request.take() {
             request.end();
@@ -83,21 +90,23 @@ impl Sent {
         if let Some(call) = self.call.take() {
             call.ended(code);
         }
-        self.ended(code == Code::Ok);
+        self.ended(code == Code::Ok, report);
     }
 
-    fn ended(&mut self, succeeded: bool) {
+    fn ended(&mut self, succeeded: bool, report: Option<&OrcaReport>) {
         if !self.has_ended {
             self.has_ended = true;
             self.permit = None;
-            self.picked.ended(&CallEnd { succeeded, now: self.cluster.now(), report: None });
+            self.picked.ended(&CallEnd { succeeded, now: self.cluster.now(), report });
         }
     }
 
-    /// The call ends with these headers or trailers, if they have a status.
+    /// The call ends with these headers or trailers, if they have a status. The server may have put a report of
+    /// its load beside it.
     pub(super) fn hear(&mut self, headers: &HeaderMap) {
         if let Some(status) = headers.get("grpc-status") {
-            self.ends(Code::from_bytes(status.as_bytes()));
+            let report = self.picked.uses_reports().then(|| orca::report_of(headers)).flatten();
+            self.ends_with(Code::from_bytes(status.as_bytes()), report.as_ref());
         }
     }
 }
@@ -164,7 +173,7 @@ impl Body for ResponseBody {
             }
             Poll::Ready(Some(Err(error))) => {
                 *has_failed = true;
-                let status = lost(&error);
+                let status = at_end(lost(&error), deadline.as_ref().map(|it| it.deadline()));
                 sent.ends(status.code());
                 Poll::Ready(Some(Err(status)))
             }
@@ -196,6 +205,16 @@ pub(super) fn lost(error: &hyper::Error) -> Status {
     }
 }
 
+/// Returns the status of a call that was lost, and may have come to its end. A server that ends a call at its
+/// deadline resets the stream, which the client may see before its own timer.
+pub(super) fn at_end(status: Status, end: Option<Instant>) -> Status {
+    let is_over = end.is_some_and(|end| end <= Instant::now());
+    match status.code() {
+        Code::Cancelled if is_over => exceeded(),
+        _ => status,
+    }
+}
+
 /// Returns true if no program has seen the call: the stream was refused, or is above the last one that a
 /// GOAWAY names (gRFC A6).
 pub(super) fn is_refused(error: &hyper::Error) -> bool {
@@ -214,5 +233,24 @@ pub(super) fn exceeded() -> Status {
 impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseBody").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_is_reset_at_its_deadline_has_exceeded_it() {
+        // C-102
+        let end = Instant::now() + Duration::from_millis(1);
+        let code = |status, end| at_end(status, end).code();
+        assert_eq!(code(Status::cancelled(""), Some(end)), Code::Cancelled);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(code(Status::cancelled(""), Some(end)), Code::DeadlineExceeded);
+        assert_eq!(code(Status::cancelled(""), None), Code::Cancelled);
+        assert_eq!(code(Status::unavailable(""), Some(end)), Code::Unavailable);
     }
 }

@@ -80,7 +80,7 @@ pub(super) async fn call(
     head.headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
     let end = way.allowed.and_then(|allowed| began.checked_add(allowed));
     if way.filters.filters().len() > 1 {
-        let passing = Box::pin(filters::pass(&way.filters, &mut head));
+        let passing = Box::pin(filters::pass(&way.filters, &shared.authority, &mut head));
         if let Some(answer) = within(end, passing).await? {
             return answer;
         }
@@ -158,7 +158,7 @@ fn ask(
 }
 
 /// The name of this channel, for servers.
-const AGENT: &str = concat!("chancery-grpc/", env!("CARGO_PKG_VERSION"));
+pub(super) const AGENT: &str = concat!("chancery-grpc/", env!("CARGO_PKG_VERSION"));
 
 /// The code of a call that has failed, as decisions take it.
 pub(super) fn code(of: tonic::Code) -> Code {

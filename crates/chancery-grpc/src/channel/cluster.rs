@@ -5,15 +5,17 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
 use chancery_calls::balancing::{
-    Action, Cluster, Description, Node, OutlierDetection, Priority, PriorityNames, SubchannelId,
-    SubchannelState, Tree, Wake,
+    Action, Cluster, Description, LoadWatch, Node, OutlierDetection, Priority, PriorityNames,
+    SubchannelId, SubchannelState, Tree, Wake,
 };
 use chancery_core::{Resource, Time};
+use http::uri::Authority;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::published::{ClusterHandle, ClusterState};
 use super::security::EndpointSettings;
+use super::watched_load::WatchedLoad;
 use crate::connect::{ConnectionSettings, Inbox, InboxKey, Subchannel};
 use crate::dice::ThreadDice;
 use crate::{metrics, process};
@@ -32,6 +34,9 @@ pub(super) struct RunningCluster {
     /// The names of the priorities of each cluster that it aggregates, or of itself.
     pub(super) names: BTreeMap<Arc<str>, PriorityNames>,
     handle: Weak<ClusterHandle>,
+    /// The authority of calls that no program makes; `None` if the name of the target cannot be one.
+    authority: Option<Authority>,
+    began: Instant,
     /// The resources that its targets were last made of; `None` if more than them counts.
     made_of: Option<Vec<Arc<Resource>>>,
     /// True if something has happened since its state was published.
@@ -46,6 +51,8 @@ struct Connected {
     leaf: Arc<str>,
     settings: Arc<ConnectionSettings>,
     subchannel: Subchannel,
+    /// The reports of its server that come by themselves, while there is a connection and somebody wants them.
+    reports: Option<WatchedLoad>,
 }
 
 impl RunningCluster {
@@ -54,6 +61,7 @@ impl RunningCluster {
         name: Arc<str>,
         id: u64,
         inbox: &Arc<Inbox>,
+        authority: Option<Authority>,
         began: Instant,
     ) -> (Self, Arc<ClusterHandle>) {
         let handle = ClusterHandle::new(Arc::clone(&name), id, inbox, began);
@@ -65,6 +73,8 @@ impl RunningCluster {
             settings: BTreeMap::new(),
             names: BTreeMap::new(),
             handle: Arc::downgrade(&handle),
+            authority,
+            began,
             made_of: None,
             is_changed: false,
         };
@@ -120,12 +130,19 @@ impl RunningCluster {
             inbox.forget(key);
             self.tree.subchannel(id, &SubchannelState::Idle, now);
             let subchannel = process::pool().subchannel(address, &wanted, inbox, key);
-            let connected = Connected { id, address, leaf, settings: wanted, subchannel };
+            let connected =
+                Connected { id, address, leaf, settings: wanted, subchannel, reports: None };
             self.subchannels[slot] = Some(connected);
         }
     }
 
     pub(super) fn subchannel(&mut self, id: SubchannelId, state: &SubchannelState, now: Time) {
+        if *state != SubchannelState::Ready
+            && let Some(connected) = self.connected(id)
+        {
+            // Also where calls that are under way keep the old connection.
+            connected.reports = None;
+        }
         self.tree.subchannel(id, state, now);
         self.is_changed = true;
     }
@@ -165,8 +182,8 @@ impl RunningCluster {
             match action {
                 Action::Create { id, address, .. } => self.create(id, address, inbox),
                 Action::Connect(id) => {
-                    if let Some(subchannel) = self.subchannel_of(id) {
-                        subchannel.connect();
+                    if let Some(connected) = self.connected(id) {
+                        connected.subchannel.connect();
                     }
                 }
                 Action::Close(id) => {
@@ -176,8 +193,7 @@ impl RunningCluster {
                 }
                 Action::Resolve => resolves = true,
                 Action::Count(counted) => metrics::counted(&counted, target, &self.name),
-                // There are no reports of load outside of calls yet.
-                Action::WatchLoad { .. } => {}
+                Action::WatchLoad { id, watch } => self.watch_load(id, watch),
             }
         }
         self.publish();
@@ -195,13 +211,25 @@ impl RunningCluster {
         if self.subchannels.len() < least {
             self.subchannels.resize_with(least, || None);
         }
-        let connected = Connected { id, address, leaf, settings, subchannel };
+        let connected = Connected { id, address, leaf, settings, subchannel, reports: None };
         self.subchannels[id.slot()] = Some(connected);
     }
 
-    fn subchannel_of(&self, id: SubchannelId) -> Option<&Subchannel> {
-        let connected = self.subchannels.get(id.slot())?.as_ref()?;
-        (connected.id == id).then_some(&connected.subchannel)
+    /// Asks the server of a subchannel for reports, or does not any more.
+    fn watch_load(&mut self, id: SubchannelId, watch: Option<LoadWatch>) {
+        let (authority, began) = (self.authority.clone(), self.began);
+        let Some(connected) = self.connected(id) else { return };
+        // Without a connection it is told again when there is one.
+        let sender = connected.subchannel.sender();
+        let wanted = authority.zip(sender).zip(watch);
+        connected.reports = wanted.map(|((authority, sender), watch)| {
+            WatchedLoad::new(sender, authority, connected.address, watch, began)
+        });
+    }
+
+    fn connected(&mut self, id: SubchannelId) -> Option<&mut Connected> {
+        let connected = self.subchannels.get_mut(id.slot())?.as_mut()?;
+        (connected.id == id).then_some(connected)
     }
 
     /// Publishes the picker with the connections of now. Calls are woken by it.

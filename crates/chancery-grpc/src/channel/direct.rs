@@ -45,7 +45,9 @@ impl DirectDriver {
         settings: EndpointSettings,
     ) -> Self {
         let (inbox, began) = (Arc::default(), Instant::now());
-        let (cluster, handle) = RunningCluster::new(Arc::clone(&name), CLUSTER, &inbox, began);
+        let authority = shared.uri_authority().ok();
+        let (cluster, handle) =
+            RunningCluster::new(Arc::clone(&name), CLUSTER, &inbox, authority, began);
         shared.publish(Published::Config(ChannelConfig {
             routes: Arc::new(all_to(&name)),
             max_stream_duration: None,

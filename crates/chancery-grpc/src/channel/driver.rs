@@ -148,8 +148,9 @@ impl Driver {
         }
         self.remove(name);
         self.last_id += 1;
+        let (id, authority) = (self.last_id, self.shared.uri_authority().ok());
         let (running, handle) =
-            RunningCluster::new(Arc::clone(name), self.last_id, &self.inbox, self.began);
+            RunningCluster::new(Arc::clone(name), id, &self.inbox, authority, self.began);
         self.names_by_id.insert(self.last_id, Arc::clone(name));
         self.clusters.insert(Arc::clone(name), running);
         if let Ok(name) = ResourceName::read(name) {

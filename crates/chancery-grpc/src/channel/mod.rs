@@ -31,6 +31,7 @@ mod replay;
 mod security;
 mod shared;
 mod targets;
+mod watched_load;
 
 use std::fmt;
 use std::pin::Pin;

@@ -187,8 +187,8 @@ impl Targets<'_> {
         let sink = || {
             let server = self.client.server(cached.server)?;
             let load = self.client.load(server, name, stated).ok()?;
-            let load = load.with_metrics(cluster.reported_metrics.clone());
-            Some(Arc::new(ClusterLoad::new(load)) as Arc<dyn LoadSink>)
+            let load = ClusterLoad::new(load, &cluster.reported_metrics);
+            Some(Arc::new(load) as Arc<dyn LoadSink>)
         };
         let target = ClusterTarget {
             in_flight: process::in_flight(name, stated),

@@ -1,19 +1,20 @@
 //! The time between attempts to connect, by the rules of gRPC (connection backoff): one second at
-//! first, 1.6 times as much after each failure, at most two minutes, and a fifth more or less.
+//! first, 1.6 times as much after each failure, at most two minutes, and a fifth more or less. Streams that belong to a
+//! connection begin again in the same way.
 
 use std::time::Duration;
 
 use chancery_calls::Dice;
 
-/// The backoff of one address.
+/// The backoff of one address, or of one stream.
 #[derive(Debug, Default)]
-pub(super) struct Backoff {
+pub(crate) struct Backoff {
     failures: i32,
 }
 
 impl Backoff {
     /// An attempt has failed. Returns the time until the next one, counted from its beginning.
-    pub(super) fn failed(&mut self, dice: &mut dyn Dice) -> Duration {
+    pub(crate) fn failed(&mut self, dice: &mut dyn Dice) -> Duration {
         let base = FIRST.as_secs_f64() * FACTOR.powi(self.failures);
         self.failures = self.failures.saturating_add(1).min(MOST_FAILURES);
         let base = base.min(LONGEST.as_secs_f64());
@@ -21,8 +22,8 @@ impl Backoff {
         Duration::from_secs_f64(base * f64::from(percent) / 100.0)
     }
 
-    /// A connection was made.
-    pub(super) fn succeeded(&mut self) {
+    /// A connection was made, or a stream is of use.
+    pub(crate) fn succeeded(&mut self) {
         self.failures = 0;
     }
 }

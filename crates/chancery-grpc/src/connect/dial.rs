@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tonic::body::Body;
 
-use super::greeting::Greeting;
+use super::greeting::{Greeting, Told};
 use super::{ConnectionSettings, Keepalive, Security, Sender, broken, proxy};
 
 /// Runs a connection until it is lost, or until nobody sends on it and its calls have ended.
@@ -88,9 +88,16 @@ where
     let (io, told) = Greeting::new(io);
     let handshake = builder.handshake::<_, Body>(TokioIo::new(io)).await;
     let (sender, mut running) = handshake.map_err(|error| broken::with_causes(&error))?;
-    greeted(told, &mut running).await?;
+    let Told { begun, leaving } = told;
+    greeted(begun, &mut running).await?;
     let running = Box::pin(async move {
-        let Err(error) = running.await else { return Ended::Lost };
+        let ended = tokio::select! {
+            ended = &mut running => ended,
+            // It hears of that only if it is asked for a call, or here: the connection is given up at once, and
+            // calls that are under way end as they would.
+            _ = leaving => running.await,
+        };
+        let Err(error) = ended else { return Ended::Lost };
         tracing::debug!(%address, "connection ended: {error}");
         match keepalive.is_some() && is_annoyed(&error) {
             true => Ended::TooManyPings,
@@ -111,7 +118,7 @@ fn is_annoyed(error: &hyper::Error) -> bool {
 
 /// Waits for the settings of the server, or for the end of the connection.
 async fn greeted(
-    told: oneshot::Receiver<()>,
+    begun: oneshot::Receiver<()>,
     running: &mut (impl Future<Output = hyper::Result<()>> + Unpin),
 ) -> Result<(), String> {
     const NO_SETTINGS: &str = "the server does not speak HTTP/2, or has closed the connection";
@@ -121,7 +128,7 @@ async fn greeted(
             Ok(()) => NO_SETTINGS.to_owned(),
             Err(error) => broken::with_causes(&error),
         }),
-        told = told => told.map_err(|_| NO_SETTINGS.to_owned()),
+        begun = begun => begun.map_err(|_| NO_SETTINGS.to_owned()),
     }
 }
 

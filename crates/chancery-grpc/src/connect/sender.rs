@@ -26,6 +26,12 @@ impl Sender {
         Self { inner, scheme, certificate }
     }
 
+    /// Returns the end of a connection that a test has made, in the clear.
+    #[cfg(test)]
+    pub(crate) fn of_test(inner: http2::SendRequest<Body>) -> Self {
+        Self::new(inner, Scheme::HTTP, None)
+    }
+
     /// Returns true if the connection takes no calls any more.
     pub(crate) fn is_closed(&self) -> bool {
         self.inner.is_closed()

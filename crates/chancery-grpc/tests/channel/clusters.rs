@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use chancery_core::client::ServerFeatures;
@@ -11,13 +12,15 @@ use chancery_server::{
     Policy, Refusal, SeriesView, Server, Store,
 };
 use chancery_testkit::TestServer;
+use tokio::task::JoinHandle;
 use tonic::Code;
 
 use crate::one_route;
+use crate::orca::reporting;
 use crate::support::ports::Port;
 use crate::support::{
-    Backend, PATIENCE, Resources, call, call_to, channel, channel_at, channel_by, code, name,
-    until, with,
+    Backend, Resources, call, call_to, channel, channel_at, channel_by, code, name, until, with,
+    within,
 };
 
 /// All calls go to `x`, which has these fields.
@@ -130,33 +133,80 @@ impl Policy for Reporting {
     }
 }
 
+/// A control plane that takes reports, with what it has heard.
+struct Reported {
+    address: SocketAddr,
+    reports: LoadReports,
+    serving: JoinHandle<()>,
+    _port: Port,
+}
+
+impl Reported {
+    /// Starts a control plane with these resources.
+    async fn start(resources: &Resources) -> Self {
+        let port = Port::reserve();
+        let address = port.address().parse().expect("an address");
+        let (store, reports) = (Store::new(), LoadReports::new(LoadBounds::default()));
+        let server = Server::new(Arc::clone(&store), Reporting, Config::default());
+        let server = server.with_load_reports(reports.clone());
+        let listener = Listener::tcp(address).await.expect("the port is free");
+        let serving = server.serve(vec![listener], std::future::pending());
+        let serving = tokio::spawn(async move { drop(serving.await) });
+        store.publish("all", resources.snapshot());
+        Self { address, reports, serving, _port: port }
+    }
+
+    /// Waits until so many calls have ended by the reports, and returns these.
+    async fn of(&self, ended: u64) -> Vec<SeriesView> {
+        within(all_of(&self.reports, ended)).await
+    }
+}
+
+impl Drop for Reported {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
 /// C-132: with the service that the cluster states, which is none here.
 #[tokio::test]
 async fn calls_are_reported_by_locality() {
     let a = Backend::start("a").await;
-    let port = Port::reserve();
-    let address = port.address().parse().expect("an address");
-    let (store, reports) = (Store::new(), LoadReports::new(LoadBounds::default()));
-    let server = Server::new(Arc::clone(&store), Reporting, Config::default());
-    let server = server.with_load_reports(reports.clone());
-    let listener = Listener::tcp(address).await.expect("the port is free");
-    let serving = tokio::spawn(server.serve(vec![listener], std::future::pending()));
-    store.publish("all", cluster("lrs_server: {self: {}}", &[&a]).snapshot());
-    let channel = channel_at(address, ServerFeatures::default());
+    let server = Reported::start(&cluster("lrs_server: {self: {}}", &[&a])).await;
+    let channel = channel_at(server.address, ServerFeatures::default());
     for _ in 0..10 {
         call(&channel).await.expect("an answer");
     }
     for _ in 0..3 {
         call_to(&channel, "/t/fail", with("k", "v")).await.expect_err("it fails");
     }
-    let found =
-        tokio::time::timeout(PATIENCE, all_of(&reports, 13)).await.expect("reports in time");
+    let found = server.of(13).await;
     let [series] = &*found else { panic!("{found:?}") };
     let (key, totals) = (&series.key, series.totals);
     assert_eq!((&*key.cluster.cluster, &*key.cluster.service), ("x", ""));
     assert_eq!(key.locality.as_ref().map(|it| &*it.zone), Some("z"));
     assert_eq!((totals.issued, totals.succeeded, totals.failed), (13, 10, 3));
-    serving.abort();
+    assert!(series.metrics.is_empty(), "{:?}", series.metrics);
+}
+
+/// C-135: of what a server says with its calls, the metrics that the cluster lists; also where a call fails without
+/// a message.
+#[tokio::test]
+async fn the_metrics_of_calls_are_reported_as_far_as_the_cluster_lists_them() {
+    let a = reporting("a", 0.5).await;
+    let fields = "lrs_server: {self: {}}\n  \
+                  lrs_report_endpoint_metrics: [cpu_utilization, mem_utilization, named_metrics.queue]";
+    let server = Reported::start(&cluster(fields, &[&a])).await;
+    let channel = channel_at(server.address, ServerFeatures::default());
+    for _ in 0..4 {
+        call(&channel).await.expect("an answer");
+    }
+    call_to(&channel, "/t/fail", with("k", "v")).await.expect_err("it fails");
+    let found = server.of(5).await;
+    let [series] = &*found else { panic!("{found:?}") };
+    let metrics = series.metrics.iter().map(|(name, all)| (&**name, all.requests, all.total));
+    let expected = [("cpu_utilization", 5, 1.25), ("named_metrics.queue", 5, 10.0)];
+    assert_eq!(metrics.collect::<Vec<_>>(), expected);
 }
 
 /// Waits until so many calls have ended by the reports.

@@ -6,6 +6,7 @@ mod direct;
 mod explain;
 mod extensions;
 mod faults;
+mod orca;
 mod proxy;
 mod retries;
 mod status;

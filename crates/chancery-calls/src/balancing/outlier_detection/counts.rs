@@ -54,6 +54,10 @@ impl CallObserver for Counts {
         let count = if end.succeeded { &self.successes } else { &self.failures };
         count.fetch_add(1, Ordering::Relaxed);
     }
+
+    fn uses_reports(&self) -> bool {
+        false
+    }
 }
 
 impl Picker for Counting {

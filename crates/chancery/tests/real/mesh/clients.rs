@@ -96,7 +96,8 @@ impl Client {
                 let target = text(batch, "target");
                 let channel = channels.entry(target.clone()).or_insert_with(|| {
                     let _guard = runtime.enter();
-                    let builder = ChannelBuilder::new(&target).bootstrap((**bootstrap).clone());
+                    let builder =
+                        ChannelBuilder::new(&target).bootstrap(Bootstrap::clone(bootstrap));
                     builder.build().expect("a channel")
                 });
                 runtime.block_on(make(channel, batch))
