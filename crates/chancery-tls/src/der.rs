@@ -100,7 +100,7 @@ fn names_of(certificate: &[u8]) -> Option<&[u8]> {
 }
 
 /// The tag and the content of the first element, and the bytes after it.
-fn any_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+pub(crate) fn any_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let tag = *bytes.first()?;
     element(bytes, tag).map(|(content, rest)| (tag, content, rest))
 }
@@ -122,7 +122,7 @@ const INTEGER: u8 = 0x02;
 pub(crate) const SEQUENCE: u8 = 0x30;
 const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
-const OBJECT_ID: u8 = 0x06;
+pub(crate) const OBJECT_ID: u8 = 0x06;
 const BOOLEAN: u8 = 0x01;
 const OCTETS: u8 = 0x04;
 /// The kinds of names of a subject (RFC 5280, `GeneralName`).

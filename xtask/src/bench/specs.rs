@@ -83,6 +83,15 @@ pub(crate) const SPECS: &[Spec] = &[
     of("G21", "missed", "events of 10,000 in a second that a reader misses", 0.0),
     of("G22", "", "core used by reports of 10,000 clients on 20 clusters every 10 s", 0.3)
         .hope(0.15),
+    of(
+        "G23",
+        "tonic cpu",
+        "CPU of a unary call, 64 at a time, over a plain channel of tonic",
+        1.15,
+    )
+    .hope(1.05),
+    of("G23", "tonic p99", "p99 of the same, over the same", 1.2).hope(1.05),
+    of("G23", "go cpu", "CPU of the same, over gRPC for Go with xDS", 1.0).hope(0.5),
 ];
 
 const THIRD: f64 = 1.0 / 3.0;
@@ -107,7 +116,7 @@ mod tests {
 
     #[test]
     fn every_goal_of_the_issue_is_there_once() {
-        for number in 1..=22 {
+        for number in 1..=23 {
             let goal = format!("G{number}");
             assert!(SPECS.iter().any(|spec| spec.goal == goal), "{goal}");
         }

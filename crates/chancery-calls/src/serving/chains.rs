@@ -90,6 +90,11 @@ impl<T> FilterChains<T> {
         }
     }
 
+    /// Returns true if no connection has a chain.
+    pub fn is_empty(&self) -> bool {
+        self.destinations.is_empty() && self.default.is_none()
+    }
+
     /// All chains in their order, the default last.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.chains.iter().chain(&self.default)

@@ -6,11 +6,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use chancery_calls::filters::faults::AbortStatus;
 use chancery_calls::retrying::{AttemptEnd, NextAttempt, Pushback, Retries};
-use http::header::HeaderValue;
+use http::header::{CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
-use http::{HeaderMap, Request, Response, Uri};
+use http::{Request, Response, Uri};
 use tokio::time::{Instant, sleep, sleep_until};
 use tonic::Status;
 use tonic::body::Body;
@@ -23,16 +24,18 @@ use super::place::CallPlace;
 use super::replay::Replay;
 use crate::connect::Sender;
 use crate::dice::ThreadDice;
+use crate::metrics::{CallMeter, RetryKind};
 use crate::read::quoted;
 
 /// A call that has its way.
-pub(super) struct Attempts {
+pub(super) struct Attempts<'a> {
     pub(super) way: Way,
     pub(super) head: Parts,
     pub(super) authority: Authority,
     pub(super) messages: Replay,
     pub(super) waits: bool,
     pub(super) end: Option<Instant>,
+    pub(super) meter: Option<&'a mut CallMeter>,
 }
 
 /// An attempt that has not succeeded, and the answer of the caller if it was the last one.
@@ -41,9 +44,9 @@ struct Failed {
     answer: Result<Response<ResponseBody>, Status>,
 }
 
-impl Attempts {
+impl Attempts<'_> {
     /// Makes attempts until one is answered, or there is no other.
-    pub(super) async fn run(&self) -> Result<Response<ResponseBody>, Status> {
+    pub(super) async fn run(&mut self) -> Result<Response<ResponseBody>, Status> {
         let mut retries = Retries::new(self.way.retry.clone());
         let mut tries = 0_u32;
         loop {
@@ -55,12 +58,13 @@ impl Attempts {
                 }
                 Err(failed) => failed,
             };
-            if !self.messages.is_kept() {
+            if !self.messages.end() {
                 retries.commit();
             }
             match retries.after(failed.end, self.left(), None, &mut ThreadDice) {
-                NextAttempt::Transparent => {}
+                NextAttempt::Transparent => self.retried(RetryKind::Transparent),
                 NextAttempt::After(wait) => {
+                    self.retried(RetryKind::Policy(wait));
                     // The attempt gives back before the wait all that it holds.
                     drop(failed.answer);
                     sleep(wait).await;
@@ -74,6 +78,12 @@ impl Attempts {
                 }
                 NextAttempt::Stop(_) => return failed.answer,
             }
+        }
+    }
+
+    fn retried(&mut self, kind: RetryKind) {
+        if let Some(meter) = &mut self.meter {
+            meter.retried(kind);
         }
     }
 
@@ -117,13 +127,17 @@ impl Attempts {
             head.headers.insert(PREVIOUS_ATTEMPTS, HeaderValue::from(previous));
         }
         let place = CallPlace::new(&cluster.name, &picked, tries);
-        let mut sent = Sent::new(picked, permit, Arc::clone(cluster));
-        let request: Request<Body> = Request::from_parts(head, self.messages.attempt());
+        let meter = self.meter.as_ref();
+        let meter = meter.map(|it| it.attempt(&place.cluster, &picked.endpoint.locality));
+        let mut sent = Sent::new(picked, permit, Arc::clone(cluster), meter);
+        let (body, running) = self.messages.attempt();
+        sent.keeps_open(running);
+        let request: Request<Body> = Request::from_parts(head, body);
         match sender.try_send_request(request).await {
             Ok(mut response) => {
                 response.extensions_mut().insert(place);
                 sent.hear(response.headers());
-                let end = failure(response.headers());
+                let end = failure(&response);
                 let deadline = self.end.map(|end| Box::pin(sleep_until(end)));
                 let response = response.map(|inner| ResponseBody::new(inner, deadline, sent));
                 match end {
@@ -136,6 +150,7 @@ impl Attempts {
                 let was_sent = error.take_message().is_none();
                 let error = error.into_error();
                 let status = lost(&error);
+                sent.ends(status.code());
                 let end = match status.code() {
                     _ if !was_sent => AttemptEnd::NeverSent,
                     of if is_refused(&error) => AttemptEnd::Refused(code(of)),
@@ -147,9 +162,21 @@ impl Attempts {
     }
 }
 
-/// The failure of a response that has a status and nothing else. Such a response does not commit the call.
-fn failure(headers: &HeaderMap) -> Option<AttemptEnd> {
-    let stated = headers.get("grpc-status")?;
+/// The failure of a response that has a status and nothing else, or is none of gRPC, as that of a proxy on the way.
+/// Such a response does not commit the call.
+fn failure<B>(response: &Response<B>) -> Option<AttemptEnd> {
+    let headers = response.headers();
+    let Some(stated) = headers.get("grpc-status") else {
+        let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let is_grpc = content_type.is_some_and(|it| it.starts_with(b"application/grpc"));
+        let status = AbortStatus::from_http(response.status().as_u16().into());
+        return match status {
+            Some(AbortStatus::Code(code)) if !is_grpc => {
+                Some(AttemptEnd::Failed { code, pushback: None })
+            }
+            _ => None,
+        };
+    };
     let of = tonic::Code::from_bytes(stated.as_bytes());
     let pushback = Pushback::read(headers);
     (of != tonic::Code::Ok).then(|| AttemptEnd::Failed { code: code(of), pushback })

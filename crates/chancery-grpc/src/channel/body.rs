@@ -13,9 +13,11 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Sleep;
-use tonic::Status;
+use tonic::{Code, Status};
 
 use super::published::ClusterHandle;
+use super::replay::RunningAttempt;
+use crate::metrics::{AttemptMeter, CallMeter};
 use crate::orca;
 
 /// A call that was sent, until it has ended.
@@ -26,6 +28,13 @@ pub(super) struct Sent {
     permit: Option<Permit>,
     /// Keeps the cluster for as long as the call lasts (C-100).
     cluster: Arc<ClusterHandle>,
+    meter: Option<AttemptMeter>,
+    /// The messages of the request, whose stream is reset if the call ends before them.
+    request: Option<RunningAttempt>,
+    /// Measures the whole call, if this is its last attempt.
+    call: Option<CallMeter>,
+    /// The code that it has ended with.
+    code: Option<Code>,
 }
 
 /// The body of a response of a [`Channel`](crate::Channel).
@@ -39,9 +48,48 @@ pub struct ResponseBody {
 
 impl Sent {
     /// Tells the observers that the call is sent.
-    pub(super) fn new(picked: Picked, permit: Option<Permit>, cluster: Arc<ClusterHandle>) -> Self {
+    pub(super) fn new(
+        picked: Picked,
+        permit: Option<Permit>,
+        cluster: Arc<ClusterHandle>,
+        meter: Option<AttemptMeter>,
+    ) -> Self {
         picked.started();
-        Self { picked, has_ended: false, permit, cluster }
+        Self {
+            picked,
+            has_ended: false,
+            permit,
+            cluster,
+            meter,
+            request: None,
+            call: None,
+            code: None,
+        }
+    }
+
+    /// The messages of the request may not have ended when the call does.
+    pub(super) fn keeps_open(&mut self, request: RunningAttempt) {
+        self.request = Some(request);
+    }
+
+    /// The call ends with this code.
+    pub(super) fn ends(&mut self, code: Code) {
+        self.ends_with(code, None);
+    }
+
+    /// The same with a report of the server on its load.
+    fn ends_with(&mut self, code: Code, report: Option<&OrcaReport>) {
+        let code = *self.code.get_or_insert(code);
+        if let Some(request) = self.request.take() {
+            request.end();
+        }
+        if let Some(meter) = self.meter.take() {
+            meter.ended(code);
+        }
+        if let Some(call) = self.call.take() {
+            call.ended(code);
+        }
+        self.ended(code == Code::Ok, report);
     }
 
     fn ended(&mut self, succeeded: bool, report: Option<&OrcaReport>) {
@@ -57,7 +105,7 @@ impl Sent {
     pub(super) fn hear(&mut self, headers: &HeaderMap) {
         if let Some(status) = headers.get("grpc-status") {
             let report = self.picked.uses_reports().then(|| orca::report_of(headers)).flatten();
-            self.ended(status.as_bytes() == b"0", report.as_ref());
+            self.ends_with(Code::from_bytes(status.as_bytes()), report.as_ref());
         }
     }
 }
@@ -65,13 +113,24 @@ impl Sent {
 /// A call that ends without a status has failed.
 impl Drop for Sent {
     fn drop(&mut self) {
-        self.ended(false, None);
+        self.ends(Code::Cancelled);
     }
 }
 
 impl ResponseBody {
     pub(super) fn new(inner: Incoming, deadline: Option<Pin<Box<Sleep>>>, sent: Sent) -> Self {
         Self { call: Some((inner, sent)), deadline, has_failed: false }
+    }
+
+    /// Lets the call be measured until it ends.
+    pub(super) fn measure(&mut self, call: CallMeter) {
+        match &mut self.call {
+            Some((_, sent)) => match sent.code {
+                Some(code) => call.ended(code),
+                None => sent.call = Some(call),
+            },
+            None => call.ended(Code::Ok),
+        }
     }
 
     /// Returns the body of a response that no server has sent.
@@ -96,8 +155,9 @@ impl Body for ResponseBody {
         }
         // First, because a server that always has more to send must not outrun the end of the call.
         if deadline.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
-            (*deadline, *has_failed) = (None, true);
-            sent.ended(false, None);
+            sent.ends(Code::DeadlineExceeded);
+            // What is left of the call is let go, so that its stream is reset.
+            (self.call, self.deadline) = (None, None);
             return Poll::Ready(Some(Err(exceeded())));
         }
         match Pin::new(inner).poll_frame(cx) {
@@ -109,8 +169,9 @@ impl Body for ResponseBody {
             }
             Poll::Ready(Some(Err(error))) => {
                 *has_failed = true;
-                sent.ended(false, None);
-                Poll::Ready(Some(Err(lost(&error))))
+                let status = lost(&error);
+                sent.ends(status.code());
+                Poll::Ready(Some(Err(status)))
             }
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Pending => Poll::Pending,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chancery_calls::Dice;
-use chancery_calls::balancing::{CustomPolicies, PolicyConfig};
+use chancery_calls::balancing::PolicyConfig;
 use chancery_client::bootstrap::{InvalidTarget, NamingError, Target};
 use chancery_client::{Bootstrap, BootstrapError, Options};
 
@@ -17,9 +17,9 @@ use super::{Channel, Credentials};
 use crate::certificates::Certificates;
 use crate::connect::Keepalive;
 use crate::dice::ThreadDice;
-use crate::process;
 use crate::read::quoted;
 use crate::read::surroundings::Surroundings;
+use crate::{extend, process};
 
 /// Makes a channel.
 #[derive(Clone, Debug)]
@@ -163,8 +163,8 @@ impl ChannelBuilder {
         let credentials = self.credentials.unwrap_or_else(default);
         let certificates = Certificates::new(clients.bootstrap());
         let security = ChannelSecurity::new(&credentials, certificates, &authority, self.keepalive);
-        let shared = Arc::new(Shared::new(authority.into(), ThreadDice.roll()));
-        let surroundings = Surroundings::new(clients.bootstrap(), CustomPolicies::default());
+        let shared = Arc::new(Shared::new(&self.target, authority.into(), ThreadDice.roll()));
+        let surroundings = Surroundings::new(clients.bootstrap(), extend::policies());
         let driver = Driver::new(Arc::clone(&shared), client, listener, surroundings, security);
         let driver = tokio::spawn(driver.run()).abort_handle();
         Ok(Channel::of(shared, driver, Some(clients)))
@@ -194,7 +194,7 @@ impl ChannelBuilder {
             ChannelPolicy::PickFirst => PolicyConfig::PickFirst { shuffle: false },
             ChannelPolicy::RoundRobin => PolicyConfig::RoundRobin,
         };
-        let shared = Arc::new(Shared::new(authority.into(), ThreadDice.roll()));
+        let shared = Arc::new(Shared::new(&self.target, authority.into(), ThreadDice.roll()));
         let (of_driver, settings) = (Arc::clone(&shared), security.ordinary());
         let driver = DirectDriver::new(of_driver, target.name, target.place, policy, settings);
         let driver = tokio::spawn(driver.run()).abort_handle();

@@ -23,6 +23,7 @@ use super::replay::Replay;
 use super::shared::Shared;
 use super::{Handle, deadline, filters};
 use crate::dice::ThreadDice;
+use crate::metrics::CallMeter;
 
 /// Marks a call that waits while connections fail, and fails only at its deadline. It is an extension
 /// of the request.
@@ -41,12 +42,29 @@ pub(super) struct Way {
     allowed: Option<Duration>,
 }
 
+/// Makes a call, and measures it.
+pub(super) async fn measured(
+    handle: Arc<Handle>,
+    request: Request<Body>,
+) -> Result<Response<ResponseBody>, Status> {
+    let target = &handle.shared.target;
+    let mut meter = CallMeter::begin(request.uri().path(), request.extensions(), target);
+    let mut result = Box::pin(call(Arc::clone(&handle), request, meter.as_mut())).await;
+    match (&mut result, meter) {
+        (Ok(response), Some(meter)) => response.body_mut().measure(meter),
+        (Err(status), Some(meter)) => meter.ended(status.code()),
+        (_, None) => {}
+    }
+    result
+}
+
 /// Makes a call.
 ///
 /// Its future is what a channel allocates for each call: those that few calls wait for are kept out of it.
 pub(super) async fn call(
     handle: Arc<Handle>,
     request: Request<Body>,
+    meter: Option<&mut CallMeter>,
 ) -> Result<Response<ResponseBody>, Status> {
     let shared = &handle.shared;
     let began = Instant::now();
@@ -62,13 +80,13 @@ pub(super) async fn call(
     head.headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
     let end = way.allowed.and_then(|allowed| began.checked_add(allowed));
     if way.filters.filters().len() > 1 {
-        let passing = Box::pin(filters::pass(&way.filters, &head.headers));
+        let passing = Box::pin(filters::pass(&way.filters, &mut head));
         if let Some(answer) = within(end, passing).await? {
             return answer;
         }
     }
     let (messages, authority) = (Replay::new(messages), shared.uri_authority()?);
-    let attempts = Attempts { way, head, authority, messages, waits, end };
+    let mut attempts = Attempts { way, head, authority, messages, waits, end, meter };
     within(end, pin!(attempts.run())).await?
 }
 

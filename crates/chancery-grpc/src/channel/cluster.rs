@@ -18,7 +18,7 @@ use super::security::EndpointSettings;
 use super::watched_load::WatchedLoad;
 use crate::connect::{ConnectionSettings, Inbox, InboxKey, Subchannel};
 use crate::dice::ThreadDice;
-use crate::process;
+use crate::{metrics, process};
 
 /// The clusters of an aggregate, or the one cluster.
 pub(super) type Clusters = Priority<OutlierDetection<Cluster>>;
@@ -26,6 +26,7 @@ pub(super) type Clusters = Priority<OutlierDetection<Cluster>>;
 /// A cluster with its tree.
 pub(super) struct RunningCluster {
     pub(super) id: u64,
+    name: Arc<str>,
     tree: Tree<Clusters, ThreadDice>,
     subchannels: Vec<Option<Connected>>,
     /// The settings of connections to each cluster that it aggregates, or to itself.
@@ -63,9 +64,10 @@ impl RunningCluster {
         authority: Option<Authority>,
         began: Instant,
     ) -> (Self, Arc<ClusterHandle>) {
-        let handle = ClusterHandle::new(name, id, inbox, began);
+        let handle = ClusterHandle::new(Arc::clone(&name), id, inbox, began);
         let running = Self {
             id,
+            name,
             tree: Tree::new(ThreadDice),
             subchannels: Vec::new(),
             settings: BTreeMap::new(),
@@ -169,9 +171,9 @@ impl RunningCluster {
         self.tree.deadline()
     }
 
-    /// Does what the tree asks for, and publishes what calls see. Returns true if names of DNS are to
+    /// Does what the tree of a channel to this target asks for, and publishes what calls see. Returns true if names of DNS are to
     /// be resolved again.
-    pub(super) fn settle(&mut self, inbox: &Arc<Inbox>) -> bool {
+    pub(super) fn settle(&mut self, inbox: &Arc<Inbox>, target: &str) -> bool {
         if !std::mem::take(&mut self.is_changed) {
             return false;
         }
@@ -190,9 +192,8 @@ impl RunningCluster {
                     }
                 }
                 Action::Resolve => resolves = true,
+                Action::Count(counted) => metrics::counted(&counted, target, &self.name),
                 Action::WatchLoad { id, watch } => self.watch_load(id, watch),
-                // There are no metrics yet.
-                Action::Count(_) => {}
             }
         }
         self.publish();

@@ -16,14 +16,14 @@ use chancery_client::credentials::TlsFiles;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
-    pub(super) ordinary: Ordinary,
+    pub(crate) ordinary: Ordinary,
     /// True if the control plane has a say.
-    pub(super) is_xds: bool,
+    pub(crate) is_xds: bool,
 }
 
 /// Credentials that no control plane has a say in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Ordinary {
+pub(crate) enum Ordinary {
     Insecure,
     Tls(TlsFiles),
 }

@@ -12,7 +12,7 @@ const TIMEOUT: &str = "grpc-timeout";
 const MOST: u128 = 99_999_999;
 
 /// Returns the time that the application allows, if the header is there and well-formed.
-pub(super) fn stated(headers: &HeaderMap) -> Option<Duration> {
+pub(crate) fn stated(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(TIMEOUT)?.to_str().ok()?;
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     if number.len() > 8 || !number.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -115,7 +115,7 @@ impl DirectDriver {
     }
 
     fn settle(&mut self) {
-        if self.cluster.settle(&self.inbox) {
+        if self.cluster.settle(&self.inbox, &self.shared.target) {
             self.names.ask_again();
         }
     }

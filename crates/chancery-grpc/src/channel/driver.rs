@@ -221,7 +221,7 @@ impl Driver {
     fn settle(&mut self) {
         let mut resolves = false;
         for cluster in self.clusters.values_mut() {
-            resolves |= cluster.settle(&self.inbox);
+            resolves |= cluster.settle(&self.inbox, &self.shared.target);
         }
         if resolves {
             self.names.ask_again();

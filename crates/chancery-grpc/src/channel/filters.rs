@@ -5,26 +5,37 @@
 
 use chancery_calls::filters::faults::Fault;
 use chancery_calls::filters::{FilterChain, FilterConfig};
-use http::{HeaderMap, Response};
+use http::Response;
+use http::request::Parts;
 use tokio::time::sleep;
 use tonic::Status;
 
 use super::body::ResponseBody;
 use super::call::status;
 use crate::dice::ThreadDice;
+use crate::extend::{CallSide, FilteredCall, ProgramFilter};
 use crate::process;
 use crate::read::quoted;
 
 /// Passes the filters in their order. Returns the answer of the call if one of them ends it.
 pub(super) async fn pass(
     chain: &FilterChain,
-    headers: &HeaderMap,
+    head: &mut Parts,
 ) -> Option<Result<Response<ResponseBody>, Status>> {
     for filter in chain.filters() {
         let fault = match &filter.config {
             FilterConfig::Router | FilterConfig::Disabled => None,
             FilterConfig::Faults(policy) => {
-                policy.decide(headers, process::active_faults(), &mut ThreadDice)
+                policy.decide(&head.headers, process::active_faults(), &mut ThreadDice)
+            }
+            FilterConfig::Custom(_) => {
+                let Some(program) = filter.config.custom::<ProgramFilter>() else { continue };
+                let (path, headers) = (head.uri.path(), &mut head.headers);
+                let call = FilteredCall { side: CallSide::Client, path, headers };
+                match program.before(call).await {
+                    Ok(()) => None,
+                    Err(status) => return Some(Err(status)),
+                }
             }
             // A listener cannot have it, but a route can put it in the place of one that is off.
             other => {

@@ -14,8 +14,8 @@ mod body;
 mod builder;
 mod call;
 mod cluster;
-mod credentials;
-mod deadline;
+pub(crate) mod credentials;
+pub(crate) mod deadline;
 mod direct;
 mod dns;
 mod driver;
@@ -58,6 +58,7 @@ pub use self::explanation::{
 };
 pub use self::place::CallPlace;
 use self::shared::Shared;
+use crate::metrics;
 
 /// A channel to the service of a target: `xds:///orders`, or one without a control plane, as in
 /// `dns:///orders.example:443` or `https://orders.example`. Cloning it is cheap, and clones share everything.
@@ -144,7 +145,11 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         // The call keeps the channel, so that it goes on when the program drops it.
-        Box::pin(call::call(Arc::clone(&self.0), request.map(Body::new)))
+        let (handle, request) = (Arc::clone(&self.0), request.map(Body::new));
+        match metrics::recorder() {
+            None => Box::pin(call::call(handle, request, None)),
+            Some(_) => Box::pin(call::measured(handle, request)),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use chancery_calls::balancing::{Endpoint, EndpointLocality, Picked};
 /// with an error of the server.
 #[derive(Clone, Debug)]
 pub struct CallPlace {
-    cluster: Arc<str>,
+    pub(super) cluster: Arc<str>,
     endpoint: Arc<Endpoint>,
     address: SocketAddr,
     attempts: u32,

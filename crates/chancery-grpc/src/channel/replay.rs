@@ -1,9 +1,10 @@
 //! The messages of a call, which are kept for another attempt as long as there may be one (gRFC A6).
 //!
-//! One attempt reads at a time. The body of an attempt that another one has followed ends with an error,
+//! One attempt reads at a time. The body of an attempt that has ended reads nothing more: it ends with an error,
 //! which resets its stream. Not here: whether there is another attempt (`attempts`).
 
 use std::collections::VecDeque;
+use std::error::Error;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -22,11 +23,15 @@ const MOST_KEPT: usize = 256 * 1024;
 #[derive(Clone)]
 pub(super) struct Replay(Arc<Mutex<Messages>>);
 
-/// The body of one attempt.
-struct AttemptBody {
+/// One attempt, which can be ended.
+#[derive(Clone)]
+pub(super) struct RunningAttempt {
     messages: Replay,
-    attempt: u32,
+    number: u32,
 }
+
+/// The body of one attempt.
+struct AttemptBody(RunningAttempt);
 
 struct Messages {
     source: Body,
@@ -63,23 +68,27 @@ impl Replay {
         })))
     }
 
-    /// Returns the body of another attempt, from the first message on.
-    pub(super) fn attempt(&self) -> Body {
-        let (attempt, before) = {
+    /// Returns the body of the next attempt, from the first message on. The one before must have
+    /// [ended](Self::end).
+    pub(super) fn attempt(&self) -> (Body, RunningAttempt) {
+        let number = {
             let mut messages = self.lock();
-            messages.attempt = messages.attempt.wrapping_add(1);
             messages.read = 0;
-            (messages.attempt, messages.waits.take())
+            messages.attempt
         };
-        if let Some(before) = before {
-            before.wake();
-        }
-        Body::new(AttemptBody { messages: self.clone(), attempt })
+        let running = RunningAttempt { messages: self.clone(), number };
+        (Body::new(AttemptBody(running.clone())), running)
     }
 
-    /// Returns true if another attempt can have all messages.
-    pub(super) fn is_kept(&self) -> bool {
-        self.lock().is_kept
+    /// Ends the attempt that runs: its body reads nothing more, and ends with an error, which resets its stream if
+    /// the request is still open. Returns true if another attempt can have all messages.
+    pub(super) fn end(&self) -> bool {
+        let (is_kept, waits) = {
+            let mut messages = self.lock();
+            (messages.is_kept, messages.end_attempt())
+        };
+        wake(waits);
+        is_kept
     }
 
     /// Keeps no message any more: the attempt that runs is the last one.
@@ -93,7 +102,33 @@ impl Replay {
     }
 }
 
+impl RunningAttempt {
+    /// Ends the attempt, unless it has ended.
+    pub(super) fn end(&self) {
+        let waits = {
+            let mut messages = self.messages.lock();
+            if messages.attempt != self.number {
+                return;
+            }
+            messages.end_attempt()
+        };
+        wake(waits);
+    }
+}
+
+/// Wakes who reads an attempt that has ended. That is done without the lock, which they take.
+fn wake(waits: Option<Waker>) {
+    if let Some(waits) = waits {
+        waits.wake();
+    }
+}
+
 impl Messages {
+    fn end_attempt(&mut self) -> Option<Waker> {
+        self.attempt = self.attempt.wrapping_add(1);
+        self.waits.take()
+    }
+
     fn commit(&mut self) {
         if self.is_kept {
             self.is_kept = false;
@@ -183,21 +218,22 @@ const TRAILER: usize = 64;
 
 impl http_body::Body for AttemptBody {
     type Data = Bytes;
-    type Error = Status;
+    type Error = Box<dyn Error + Send + Sync>;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let mut messages = self.messages.lock();
-        if messages.attempt != self.attempt {
-            return Poll::Ready(Some(Err(Status::cancelled("another attempt has begun"))));
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let mut messages = self.0.messages.lock();
+        if messages.attempt != self.0.number {
+            // The server hears that the call is cancelled.
+            return Poll::Ready(Some(Err(h2::Error::from(h2::Reason::CANCEL).into())));
         }
-        messages.poll(cx)
+        messages.poll(cx).map_err(Into::into)
     }
 
     fn is_end_stream(&self) -> bool {
-        let messages = self.messages.lock();
+        let messages = self.0.messages.lock();
         let read = if messages.is_kept { messages.read } else { 0 };
         let has_more = read < messages.frames.len();
         !has_more && (matches!(messages.end, Some(Ok(()))) || messages.source.is_end_stream())
@@ -238,24 +274,27 @@ mod tests {
     async fn each_attempt_has_all_messages() {
         // gRFC A6
         let replay = replay(&["a", "b", "c"]);
-        let mut first = replay.attempt();
+        let mut first = replay.attempt().0;
         let frame = first.frame().await.expect("a frame").expect("no error");
         assert_eq!(frame.into_data().expect("data"), "a");
-        assert_eq!(all(replay.attempt()).await, "abc");
-        assert_eq!(all(replay.attempt()).await, "abc");
-        let ended = first.frame().await.expect("an end").expect_err("another has begun");
+        assert!(replay.end());
+        // It reads nothing more, before another attempt has begun either.
+        let ended = first.frame().await.expect("an end").expect_err("it has ended");
         assert_eq!(ended.code(), tonic::Code::Cancelled);
+        assert_eq!(all(replay.attempt().0).await, "abc");
+        assert!(replay.end());
+        assert_eq!(all(replay.attempt().0).await, "abc");
     }
 
     #[tokio::test]
     async fn a_call_that_is_committed_keeps_nothing() {
         // gRFC A6
         let replay = replay(&["a", "b"]);
-        let mut attempt = replay.attempt();
+        let mut attempt = replay.attempt().0;
         attempt.frame().await.expect("a frame").expect("no error");
         replay.commit();
-        assert!(!replay.is_kept());
         assert_eq!(all(attempt).await, "b");
+        assert!(!replay.end());
         assert!(replay.lock().frames.is_empty());
     }
 
@@ -264,10 +303,10 @@ mod tests {
         // gRFC A6
         let message = Bytes::from(vec![0; MOST_KEPT / 2]);
         let replay = Replay::new(Body::new(Source(vec![message; 4].into())));
-        let mut attempt = replay.attempt();
+        let mut attempt = replay.attempt().0;
         for is_kept in [true, true, false, false] {
             attempt.frame().await.expect("a frame").expect("no error");
-            assert_eq!(replay.is_kept(), is_kept);
+            assert_eq!(replay.lock().is_kept, is_kept);
         }
         assert!(replay.lock().frames.is_empty());
         assert!(attempt.frame().await.is_none());

@@ -15,6 +15,8 @@ use crate::read::quoted;
 pub(super) struct Shared {
     /// The name of the service, for routing and for servers.
     pub(super) authority: Arc<str>,
+    /// The target of the channel, for metrics.
+    pub(super) target: Arc<str>,
     /// The same as requests have it, if they can.
     uri_authority: Option<Authority>,
     /// A random number that stays, for hash policies.
@@ -26,11 +28,12 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(authority: Arc<str>, channel_id: u64) -> Self {
+    pub(super) fn new(target: &str, authority: Arc<str>, channel_id: u64) -> Self {
         let published = ArcSwap::from_pointee(Published::Waiting);
         let (changes, explanations) = (watch::channel(0).0, Semaphore::new(EXPLANATIONS));
         let uri_authority = Authority::try_from(&*authority).ok();
-        Self { authority, uri_authority, channel_id, published, explanations, changes }
+        let target = target.into();
+        Self { authority, target, uri_authority, channel_id, published, explanations, changes }
     }
 
     /// Returns the authority of requests.

@@ -15,6 +15,7 @@ use tonic::body::Body;
 
 use super::greeting::{Greeting, Told};
 use super::{ConnectionSettings, Keepalive, Security, Sender, proxy};
+use crate::read::quoted;
 
 /// Runs a connection until it is lost, or until nobody sends on it and its calls have ended.
 pub(super) type Running = Pin<Box<dyn Future<Output = Ended> + Send>>;
@@ -126,10 +127,22 @@ async fn greeted(
         biased;
         ended = running => Err(match ended {
             Ok(()) => NO_SETTINGS.to_owned(),
-            Err(error) => error.to_string(),
+            Err(error) => with_causes(&error),
         }),
         begun = begun => begun.map_err(|_| NO_SETTINGS.to_owned()),
     }
+}
+
+/// Returns an error with what has caused it, as the alert of a peer that wants a certificate.
+fn with_causes(error: &hyper::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    // A peer that goes away may have added words of its own.
+    quoted(&text).into_owned()
 }
 
 #[cfg(test)]
@@ -207,6 +220,8 @@ mod tests {
             let begun = timeout(HOUR, begin(io, keepalive, ADDRESS.parse().unwrap()));
             let (_sender, running) = begun.await.unwrap().unwrap();
             peer.write_all(&[&go_away, &b"too_many_pings"[..]].concat()).await.unwrap();
+            // Servers close the connection behind their words.
+            drop(peer);
             timeout(HOUR, running).await.unwrap()
         };
         assert_eq!(ended(11, keepalive(false)).await, Ended::TooManyPings);

@@ -1,6 +1,7 @@
-//! A socket that tells what the peer says of the connection itself: that it has begun as a server of HTTP/2 does,
-//! with its settings, which say how many calls it takes, and that it is to end (`GOAWAY`). A peer that stays silent, or
-//! speaks something else, does not count as connected. Not here: what the frames say (`h2`).
+//! A socket that tells what the peer says of the connection itself: that it has begun as HTTP/2 does, with its settings,
+//! which say how many calls it takes, and that it is to end (`GOAWAY`). A peer that stays silent, or speaks something
+//! else, does not count as connected. Clients send the preface of HTTP/2 before their settings. Not here: what the
+//! frames say (`h2`).
 
 use std::io;
 use std::pin::Pin;
@@ -10,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 
 /// A socket with somebody who waits for its first frame, and somebody who waits for the last.
-pub(super) struct Greeting<T> {
+pub(crate) struct Greeting<T> {
     inner: T,
     heads: Heads,
     /// Told when the first frame is one of settings; `None` after the first frame.
@@ -40,6 +41,8 @@ struct Heads {
 
 /// The bytes of the head of a frame.
 const HEAD: usize = 9;
+/// The bytes of the preface of a client.
+const PREFACE: usize = 24;
 /// The types of frames.
 const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
@@ -69,13 +72,24 @@ impl Heads {
 }
 
 impl<T> Greeting<T> {
-    /// Returns the socket, and what is told of it.
+    /// Returns the socket of a server, and what is told of it.
     pub(super) fn new(inner: T) -> (Self, Told) {
+        Self::after(0, inner)
+    }
+
+    /// Returns the socket of a client, and what is told when its settings come.
+    pub(crate) fn of_client(inner: T) -> (Self, oneshot::Receiver<()>) {
+        let (greeting, told) = Self::after(PREFACE, inner);
+        (greeting, told.begun)
+    }
+
+    /// The frames come after so many bytes.
+    fn after(skipped: usize, inner: T) -> (Self, Told) {
         let (begins, begun) = oneshot::channel();
         let (leaves, leaving) = oneshot::channel();
         let greeting = Self {
             inner,
-            heads: Heads::default(),
+            heads: Heads { left: skipped, ..Heads::default() },
             begins: Some(begins),
             leaves: Some(leaves),
             is_leaving: false,
@@ -111,7 +125,14 @@ impl<T: AsyncRead + Unpin> AsyncRead for Greeting<T> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.inner).poll_read(cx, buffer);
         self.look(&buffer.filled()[before..]);
-        read
+        match read {
+            // Servers of C++ end TLS without its last words. HTTP/2 knows by itself where its frames and streams
+            // end, and an error here would hide the reason that the peer has given with `GOAWAY`.
+            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Poll::Ready(Ok(()))
+            }
+            read => read,
+        }
     }
 }
 
@@ -147,6 +168,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Greeting<T> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncReadExt;
+
     use super::*;
 
     /// A frame of this type and length.
@@ -173,17 +196,56 @@ mod tests {
         }
     }
 
-    #[test]
-    fn settings_are_what_a_peer_begins_with() {
-        let begun = |bytes: &[u8]| {
-            let (mut greeting, mut told) = Greeting::new(());
-            greeting.look(bytes);
-            told.begun.try_recv().is_ok()
-        };
-        assert!(begun(&frame(SETTINGS, 0, 6)));
-        assert!(!begun(&frame(SETTINGS, 0, 6)[..8]));
-        assert!(!begun(&frame(SETTINGS, 1, 6)));
-        assert!(!begun(&[frame(0, 0, 0), frame(SETTINGS, 0, 0)].concat()));
-        assert!(!begun(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
+    fn begun_of<T>((greeting, told): (Greeting<T>, Told)) -> (Greeting<T>, oneshot::Receiver<()>) {
+        (greeting, told.begun)
+    }
+
+    /// Returns true if a peer that sends these bytes has begun as it should. They come one by one.
+    async fn has_begun(of_client: bool, bytes: &[u8]) -> bool {
+        let socket = socket(bytes);
+        let (mut greeting, mut told) =
+            if of_client { Greeting::of_client(socket) } else { begun_of(Greeting::new(socket)) };
+        let mut byte = [0];
+        while greeting.read(&mut byte).await.expect("a byte or the end") > 0 {}
+        told.try_recv().is_ok()
+    }
+
+    fn socket(bytes: &[u8]) -> tokio::io::Join<&[u8], tokio::io::Sink> {
+        tokio::io::join(bytes, tokio::io::sink())
+    }
+
+    #[tokio::test]
+    async fn a_peer_begins_with_its_settings() {
+        // C-113, C-140
+        let settings = [0, 0, 0, SETTINGS, 0, 0, 0, 0, 0];
+        let preface = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &settings].concat();
+        assert!(has_begun(false, &settings).await);
+        assert!(!has_begun(false, &settings[..8]).await);
+        assert!(!has_begun(false, &frame(SETTINGS, 1, 0)).await);
+        assert!(!has_begun(false, &[&frame(0, 0, 0), &settings[..]].concat()).await);
+        assert!(!has_begun(false, b"HTTP/1.1 400 Bad Request").await);
+        assert!(has_begun(true, &preface).await);
+        assert!(!has_begun(true, &preface[..32]).await);
+        assert!(!has_begun(true, &settings).await);
+        assert!(!has_begun(true, b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n").await);
+    }
+
+    /// A socket of TLS that was cut off.
+    struct CutOff;
+
+    impl AsyncRead for CutOff {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            _: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()))
+        }
+    }
+
+    #[tokio::test]
+    async fn tls_that_ends_without_its_last_words_has_ended() {
+        let (mut socket, _told) = Greeting::new(CutOff);
+        assert_eq!(socket.read_to_end(&mut Vec::new()).await.expect("an end"), 0);
     }
 }

@@ -21,6 +21,7 @@ mod subchannel;
 mod tls;
 
 pub(crate) use self::backoff::Backoff;
+pub(crate) use self::greeting::Greeting;
 pub(crate) use self::inbox::{Inbox, InboxKey};
 pub(crate) use self::pool::Pool;
 pub(crate) use self::sender::Sender;

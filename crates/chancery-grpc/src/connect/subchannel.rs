@@ -15,6 +15,10 @@ use super::backoff::Backoff;
 use super::dial::{Ended, dial};
 use super::{ConnectionSettings, Inbox, InboxKey, Keepalive, Sender};
 use crate::dice::ThreadDice;
+use crate::metrics::{
+    CONNECTIONS_FAILED, CONNECTIONS_MADE, CONNECTIONS_OPEN, DISCONNECTIONS, MetricsRecorder,
+    recorder,
+};
 
 /// A connection to an address, shared by all who need it. When the last one lets go, calls that are
 /// under way end as they would, and the connection closes after them.
@@ -164,6 +168,29 @@ impl Drop for Idle {
     }
 }
 
+/// An open connection in the metrics, until this is dropped.
+struct Open(Option<&'static dyn MetricsRecorder>);
+
+impl Open {
+    fn counted() -> Self {
+        let recorder = recorder();
+        if let Some(recorder) = recorder {
+            recorder.add(&CONNECTIONS_MADE, 1, &[]);
+            recorder.change(&CONNECTIONS_OPEN, 1, &[]);
+        }
+        Self(recorder)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if let Some(recorder) = self.0 {
+            recorder.change(&CONNECTIONS_OPEN, -1, &[]);
+            recorder.add(&DISCONNECTIONS, 1, &[]);
+        }
+    }
+}
+
 /// Makes one connection and runs it until it is lost. It ends when nobody needs it.
 async fn run(connection: Weak<Connection>, mut needed: watch::Receiver<()>) {
     let _idle = Idle(Weak::clone(&connection));
@@ -183,15 +210,23 @@ async fn run(connection: Weak<Connection>, mut needed: watch::Receiver<()>) {
             shared.lock().backoff.succeeded();
             shared.set(Phase::Ready(sender));
             drop(shared);
+            let _open = Open::counted();
             // It ends when the peer closes it, or when all who send on it are gone and the calls
             // that are under way have ended.
             let ended = running.await;
+            if ended == Ended::TooManyPings {
+                // The program has to be told (gRFC A8).
+                tracing::warn!(%address, "the peer has closed the connection: it is asked too much, as by keepalive");
+            }
             if let Some(shared) = connection.upgrade() {
                 shared.lock().ended(ended);
             }
         }
         Err(error) => {
             let Some(shared) = connection.upgrade() else { return };
+            if let Some(recorder) = recorder() {
+                recorder.add(&CONNECTIONS_FAILED, 1, &[]);
+            }
             let backoff = shared.lock().backoff.failed(&mut ThreadDice);
             shared.set(Phase::Failed(format!("{address}: {error}").into()));
             drop(shared);

@@ -1,4 +1,4 @@
-//! Listeners of clients, read and checked (C-092). Not here: listeners of servers.
+//! Listeners of clients, read and checked (C-092), and connection managers. Not here: listeners of servers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use hcm::http_connection_manager::RouteSpecifier;
 use prost::Message;
 
 use super::fault::{At, Fault};
+use super::filters::Side;
 use super::{filters, opened, quoted, routes, values};
 
 /// The listener of a client, as far as calls depend on it.
@@ -47,7 +48,8 @@ impl ResourceType for Listener {
 pub(super) fn connectable(name: &str, body: &Bytes) -> Result<Listener, String> {
     let listener = Listener::decode(name, body)?;
     let is_known = |config: &FilterConfig| {
-        matches!(config, FilterConfig::Router | FilterConfig::Disabled | FilterConfig::Faults(_))
+        use FilterConfig::{Custom, Disabled, Faults, Router};
+        matches!(config, Router | Disabled | Faults(_) | Custom(_))
     };
     let others = listener.filters.filters().iter().filter(|it| !is_known(&it.config));
     match others.map(|it| it.config.kind()).next() {
@@ -62,10 +64,14 @@ fn read(listener: &lds::Listener) -> Result<Listener, Fault> {
     const AT: &str = "api_listener.api_listener";
     let api = listener.api_listener.as_ref().and_then(|it| it.api_listener.as_ref());
     let manager = api.and_then(opened::<hcm::HttpConnectionManager>).ok_or(EXPECTED).at(AT)?;
-    manager.map_err(Fault::from).and_then(|manager| read_manager(&manager)).at(AT)
+    manager.map_err(Fault::from).and_then(|it| read_manager(&it, Side::Client)).at(AT)
 }
 
-fn read_manager(manager: &hcm::HttpConnectionManager) -> Result<Listener, Fault> {
+/// Reads a connection manager, which servers have too.
+pub(super) fn read_manager(
+    manager: &hcm::HttpConnectionManager,
+    side: Side,
+) -> Result<Listener, Fault> {
     if manager.xff_num_trusted_hops != 0 {
         return Err("it must be 0").at("xff_num_trusted_hops");
     }
@@ -85,7 +91,7 @@ fn read_manager(manager: &hcm::HttpConnectionManager) -> Result<Listener, Fault>
     let limit = options.and_then(|it| it.max_stream_duration.as_ref());
     let limit = values::some_duration(limit);
     let max_stream_duration = limit.at("common_http_protocol_options.max_stream_duration")?;
-    let filters = filters::chain(&manager.http_filters).at("http_filters")?;
+    let filters = filters::chain(&manager.http_filters, side).at("http_filters")?;
     Ok(Listener { routes, max_stream_duration, filters })
 }
 

@@ -2,9 +2,11 @@
 //! rejected here, with the reason; the client tells the server, and the last good one stays in use.
 
 mod actions;
+mod addresses;
 #[cfg(test)]
 mod agreement;
 pub(crate) mod clusters;
+pub(crate) mod downstream;
 pub(crate) mod endpoints;
 mod fault;
 mod filters;
@@ -13,6 +15,7 @@ mod matchers;
 mod outliers;
 mod policies;
 pub(crate) mod routes;
+pub(crate) mod server_listeners;
 #[cfg(test)]
 mod support;
 pub(crate) mod surroundings;

@@ -13,6 +13,7 @@ use super::fault::Fault;
 use super::listeners::{self, Listener};
 use super::quoted;
 use super::routes::Routes;
+use super::server_listeners::{self, ServerListener};
 use super::transport::Provider;
 
 /// The knowledge of a reader beside the resource. By default it does not know which providers there are, and
@@ -53,5 +54,13 @@ pub(crate) fn decode_for(client: &Client, surroundings: Surroundings) {
     client.decode_with::<Cluster>(move |name, body| {
         let cluster = Message::decode(body.clone()).map_err(|error| error.to_string())?;
         Ok(clusters::read(name, &cluster, &surroundings)?)
+    });
+}
+
+/// Lets a client decode the resources of servers. The first server of a client says by what.
+pub(crate) fn decode_for_servers(client: &Client, surroundings: Surroundings) {
+    client.decode_as::<Routes>();
+    client.decode_with::<ServerListener>(move |_, body| {
+        server_listeners::decode(body, &surroundings)
     });
 }

@@ -106,14 +106,21 @@ fn inner(
     socket: &core::TransportSocket,
     surroundings: &Surroundings,
 ) -> Result<UpstreamTls, Fault> {
+    let context = named_config::<tls::UpstreamTlsContext>(socket)?;
+    let context = context.ok_or("it must be an `UpstreamTlsContext`").at("typed_config")?;
+    let read = context.map_err(Fault::from).and_then(|it| upstream(&it, surroundings));
+    read.at("typed_config")
+}
+
+/// Returns the message in a socket that has the name of TLS, if it is one of this type.
+pub(super) fn named_config<M: prost::Message + prost::Name + Default>(
+    socket: &core::TransportSocket,
+) -> Result<Option<Result<M, String>>, Fault> {
     const NAME: &str = "envoy.transport_sockets.tls";
     if socket.name != NAME {
         return Err(format!("it must be `{NAME}`, and is `{}`", quoted(&socket.name))).at("name");
     }
-    let context = config_of(socket).and_then(opened::<tls::UpstreamTlsContext>);
-    let context = context.ok_or("it must be an `UpstreamTlsContext`").at("typed_config")?;
-    let read = context.map_err(Fault::from).and_then(|it| upstream(&it, surroundings));
-    read.at("typed_config")
+    Ok(config_of(socket).and_then(opened::<M>))
 }
 
 fn config_of(socket: &core::TransportSocket) -> Option<&envoy_types::pb::google::protobuf::Any> {
@@ -144,12 +151,7 @@ fn common_context(
     common: &CommonTlsContext,
     server_name: ServerName,
 ) -> Result<UpstreamTls, Fault> {
-    if common.tls_params.is_some() {
-        return Err(UNSUPPORTED).at("tls_params");
-    }
-    if common.custom_handshaker.is_some() {
-        return Err(UNSUPPORTED).at("custom_handshaker");
-    }
+    supported(common)?;
     let identity = identity(common)?;
     let validation = common.validation_context_type.as_ref();
     let (roots, names) = match validation.ok_or(NO_ROOTS).at("validation_context")? {
@@ -171,9 +173,20 @@ fn common_context(
     Ok(UpstreamTls { roots, identity, names, server_name })
 }
 
-/// Reads the provider of the client's certificate, from the field of today or from an older one.
+/// Rejects fields that say how handshakes are made.
+pub(super) fn supported(common: &CommonTlsContext) -> Result<(), Fault> {
+    if common.tls_params.is_some() {
+        return Err(UNSUPPORTED).at("tls_params");
+    }
+    if common.custom_handshaker.is_some() {
+        return Err(UNSUPPORTED).at("custom_handshaker");
+    }
+    Ok(())
+}
+
+/// Reads the provider of one's own certificate, from the field of today or from an older one.
 #[expect(deprecated, reason = "gRPC still reads the older field")]
-fn identity(common: &CommonTlsContext) -> Result<Option<Provider>, Fault> {
+pub(super) fn identity(common: &CommonTlsContext) -> Result<Option<Provider>, Fault> {
     let provider = common.tls_certificate_provider_instance.as_ref().map(Provider::from);
     let older = common.tls_certificate_certificate_provider_instance.as_ref().map(Provider::from);
     let provider = provider.or(older);
@@ -193,14 +206,14 @@ fn identity(common: &CommonTlsContext) -> Result<Option<Provider>, Fault> {
 }
 
 #[expect(deprecated, reason = "gRPC still reads the older field")]
-fn older_roots(
+pub(super) fn older_roots(
     both: &tls::common_tls_context::CombinedCertificateValidationContext,
 ) -> Option<Provider> {
     both.validation_context_certificate_provider_instance.as_ref().map(Provider::from)
 }
 
 #[expect(deprecated, reason = "gRPC still reads the older field")]
-fn older_instance(validation: &ValidationContextType) -> Option<Provider> {
+pub(super) fn older_instance(validation: &ValidationContextType) -> Option<Provider> {
     match validation {
         ValidationContextType::ValidationContextCertificateProviderInstance(older) => {
             Some(older.into())
@@ -211,7 +224,7 @@ fn older_instance(validation: &ValidationContextType) -> Option<Provider> {
 
 /// Reads the authorities, and the names of peers.
 #[expect(deprecated, reason = "the field for names is the one that gRFC A29 has")]
-fn validated(
+pub(super) fn validated(
     context: &CertificateValidationContext,
     older: Option<Provider>,
 ) -> Result<(Roots, Arc<[TextMatcher]>), Fault> {

@@ -113,6 +113,7 @@ async fn a_program_has_its_own_certificate() {
     assert_eq!(name(&call(&to(with_identity)).await), Some("a"));
     let refused = call(&to(files)).await.expect_err("it is refused");
     assert_eq!(refused.code(), Code::Unavailable);
+    assert!(refused.message().contains("CertificateRequired"), "{refused}");
 }
 
 /// A name without an address fails calls with the reason, and those that wait do so until their deadline.

@@ -4,6 +4,7 @@ mod certificates;
 mod clusters;
 mod direct;
 mod explain;
+mod extensions;
 mod faults;
 mod orca;
 mod proxy;

@@ -1,16 +1,22 @@
 //! Calls that are sent again: by the policy of their route, or because no program has seen them.
 
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use chancery_testkit::TestServer;
+use h2::server::SendResponse;
 use http::{HeaderValue, Request, Response};
-use http_body_util::BodyExt;
+use http_body::Frame;
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 use tonic::Code;
+use tower_service::Service;
 
 use super::one_route;
 use super::support::ports::Port;
@@ -154,4 +160,125 @@ async fn a_refused_stream_is_sent_again() {
         assert_eq!((code(&answer), streams.load(Ordering::Relaxed)), (expected, 2), "{answer:?}");
         serving.abort();
     }
+}
+
+/// The body of a request whose messages the test sends.
+struct Messages(mpsc::Receiver<Bytes>);
+
+impl http_body::Body for Messages {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(cx).map(|message| message.map(|data| Ok(Frame::data(data))))
+    }
+}
+
+/// Accepts one connection of HTTP/2 and gives its streams to the test.
+fn streams() -> (Backend, mpsc::Receiver<(Request<h2::RecvStream>, SendResponse<Bytes>)>) {
+    let port = Port::reserve();
+    let (give, take) = mpsc::channel(8);
+    let listener = std::net::TcpListener::bind(port.address()).expect("a port");
+    listener.set_nonblocking(true).expect("a socket");
+    let listener = TcpListener::from_std(listener).expect("a socket");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        let _port = port;
+        let (socket, _) = within(listener.accept()).await.expect("a connection");
+        let mut connection = h2::server::handshake(socket).await.expect("a handshake");
+        while let Some(Ok(stream)) = connection.accept().await {
+            give.send(stream).await.expect("the test takes it");
+        }
+    });
+    (Backend::at(address), take)
+}
+
+fn headers(status: Option<&'static str>) -> Response<()> {
+    let mut response = Response::new(());
+    let headers = response.headers_mut();
+    headers.insert("content-type", HeaderValue::from_static("application/grpc"));
+    if let Some(status) = status {
+        headers.insert("grpc-status", HeaderValue::from_static(status));
+    }
+    response
+}
+
+/// Waits until a stream is reset, and returns the reason.
+async fn reset_of(mut body: h2::RecvStream) -> Option<h2::Reason> {
+    loop {
+        match within(body.data()).await {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => return error.reason(),
+            None => return None,
+        }
+    }
+}
+
+/// C-148, gRFC A6: an attempt that has failed reads no messages any more, and its stream is reset though the request
+/// is open; the next attempt has them all.
+#[tokio::test]
+async fn an_attempt_that_has_failed_is_reset_before_the_next() {
+    let (backend, mut taken) = streams();
+    let server = server(&retried_route(), &backend).await;
+    let (send, receive) = mpsc::channel(8);
+    let mut channel = channel(&server);
+    let call = tokio::spawn(
+        channel.call(Request::post("/t/echo").body(Messages(receive)).expect("a request")),
+    );
+    send.send("one".into()).await.expect("it is read");
+    let (first, mut respond) = within(taken.recv()).await.expect("an attempt");
+    let mut first = first.into_body();
+    assert_eq!(within(first.data()).await.expect("a message").expect("no reset"), "one");
+    respond.send_response(headers(Some(UNAVAILABLE)), true).expect("an answer");
+    let (second, mut respond) = within(taken.recv()).await.expect("an attempt");
+    assert_eq!(reset_of(first).await, Some(h2::Reason::CANCEL));
+    // More than is kept comes while the second attempt runs, so that this is the last one.
+    send.send(vec![b'x'; 300 * 1024].into()).await.expect("it is read");
+    drop(send);
+    let mut second = second.into_body();
+    let mut all = Vec::new();
+    while let Some(data) = within(second.data()).await {
+        let data = data.expect("no reset");
+        second.flow_control().release_capacity(data.len()).expect("it was taken");
+        all.extend_from_slice(&data);
+    }
+    assert_eq!((all.len(), &all[..3]), (3 + 300 * 1024, &b"one"[..]));
+    respond.send_response(headers(Some("0")), true).expect("an answer");
+    let answer = within(call).await.expect("no panic").expect("an answer");
+    assert_eq!(answer.headers()["grpc-status"], "0");
+}
+
+/// A call that the program lets go is reset, though its request is open.
+#[tokio::test]
+async fn a_call_that_is_let_go_is_reset() {
+    let (backend, mut taken) = streams();
+    let server = server(&one_route("x"), &backend).await;
+    let (send, receive) = mpsc::channel(8);
+    let mut channel = channel(&server);
+    let call = tokio::spawn(
+        channel.call(Request::post("/t/echo").body(Messages(receive)).expect("a request")),
+    );
+    let (request, mut respond) = within(taken.recv()).await.expect("a call");
+    let _open = respond.send_response(headers(None), false).expect("an answer");
+    drop(within(call).await.expect("no panic").expect("an answer"));
+    assert_eq!(reset_of(request.into_body()).await, Some(h2::Reason::CANCEL));
+    drop(send);
+}
+
+/// C-148, gRFC A6: an answer that is none of gRPC counts by its status of HTTP, as that of a proxy on the way.
+#[tokio::test]
+async fn an_answer_of_a_proxy_is_tried_again() {
+    let seen = Seen::default();
+    let backend = answering(&seen, |attempt| {
+        let mut response = Response::new(Full::from("no backend").boxed_unsync());
+        *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
+        (attempt < 2).then_some(response)
+    });
+    let backend = backend.await;
+    let server = server(&retried_route(), &backend).await;
+    let answer = call_to(&channel(&server), "/t/echo", with("k", "v")).await;
+    assert_eq!((answer.as_deref().ok(), seen.all().len()), (Some("done"), 2), "{answer:?}");
 }

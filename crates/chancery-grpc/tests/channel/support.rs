@@ -3,6 +3,9 @@
 #[path = "../../../chancery/tests/ports/mod.rs"]
 pub(crate) mod ports;
 
+#[path = "../../../chancery/src/call/codec.rs"]
+mod codec;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -11,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes};
+use bytes::{BufMut, Bytes};
 use chancery_client::Bootstrap;
 use chancery_client::bootstrap::{Node, ServerFeatures, XdsServer};
 use chancery_client::credentials::ChannelCredentials;
@@ -30,10 +33,10 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
+use codec::BytesCodec;
 use ports::Port;
 
 /// The time that everything here may take.
@@ -419,45 +422,6 @@ pub(crate) fn with(key: &'static str, value: &'static str) -> tonic::Request<Byt
 
 pub(crate) fn code(result: &Result<String, Status>) -> Code {
     result.as_ref().map_or_else(Status::code, |_| Code::Ok)
-}
-
-/// Messages that are bytes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct BytesCodec;
-
-impl Codec for BytesCodec {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for BytesCodec {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, item: Bytes, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        to.put(item);
-        Ok(())
-    }
-}
-
-impl Decoder for BytesCodec {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        let length = from.remaining();
-        Ok(Some(from.copy_to_bytes(length)))
-    }
 }
 
 /// The name of the backend that answered.

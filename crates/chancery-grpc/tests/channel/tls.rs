@@ -80,7 +80,8 @@ async fn a_cluster_has_the_tls_that_it_asks_for() {
     until(&channel, "the other list", |result| result.is_err()).await;
     let refused = call(&channel).await.expect_err("it is refused");
     assert_eq!(refused.code(), Code::Unavailable);
-    let why = "the certificate is for `spiffe://mesh.example/orders`, `a.example`, and no name";
+    let why =
+        ": TLS: the certificate is for `spiffe://mesh.example/orders`, `a.example`, and no name";
     assert!(refused.message().contains(why), "{refused}");
     control.publish(server("{exact: a.example}"));
     until(&channel, "the last list", |result| name(result) == Some("a")).await;

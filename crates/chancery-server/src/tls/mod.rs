@@ -9,9 +9,8 @@
 //!
 //! A client that must show a certificate shows it each time: a session that is resumed would outlive
 //! the certificate and the authorities that were asked about it (S-137). The certificates that it may
-//! show are bounded ([`client_chain`]).
+//! show are bounded ([`BoundedVerifier`]).
 
-mod client_chain;
 mod peers;
 
 use std::fmt;
@@ -20,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use chancery_tls::{Expiry, FileStamps};
+use chancery_tls::{BoundedVerifier, Expiry, FileStamps};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
@@ -35,7 +34,6 @@ use tracing::{info, warn};
 
 pub use chancery_tls::TlsError;
 
-use self::client_chain::BoundedVerifier;
 use self::peers::{VerifiedPeer, VerifiedPeers};
 use crate::policy::Peer;
 

@@ -6,7 +6,7 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
 /// Passes the bytes of messages on.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct BytesCodec;
+pub(crate) struct BytesCodec;
 
 impl Codec for BytesCodec {
     type Encode = Bytes;

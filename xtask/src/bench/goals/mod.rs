@@ -1,6 +1,7 @@
 //! The comparisons: the runs of each, and the goals that its figures decide.
 
 mod audiences;
+mod calls;
 mod changes;
 mod cold;
 mod events;
@@ -26,7 +27,7 @@ use super::side::Side;
 pub(crate) type Compare = fn(&Lab) -> Result<Comparison>;
 
 /// Every comparison, with the goals it decides.
-pub(crate) const COMPARISONS: [(&[&str], Compare); 18] = [
+pub(crate) const COMPARISONS: [(&[&str], Compare); 19] = [
     (&["G1", "G2"], fan_out::compare),
     (&["G3", "G4", "G5"], whole_state::compare),
     (&["G6", "G7"], memory::idle),
@@ -44,6 +45,7 @@ pub(crate) const COMPARISONS: [(&[&str], Compare); 18] = [
     (&["G20"], status::compare),
     (&["G21"], events::compare),
     (&["G22"], load_reports::compare),
+    (&["G23"], calls::compare),
     // Decides none.
     (&[], whole_state::small),
 ];

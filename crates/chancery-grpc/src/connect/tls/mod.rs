@@ -7,16 +7,17 @@ mod names;
 mod peer;
 mod verifier;
 
+use std::io;
 use std::sync::{Arc, LazyLock};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::client::Resumption;
 use tokio_rustls::rustls::crypto::CryptoProvider;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::sign::SingleCertAndKey;
+use tokio_rustls::rustls::{CertificateError, ClientConfig, Error, OtherError};
 
 pub(crate) use self::names::PeerNames;
 pub(super) use self::peer::PeerCertificate;
@@ -91,7 +92,7 @@ impl Handshake {
         T: AsyncRead + AsyncWrite + Unpin,
     {
         let connecting = TlsConnector::from(self.config).connect(self.server_name, io);
-        let stream = connecting.await.map_err(|error| format!("TLS: {error}"))?;
+        let stream = connecting.await.map_err(|error| format!("TLS: {}", reason(&error)))?;
         let session = stream.get_ref().1;
         if session.alpn_protocol() != Some(HTTP_2) {
             return Err("TLS: the server did not agree on HTTP/2 (ALPN `h2`)".to_owned());
@@ -103,6 +104,17 @@ impl Handshake {
         let shown = shown.ok_or("TLS: the server has shown no certificate")?;
         let certificate = PeerCertificate::new(shown);
         Ok((stream, Some(certificate)))
+    }
+}
+
+/// Returns the reason why a handshake failed. The library shows those of this project as a programmer would.
+fn reason(error: &io::Error) -> String {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<Error>());
+    match cause {
+        Some(Error::InvalidCertificate(CertificateError::Other(OtherError(reason)))) => {
+            reason.to_string()
+        }
+        _ => error.to_string(),
     }
 }
 

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use chancery_calls::filters::{FilterChain, FilterConfig, FilterEntry, ListedFilter, Overrides};
+use chancery_core::TypeUrl;
 use envoy_types::pb::envoy::config::route::v3 as rds;
 use envoy_types::pb::envoy::extensions::filters::http::fault::v3::HttpFault;
 use envoy_types::pb::envoy::extensions::filters::http::rbac::v3::{Rbac, RbacPerRoute};
@@ -20,10 +21,12 @@ use envoy_types::pb::envoy::extensions::filters::http::stateful_session::v3::{
 use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3 as hcm;
 use envoy_types::pb::google::protobuf::Any;
 use hcm::http_filter::ConfigType;
+use prost::Name;
 
 use super::fault::{At, Fault};
 use super::typed_struct::TypedStruct;
 use super::{opened, quoted};
+use crate::extend::{self, FilterMessage};
 
 /// The number of faults of a list that are told.
 const MOST_TOLD: usize = 8;
@@ -31,9 +34,23 @@ const MOST_TOLD: usize = 8;
 /// The configuration of a filter that is known in its place, or the type of one that is not.
 type Known = Result<FilterConfig, String>;
 
-/// Reads the filters of the listener of a client.
-pub(super) fn chain(list: &[hcm::HttpFilter]) -> Result<FilterChain, Fault> {
-    let entries = list.iter().enumerate().map(|(at, it)| entry(it).at(format_args!("[{at}]")));
+/// The side of a call that has a filter.
+pub(super) use crate::extend::CallSide as Side;
+
+/// Returns true if a side has the filter with this configuration. gRFC A33 and gRFC A55 are for clients, and gRFC
+/// A41 is for servers.
+fn has(side: Side, config: &Any) -> bool {
+    let name = TypeUrl::message_name_in(&config.type_url);
+    match side {
+        Side::Client => name != Rbac::full_name(),
+        Side::Server => name != HttpFault::full_name() && name != StatefulSession::full_name(),
+    }
+}
+
+/// Reads the filters of a listener. A filter of the other side is one that nobody knows.
+pub(super) fn chain(list: &[hcm::HttpFilter], side: Side) -> Result<FilterChain, Fault> {
+    let entries = list.iter().enumerate();
+    let entries = entries.map(|(at, it)| entry(it, side).at(format_args!("[{at}]")));
     let chain = FilterChain::new(entries.collect::<Result<_, _>>()?);
     chain.map_err(|faults| {
         let told: Vec<_> = faults.iter().take(MOST_TOLD).map(ToString::to_string).collect();
@@ -45,7 +62,7 @@ pub(super) fn chain(list: &[hcm::HttpFilter]) -> Result<FilterChain, Fault> {
     })
 }
 
-fn entry(message: &hcm::HttpFilter) -> Result<FilterEntry, Fault> {
+fn entry(message: &hcm::HttpFilter, side: Side) -> Result<FilterEntry, Fault> {
     if message.name.is_empty() {
         return Err("it must be set").at("name");
     }
@@ -55,12 +72,9 @@ fn entry(message: &hcm::HttpFilter) -> Result<FilterEntry, Fault> {
         Some(ConfigType::ConfigDiscovery(_)) | None => &none,
     };
     let is_optional = message.is_optional;
-    let filter = match known(config, of_listener).at("typed_config")? {
-        // Servers alone have it.
-        Ok(FilterConfig::Rbac(_)) => {
-            ListedFilter::Unknown { type_url: config.type_url.clone(), is_optional }
-        }
-        Ok(config) => ListedFilter::Known(config),
+    let filter = match known(config, of_listener, Some(side)).at("typed_config")? {
+        Ok(known) if has(side, config) => ListedFilter::Known(known),
+        Ok(_) => ListedFilter::Unknown { type_url: config.type_url.clone(), is_optional },
         Err(type_url) => ListedFilter::Unknown { type_url, is_optional },
     };
     Ok(FilterEntry { name: message.name.as_str().into(), filter })
@@ -88,7 +102,7 @@ fn replacement(config: &Any) -> Result<Option<FilterConfig>, Fault> {
         None => (Some(config), false),
     };
     let none = Any::default();
-    match known(config.unwrap_or(&none), of_route)? {
+    match known(config.unwrap_or(&none), of_route, None)? {
         Ok(config) => Ok(Some(config)),
         Err(_) if is_optional => Ok(None),
         Err(type_url) => {
@@ -101,6 +115,7 @@ fn replacement(config: &Any) -> Result<Option<FilterConfig>, Fault> {
 fn known(
     config: &Any,
     read: fn(&Any) -> Option<Result<FilterConfig, Fault>>,
+    side: Option<Side>,
 ) -> Result<Known, Fault> {
     if let Some(config) = read(config) {
         return config.map(Ok);
@@ -108,11 +123,26 @@ fn known(
     if is_built_in(config) {
         return Err("the filter has another message in this place".into());
     }
-    let Some(inner) = TypedStruct::opened(config) else { return Ok(Err(config.type_url.clone())) };
-    let inner = Any { type_url: inner?.type_url, value: Vec::new() };
+    let Some(fields) = TypedStruct::opened(config) else {
+        return of_program(&config.type_url, side, FilterMessage::Protobuf(&config.value));
+    };
+    let fields = fields?;
+    let inner = Any { type_url: fields.type_url.clone(), value: Vec::new() };
     match is_built_in(&inner) {
         true => Err("the filter must have its own message, and no `TypedStruct`".into()),
-        false => Ok(Err(inner.type_url)),
+        false => of_program(&inner.type_url, side, FilterMessage::Json(&fields.json())),
+    }
+}
+
+/// Reads the configuration of a filter that the program may have added.
+fn of_program(
+    type_url: &str,
+    side: Option<Side>,
+    config: FilterMessage<'_>,
+) -> Result<Known, Fault> {
+    match extend::read_filter(TypeUrl::message_name_in(type_url), side, config) {
+        Some(read) => Ok(Ok(read.map_err(|why| quoted(&why).into_owned())?)),
+        None => Ok(Err(type_url.to_owned())),
     }
 }
 

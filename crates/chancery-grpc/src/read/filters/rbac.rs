@@ -1,14 +1,12 @@
 //! RBAC (C-129; gRFC A41), which servers have, and routes for them.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use chancery_calls::filters::FilterConfig;
 use chancery_calls::filters::rbac::{
     Permission, Principal, Rbac, RbacAction, RbacHeader, RbacPolicy,
 };
-use chancery_calls::matching::{AddressRange, TextMatcher};
-use envoy_types::pb::envoy::config::core::v3::CidrRange;
+use chancery_calls::matching::TextMatcher;
 use envoy_types::pb::envoy::config::rbac::v3 as rbac;
 use envoy_types::pb::envoy::config::route::v3::HeaderMatcher;
 use envoy_types::pb::envoy::extensions::filters::http::rbac::v3 as filter;
@@ -16,6 +14,7 @@ use envoy_types::pb::envoy::r#type::matcher::v3::{PathMatcher, path_matcher};
 use rbac::permission::Rule;
 use rbac::principal::Identifier;
 
+use super::super::addresses::address_range;
 use super::super::fault::{At, Fault};
 use super::super::{matchers, quoted};
 
@@ -133,16 +132,9 @@ fn url_path(message: &PathMatcher) -> Result<TextMatcher, Fault> {
     matchers::text(path).at("path")
 }
 
-fn address_range(message: &CidrRange) -> Result<AddressRange, Fault> {
-    let text = &message.address_prefix;
-    let prefix: Result<IpAddr, _> = text.parse();
-    let prefix = prefix.map_err(|_| format!("`{}` is no IP address", quoted(text)));
-    let bits = message.prefix_len.as_ref().map_or(0, |bits| bits.value);
-    Ok(AddressRange::new(prefix.at("address_prefix")?, bits))
-}
-
 #[cfg(test)]
 mod tests {
+    use chancery_calls::matching::AddressRange;
     use serde_json::{Value, json};
 
     use super::super::super::support::{any, filter, listed, override_of};

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	xdscreds "google.golang.org/grpc/credentials/xds"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 )
@@ -25,7 +26,16 @@ type batch struct {
 	Timeout  float64
 }
 
-func runCalls() {
+func runCalls(xdsCredentials bool) {
+	secure := insecure.NewCredentials()
+	if xdsCredentials {
+		options := xdscreds.ClientOptions{FallbackCreds: secure}
+		chosen, err := xdscreds.NewClientCredentials(options)
+		if err != nil {
+			fail(err)
+		}
+		secure = chosen
+	}
 	channels := make(map[string]*grpc.ClientConn)
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 1<<20)
@@ -36,8 +46,7 @@ func runCalls() {
 		}
 		channel := channels[batch.Target]
 		if channel == nil {
-			credentials := grpc.WithTransportCredentials(insecure.NewCredentials())
-			opened, err := grpc.NewClient(batch.Target, credentials)
+			opened, err := grpc.NewClient(batch.Target, grpc.WithTransportCredentials(secure))
 			if err != nil {
 				fail(err)
 			}

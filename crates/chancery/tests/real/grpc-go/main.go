@@ -2,7 +2,7 @@
 //
 // Usage: grpc-go client TARGET...
 //
-//	grpc-go calls
+//	grpc-go calls [--xds-credentials]
 //
 //	grpc-go load TARGET CALLS CONCURRENCY
 //
@@ -23,8 +23,8 @@ import (
 )
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == "calls" {
-		runCalls()
+	if len(os.Args) >= 2 && os.Args[1] == "calls" {
+		runCalls(len(os.Args) > 2 && os.Args[2] == "--xds-credentials")
 		return
 	}
 	if len(os.Args) < 3 {

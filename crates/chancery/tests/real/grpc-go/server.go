@@ -7,6 +7,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
+	xdscreds "google.golang.org/grpc/credentials/xds"
 	"google.golang.org/grpc/xds"
 )
 
@@ -42,7 +44,12 @@ func newServer(xdsEnabled bool) greeter {
 			fmt.Printf("mode: not serving: %v\n", change.Err)
 		}
 	})
-	server, err := xds.NewGRPCServer(grpc.ForceServerCodec(raw{}), modes)
+	options := xdscreds.ServerOptions{FallbackCreds: insecure.NewCredentials()}
+	secure, err := xdscreds.NewServerCredentials(options)
+	if err != nil {
+		fail(err)
+	}
+	server, err := xds.NewGRPCServer(grpc.ForceServerCodec(raw{}), grpc.Creds(secure), modes)
 	if err != nil {
 		fail(err)
 	}

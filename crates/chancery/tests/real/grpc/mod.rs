@@ -349,7 +349,7 @@ fn node_federation() {
 }
 
 /// The configuration of certificates in files, as a bootstrap has it.
-fn file_watcher(authority: &CertificateAuthority, name: &str) -> Value {
+pub(crate) fn file_watcher(authority: &CertificateAuthority, name: &str) -> Value {
     json!({
         "certificate_file": authority.file(&format!("{name}.pem")),
         "private_key_file": authority.file(&format!("{name}.key")),
@@ -394,7 +394,7 @@ fn python_mutual_tls_between_client_and_server() {
 }
 
 /// The transport socket of a cluster whose server must be `spiffe://td.example/server`.
-const CLIENT_TLS: &str = "  transport_socket:
+pub(crate) const CLIENT_TLS: &str = "  transport_socket:
     name: envoy.transport_sockets.tls
     typed_config:
       '@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext
@@ -408,7 +408,7 @@ const CLIENT_TLS: &str = "  transport_socket:
 ";
 
 /// The transport socket of a listener that asks for a certificate.
-const SERVER_TLS: &str = "    transport_socket:
+pub(crate) const SERVER_TLS: &str = "    transport_socket:
       name: envoy.transport_sockets.tls
       typed_config:
         '@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext

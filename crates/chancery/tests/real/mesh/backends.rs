@@ -32,7 +32,8 @@ pub(super) struct Backends {
 /// The number of attempts that were seen of the calls of each batch.
 type Attempts = Arc<Mutex<BTreeMap<String, usize>>>;
 
-type Answer = UnsyncBoxBody<Bytes, Infallible>;
+/// The body of an answer.
+pub(super) type Answer = UnsyncBoxBody<Bytes, Infallible>;
 
 impl Backends {
     pub(super) fn start() -> Self {
@@ -69,7 +70,7 @@ async fn accept(listener: TcpListener, name: &'static str, attempts: Attempts) {
 }
 
 /// Answers with `NAME AUTHORITY PREVIOUS`, where PREVIOUS is the number of attempts before this one. The path
-/// `/t/slow` is never answered, `/t/code/N` fails with a code, `/t/flaky/N` fails in the first N attempts, and
+/// `/t/slow` is never answered, `/t/code/N` fails with a code, `/t/fails/NAME` fails at this backend, `/t/flaky/N` fails in the first N attempts, and
 /// `/t/pushback` asks for no other attempt.
 async fn answer(
     name: &str,
@@ -91,6 +92,9 @@ async fn answer(
     if let Some(code) = path.strip_prefix("/t/code/") {
         return Ok(alone(&[("grpc-status", code)]));
     }
+    if path.strip_prefix("/t/fails/") == Some(name) {
+        return Ok(alone(&[("grpc-status", "13")]));
+    }
     if let Some(failures) = path.strip_prefix("/t/flaky/") {
         let number = |text: &str| text.parse::<u32>().unwrap_or_default();
         if number(previous) < number(failures) {
@@ -104,7 +108,8 @@ async fn answer(
     Ok(message(&format!("{name} {authority} {previous}")))
 }
 
-fn message(text: &str) -> Response<Answer> {
+/// An answer with one message.
+pub(super) fn message(text: &str) -> Response<Answer> {
     let mut message = vec![0];
     message.put_u32(u32::try_from(text.len()).expect("a short text"));
     message.put_slice(text.as_bytes());

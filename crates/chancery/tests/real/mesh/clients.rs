@@ -105,6 +105,28 @@ impl Client {
     }
 }
 
+impl Client {
+    /// Makes one call after another until one ends as it should: a server may begin to serve late.
+    #[track_caller]
+    pub(super) fn until(&mut self, batch: &Value, is_right: impl Fn(&Outcome) -> bool) -> Outcome {
+        self.until_all(batch, |outcomes| is_right(&outcomes[0])).remove(0)
+    }
+
+    /// Makes the calls of a batch again and again until they end as they should.
+    #[track_caller]
+    pub(super) fn until_all(
+        &mut self,
+        batch: &Value,
+        are_right: impl Fn(&[Outcome]) -> bool,
+    ) -> Vec<Outcome> {
+        let name = self.name;
+        wait::until(&format!("calls of {name} to end as they should"), || {
+            let outcomes = self.calls(batch);
+            are_right(&outcomes).then_some(outcomes)
+        })
+    }
+}
+
 /// Reads a line of outcomes. One that is still being written is read again.
 fn outcomes(line: &str) -> Vec<Outcome> {
     let all: Vec<(u32, String)> = serde_json::from_str(line).expect("a list of outcomes");

@@ -1,6 +1,7 @@
 //! Calls that fail, are tried again, or take too long.
 
 use super::backends::Backends;
+use super::clients::Outcome;
 use super::resources::Service;
 use super::{Batch, UNAVAILABLE, with_mesh};
 
@@ -17,8 +18,17 @@ fn services(backends: &Backends) -> Vec<Service> {
     let by_header = "abort: {header_abort: {}, percentage: {numerator: 100}}";
     let filter = |fault: &str| format!("- {{name: fault, typed_config: {{{FAULT}, {fault}}}}}");
     let to = |cluster: &str| format!("[{{match: {{prefix: /}}, route: {{cluster: {cluster}}}}}]");
-    let a = backends.port("a");
+    let (a, b) = (backends.port("a"), backends.port("b"));
+    // An endpoint all of whose calls fail is out after one interval, and stays out.
+    let outliers = "outlier_detection: {interval: 0.5s, base_ejection_time: 300s, max_ejection_time: 300s, \
+        max_ejection_percent: 50, failure_percentage_threshold: 50, enforcing_failure_percentage: 100, \
+        failure_percentage_minimum_hosts: 2, failure_percentage_request_volume: 5, enforcing_success_rate: 0}";
     vec![
+        Service::new("outliers", &to("outliers")).cluster("outliers", outliers).endpoints(
+            "outliers",
+            &[(0, 1, &[a, b])],
+            "",
+        ),
         Service::new("retries", &retried).of(backends, "retries", &["a"]),
         Service::new("limits", limited).of(backends, "limits", &["a"]),
         Service::new("broken", &to("broken")).cluster("broken", broken).endpoints(
@@ -71,6 +81,18 @@ fn calls_beyond_the_limit_of_a_cluster_fail() {
         {
             let expected = [("14".to_owned(), 4), ("4".to_owned(), 2)].into();
             assert_eq!(spread, expected, "{client}");
+        }
+    });
+}
+
+/// C-149, gRFC A50: an endpoint whose calls fail takes none any more.
+#[test]
+fn an_endpoint_that_fails_is_left_out() {
+    with_mesh(services, |mesh, _| {
+        for client in &mut mesh.clients {
+            let calls = Batch::one("outliers", "/t/fails/b").times(20);
+            let all_to_a = |outcomes: &[Outcome]| outcomes.iter().all(|it| it.backend() == Ok("a"));
+            client.until_all(&calls.json("outliers"), all_to_a);
         }
     });
 }

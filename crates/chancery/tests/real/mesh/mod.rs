@@ -11,6 +11,7 @@ mod codec;
 mod failing;
 mod resources;
 mod routing;
+mod security;
 
 use std::collections::BTreeMap;
 

@@ -9,10 +9,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tokio_rustls::rustls::client::danger::HandshakeSignatureValid;
-use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
-use tokio_rustls::rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use tokio_rustls::rustls::{
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, SignatureScheme,
 };
 
@@ -26,9 +26,13 @@ const MAX_BYTES: usize = 16 * 1024;
 /// two certificates while its key is replaced, and one that it signed may have its name.
 const MAX_SAME_NAME: usize = 1;
 
-/// The check of the certificates of clients, within these bounds.
+/// A check of the certificates of clients that looks at no more than these bounds allow: 4 certificates beside
+/// the client's own, 16 KiB in all, and one that has the name of another one.
 #[derive(Debug)]
-pub(super) struct BoundedVerifier(pub(super) Arc<dyn ClientCertVerifier>);
+pub struct BoundedVerifier(
+    /// The check itself.
+    pub Arc<dyn ClientCertVerifier>,
+);
 
 /// A client shows more certificates than are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,7 +60,7 @@ fn check_bounds(
     if bytes > MAX_BYTES {
         return Err(UnboundedChain::Bytes(bytes));
     }
-    let names: HashSet<_> = others.iter().map(chancery_tls::subject).collect();
+    let names: HashSet<_> = others.iter().map(crate::subject).collect();
     match others.len() - names.len() {
         0..=MAX_SAME_NAME => Ok(()),
         more => Err(UnboundedChain::SameName(more)),
@@ -121,8 +125,8 @@ mod tests {
     use rcgen::{
         BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, PKCS_ECDSA_P384_SHA384,
     };
-    use tokio_rustls::rustls::RootCertStore;
-    use tokio_rustls::rustls::server::WebPkiClientVerifier;
+    use rustls::RootCertStore;
+    use rustls::server::WebPkiClientVerifier;
 
     use super::*;
 
@@ -161,7 +165,7 @@ mod tests {
         fn verifier(&self) -> Arc<dyn ClientCertVerifier> {
             let mut roots = RootCertStore::empty();
             roots.add(self.certificate.clone()).unwrap();
-            let provider = chancery_tls::provider();
+            let provider = crate::provider();
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap()
         }
     }
