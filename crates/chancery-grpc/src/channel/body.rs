@@ -156,7 +156,7 @@ impl Body for ResponseBody {
         // First, because a server that always has more to send must not outrun the end of the call.
         if deadline.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
             sent.ends(Code::DeadlineExceeded);
-            // What is left of the call is let go, so that its stream is reset.
+            // The rest of the call is let go, so that its stream is reset.
             (self.call, self.deadline) = (None, None);
             return Poll::Ready(Some(Err(exceeded())));
         }

@@ -21,7 +21,7 @@ pub(crate) struct Greeting<T> {
     is_leaving: bool,
 }
 
-/// What a [`Greeting`] tells. What is not told any more comes as an error.
+/// The news of a [`Greeting`]. News that cannot come any more is an error.
 pub(super) struct Told {
     /// The settings have come.
     pub(super) begun: oneshot::Receiver<()>,
@@ -117,7 +117,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Greeting<T> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // What was read before has been heard, because more is asked for.
+        // The frames that were read before have been heard, because more are asked for.
         if self.is_leaving {
             // Nobody waits any more if the connection has ended.
             let _ = self.leaves.take().map(|leaves| leaves.send(()));
@@ -176,7 +176,7 @@ mod tests {
     fn frame(kind: u8, stream: u8, length: usize) -> Vec<u8> {
         let [.., middle, low] = length.to_be_bytes();
         let head = [0, middle, low, kind, 0, 0, 0, 0, stream];
-        // What is in a frame looks like the head of another.
+        // The content of each frame looks like the head of another.
         head.into_iter()
             .chain([0, 0, 0, GOAWAY, 0, 0, 0, 0, 0].into_iter().cycle().take(length))
             .collect()
