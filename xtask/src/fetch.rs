@@ -44,6 +44,10 @@ const CORPUS: [&str; 2] =
 /// The directory of the configurations in the module.
 const CORPUS_FILES: &str = "internal/xds/translator/testdata/out/xds-ir";
 
+/// The source files of our program on gRPC for Go.
+const GRPC_GO: [&str; 8] =
+    ["main.go", "calls.go", "client.go", "interop.go", "load.go", "server.go", "go.mod", "go.sum"];
+
 /// The source file of our Java program.
 const JAVA: [&str; 3] = ["Hello.java", "Client.java", "Server.java"];
 
@@ -65,7 +69,7 @@ pub(crate) fn fetch(root: &Path) -> Result<()> {
     place.go(&parts, "go-client", &["main.go", "go.mod", "go.sum"])?;
     place.go(&parts, "go-server", &["main.go", "content.go", "go.mod", "go.sum"])?;
     place.go(&parts, "go-rules", &["main.go", "types.go", "go.mod", "go.sum"])?;
-    place.go(&parts, "grpc-go", &["main.go", "client.go", "server.go", "go.mod", "go.sum"])?;
+    place.go(&parts, "grpc-go", &GRPC_GO)?;
     place.go(&parts, "rate-limit", &["main.go", "go.mod", "go.sum"])?;
     parts.part("corpus", &CORPUS.join(" "), |dir| place.corpus(dir))?;
     place.java(&parts)?;

@@ -121,7 +121,7 @@ async fn each_change_is_a_line_that_says_what_it_concerns() {
         "it is bad",
     ]);
     one(&["WARN", "type_url=\"cds\"", "name=gone", "did not come in time"]);
-    one(&["WARN", "name=\"good\"", "version=\"7\"", "nonce=\"n3\"", "is DoesNotExist"]);
+    one(&["WARN", "name=\"good\"", "version=\"7\"", "nonce=\"n3\"", "a resource does not exist"]);
     one(&["DEBUG", "type_url=\"sds\"", "name=\"s\"", "nonce=\"n1\"", "is Acked"]);
     one(&["INFO", "stream ended"]);
     assert_eq!(log.lines(&["KEY"]), [""; 0]);

@@ -4,15 +4,18 @@
 //! server is made: what a resource means must not depend on which channel has read it. Not here: credentials,
 //! which each channel and server is given.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use chancery_calls::balancing::{CustomPolicies, PolicyFactory};
+use chancery_calls::balancing::{Balancer, CustomPolicies, PolicyFactory};
 use chancery_calls::filters::{CustomFilter, FilterConfig};
 use http::HeaderMap;
 use tonic::Status;
+
+use crate::server::ConnectionInfo;
 
 /// Makes the filters of one type, each of a configuration.
 pub trait HttpFilterFactory: fmt::Debug + Send + Sync + 'static {
@@ -51,10 +54,14 @@ pub type FilterFuture<'a> = Pin<Box<dyn Future<Output = Result<(), Status>> + Se
 pub struct FilteredCall<'a> {
     /// The side that the filter runs on.
     pub side: CallSide,
+    /// The name of the service, as routes see it.
+    pub authority: &'a str,
     /// The path of the method, as `/orders.v1.Orders/Get`.
     pub path: &'a str,
     /// The headers of the request.
     pub headers: &'a mut HeaderMap,
+    /// The connection that the call has come by, at a server: addresses, and the certificate of the client.
+    pub connection: Option<&'a ConnectionInfo>,
 }
 
 /// The side of a call.
@@ -98,7 +105,9 @@ impl ProgramFilter {
 /// Adds filters to all channels and servers of the process, by the name of their type. Filters of this name that were
 /// added before are replaced, for resources that are read from now on.
 pub fn register_filter(factory: impl HttpFilterFactory) {
-    filters().insert(factory.type_name().to_owned(), Arc::new(factory));
+    // The program's own code does not run under the lock.
+    let name = factory.type_name().to_owned();
+    filters().insert(name, Arc::new(factory));
 }
 
 /// Adds a balancing policy to all channels of the process, by its name in `load_balancing_policy`. A policy of this name
@@ -106,9 +115,31 @@ pub fn register_filter(factory: impl HttpFilterFactory) {
 ///
 /// `chancery-calls` has what policies are made of.
 pub fn register_policy(factory: impl PolicyFactory + 'static) {
+    // The program's own code does not run under the lock.
+    let named = Named { name: factory.name().to_owned(), factory };
     let mut all = known_policies();
-    let known = std::mem::take(&mut *all);
-    *all = known.with(factory);
+    *all = all.clone().with(named);
+}
+
+/// A factory of policies with the name that it said.
+#[derive(Debug)]
+struct Named<F> {
+    name: String,
+    factory: F,
+}
+
+impl<F: PolicyFactory> PolicyFactory for Named<F> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn read(&self, json: &str) -> Result<Arc<dyn Any + Send + Sync>, String> {
+        self.factory.read(json)
+    }
+
+    fn policy(&self) -> Box<dyn Balancer> {
+        self.factory.policy()
+    }
 }
 
 /// The policies that the program has added.

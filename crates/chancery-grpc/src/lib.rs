@@ -28,6 +28,7 @@ pub use chancery_calls::balancing::{
     ChildName, Connectivity, DescribedChild, DescribedEndpoint, Description, EndpointLocality,
     TreePart, Turn,
 };
+pub use chancery_client::status::StatusServer;
 pub use channel::{
     CallExplanation, CallPlace, Channel, ChannelBuilder, ChannelError, ChannelPolicy, Credentials,
     ExplainedCluster, ExplainedFilter, ExplainedOutcome, ExplainedPlace, ExplainedRoute,

@@ -52,10 +52,10 @@ pub(crate) fn clients_of(bootstrap: Bootstrap) -> Result<Arc<Clients>, Bootstrap
 }
 
 /// Returns the state of all that the channels and servers of this process watch, for tools that ask by CSDS: the
-/// source of a [`StatusServer`](chancery_client::status::StatusServer). It has no secrets.
+/// source of a [`StatusServer`](crate::StatusServer). It has no secrets.
 ///
 /// ```no_run
-/// use chancery_client::status::StatusServer;
+/// use chancery_grpc::StatusServer;
 ///
 /// # async fn example() -> std::io::Result<()> {
 /// let server = StatusServer::start(([127, 0, 0, 1], 15099).into(), chancery_grpc::client_status).await?;

@@ -41,6 +41,11 @@ impl Fraction {
         Self { numerator: self.numerator.min(numerator), ..self }
     }
 
+    /// Returns true if it always happens.
+    pub fn is_certain(self) -> bool {
+        self.numerator == self.denominator.number()
+    }
+
     /// Rolls. No roll is spent on what always or never happens.
     ///
     /// gRFC A28 compares with "less or equal", so that a chance of 0 would happen once in a million calls. A

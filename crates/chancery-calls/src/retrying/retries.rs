@@ -104,7 +104,8 @@ impl Retries {
             AttemptEnd::Dropped => return NextAttempt::Stop(StopReason::Dropped),
             _ if self.is_committed => return NextAttempt::Stop(StopReason::Committed),
             AttemptEnd::NeverSent => return NextAttempt::Transparent,
-            AttemptEnd::Refused(_) if !self.was_refused => {
+            // As in other implementations, only before an attempt that counts.
+            AttemptEnd::Refused(_) if !self.was_refused && self.attempts == 0 => {
                 self.was_refused = true;
                 return NextAttempt::Transparent;
             }
@@ -262,6 +263,10 @@ mod tests {
         assert_eq!(after(&mut retries, refused), NextAttempt::Transparent);
         assert_eq!(hundreds(after(&mut retries, refused)), 1);
         assert_eq!(retries.previous_attempts(), Some(1));
+        // So is the first one after an attempt that counts.
+        let mut retries = call(2);
+        after(&mut retries, UNAVAILABLE);
+        assert_eq!(hundreds(after(&mut retries, refused)), 2);
     }
 
     #[test]

@@ -106,12 +106,16 @@ fn the_way_to_an_endpoint_is_found() {
 fn a_preview_changes_nothing() {
     let mut play = Play::<Cluster>::of(1);
     let mut target = cluster(vec![priority(&PolicyConfig::RoundRobin, &[("a", 1, "1 2")])]);
-    target.drops = Arc::from([DropCategory { name: "all".into(), per_million: 1_000_000 }]);
+    target.drops = Arc::from([DropCategory { name: "most".into(), per_million: 999_999 }]);
     play.up("1 2").update_to(&target);
     let first = previews(&mut play);
     let Some(Pick::To(next)) = first.first() else { panic!("{first:?}") };
     let stays = |pick: &Pick| matches!(pick, Pick::To(picked) if picked.address == next.address);
     assert!(first.iter().all(stays), "the turn is the same");
+    // A part that is all is no chance.
+    target.drops = Arc::from([DropCategory { name: "all".into(), per_million: 1_000_000 }]);
+    play.update_to(&target);
+    assert!(matches!(previews(&mut play).pop(), Some(Pick::Drop(_))));
     target.drops = Arc::default();
     play.update_to(&target);
     let Some(Pick::To(next)) = previews(&mut play).pop() else { panic!("both are ready") };

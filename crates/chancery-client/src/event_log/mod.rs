@@ -87,17 +87,22 @@ impl EventLog {
         (version, nonce): (&str, &str),
     ) {
         let (node, server, type_url) = (self.node(), self.uri(server), type_url.short());
+        let missed = |text: &str| {
+            if self.may() {
+                warn!(node, server, type_url, name, version, nonce, "{text}");
+            }
+        };
         match state {
             ResourceState::Acked | ResourceState::Nacked | ResourceState::Requested => {
                 if enabled!(Level::DEBUG) && self.may() {
                     debug!(node, server, type_url, name, version, nonce, "is {state:?}");
                 }
             }
-            ResourceState::DoesNotExist | ResourceState::ReceivedError | ResourceState::Timeout => {
-                if self.may() {
-                    warn!(node, server, type_url, name, version, nonce, "is {state:?}");
-                }
+            ResourceState::DoesNotExist => missed("a resource does not exist"),
+            ResourceState::ReceivedError => {
+                missed("the server sent an error in place of a resource")
             }
+            ResourceState::Timeout => missed("the server sent nothing of a resource in time"),
         }
     }
 

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tonic::Status;
 use tonic::body::Body;
 
-use super::body::{ResponseBody, Sent, exceeded, is_refused, lost};
+use super::body::{ResponseBody, Sent, at_end, exceeded, is_refused, lost};
 use super::call::{Way, code, status};
 use super::deadline;
 use super::pick::{self, Chosen, NotChosen};
@@ -149,7 +149,7 @@ impl Attempts<'_> {
                 // The connection took no more calls, and the driver will hear of it.
                 let was_sent = error.take_message().is_none();
                 let error = error.into_error();
-                let status = lost(&error);
+                let status = at_end(lost(&error), self.end);
                 sent.ends(status.code());
                 let end = match status.code() {
                     _ if !was_sent => AttemptEnd::NeverSent,

@@ -12,11 +12,12 @@ use chancery_core::client::load::OrcaReport;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 use tonic::{Code, Status};
 
 use super::published::ClusterHandle;
 use super::replay::RunningAttempt;
+use crate::connect::broken;
 use crate::metrics::{AttemptMeter, CallMeter};
 use crate::orca;
 
@@ -77,7 +78,7 @@ impl Sent {
         self.ends_with(code, None);
     }
 
-    /// The same with a report of the server on its load.
+    /// The call ends with this code, and this report of the server.
     fn ends_with(&mut self, code: Code, report: Option<&OrcaReport>) {
         let code = *self.code.get_or_insert(code);
         if let Some(request) = self.request.take() {
@@ -132,9 +133,12 @@ impl ResponseBody {
             None => call.ended(Code::Ok),
         }
     }
+}
 
-    /// Returns the body of a response that no server has sent.
-    pub(super) fn empty() -> Self {
+/// The body of a response that no server has sent: that of a call which was answered here, or by an interceptor of
+/// the program.
+impl Default for ResponseBody {
+    fn default() -> Self {
         Self { call: None, deadline: None, has_failed: false }
     }
 }
@@ -169,7 +173,7 @@ impl Body for ResponseBody {
             }
             Poll::Ready(Some(Err(error))) => {
                 *has_failed = true;
-                let status = lost(&error);
+                let status = at_end(lost(&error), deadline.as_ref().map(|it| it.deadline()));
                 sent.ends(status.code());
                 Poll::Ready(Some(Err(status)))
             }
@@ -189,7 +193,7 @@ impl Body for ResponseBody {
 
 /// Returns the status of a call whose connection or stream broke, by the table of gRPC over HTTP/2.
 pub(super) fn lost(error: &hyper::Error) -> Status {
-    let text = format!("the connection broke: {error}");
+    let text = format!("the connection broke: {}", broken::with_causes(error));
     let cause = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
     let reason = cause.filter(|cause| !cause.is_go_away()).and_then(h2::Error::reason);
     match reason {
@@ -198,6 +202,16 @@ pub(super) fn lost(error: &hyper::Error) -> Status {
         Some(h2::Reason::INADEQUATE_SECURITY) => Status::permission_denied(text),
         None | Some(h2::Reason::REFUSED_STREAM) => Status::unavailable(text),
         Some(_) => Status::internal(text),
+    }
+}
+
+/// Returns the status of a call that was lost, and may have come to its end. A server that ends a call at its
+/// deadline resets the stream, which the client may see before its own timer.
+pub(super) fn at_end(status: Status, end: Option<Instant>) -> Status {
+    let is_over = end.is_some_and(|end| end <= Instant::now());
+    match status.code() {
+        Code::Cancelled if is_over => exceeded(),
+        _ => status,
     }
 }
 
@@ -219,5 +233,24 @@ pub(super) fn exceeded() -> Status {
 impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseBody").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_is_reset_at_its_deadline_has_exceeded_it() {
+        // C-102
+        let end = Instant::now() + Duration::from_millis(1);
+        let code = |status, end| at_end(status, end).code();
+        assert_eq!(code(Status::cancelled(""), Some(end)), Code::Cancelled);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(code(Status::cancelled(""), Some(end)), Code::DeadlineExceeded);
+        assert_eq!(code(Status::cancelled(""), None), Code::Cancelled);
+        assert_eq!(code(Status::unavailable(""), Some(end)), Code::Unavailable);
     }
 }

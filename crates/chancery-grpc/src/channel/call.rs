@@ -80,7 +80,7 @@ pub(super) async fn call(
     head.headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
     let end = way.allowed.and_then(|allowed| began.checked_add(allowed));
     if way.filters.filters().len() > 1 {
-        let passing = Box::pin(filters::pass(&way.filters, &mut head));
+        let passing = Box::pin(filters::pass(&way.filters, &shared.authority, &mut head));
         if let Some(answer) = within(end, passing).await? {
             return answer;
         }

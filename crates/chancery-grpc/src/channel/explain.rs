@@ -17,6 +17,7 @@ use super::explanation::{
     CallExplanation, ExplainedCluster, ExplainedFilter, ExplainedOutcome, ExplainedPlace,
     is_cluster, quoted,
 };
+use super::filters;
 use super::published::{ChannelConfig, ClusterHandle, Published};
 use super::shared::Shared;
 use crate::dice::ThreadDice;
@@ -103,7 +104,12 @@ fn routed(
     to.timeout = decision.timeout(deadline::stated(headers), config.max_stream_duration);
     to.cluster = Some(ExplainedCluster::of(decision));
     match config.filters.with(&decision.overrides()) {
-        Ok(chain) => to.filters = ExplainedFilter::all(&chain),
+        Ok(chain) => {
+            to.filters = ExplainedFilter::all(&chain);
+            if let Some(failure) = filters::certain_end(&chain) {
+                return (to.failing(&failure, false), None, None);
+            }
+        }
         Err(why) => return (to.failing(&Failure::unavailable(why.to_string()), false), None, None),
     }
     let name = decision.target.name();

@@ -185,6 +185,9 @@ impl ExplainedFilter {
             let effect = match &filter.config {
                 FilterConfig::Router | FilterConfig::Disabled => return None,
                 FilterConfig::Faults(policy) => policy.to_string(),
+                FilterConfig::Custom(program) => {
+                    format!("is `{}` of the program, which sees the call", quoted(program.kind()))
+                }
                 other => {
                     format!("fails the call, as `{}` is not supported yet", quoted(other.kind()))
                 }

@@ -3,6 +3,7 @@
 //! Not here: the decisions of a filter (`chancery_calls::filters`), and the filters that a listener may have
 //! (`read::listeners`).
 
+use chancery_calls::Failure;
 use chancery_calls::filters::faults::Fault;
 use chancery_calls::filters::{FilterChain, FilterConfig};
 use http::Response;
@@ -20,6 +21,7 @@ use crate::read::quoted;
 /// Passes the filters in their order. Returns the answer of the call if one of them ends it.
 pub(super) async fn pass(
     chain: &FilterChain,
+    authority: &str,
     head: &mut Parts,
 ) -> Option<Result<Response<ResponseBody>, Status>> {
     for filter in chain.filters() {
@@ -30,19 +32,20 @@ pub(super) async fn pass(
             }
             FilterConfig::Custom(_) => {
                 let Some(program) = filter.config.custom::<ProgramFilter>() else { continue };
-                let (path, headers) = (head.uri.path(), &mut head.headers);
-                let call = FilteredCall { side: CallSide::Client, path, headers };
+                let call = FilteredCall {
+                    side: CallSide::Client,
+                    authority,
+                    path: head.uri.path(),
+                    headers: &mut head.headers,
+                    connection: None,
+                };
                 match program.before(call).await {
                     Ok(()) => None,
                     Err(status) => return Some(Err(status)),
                 }
             }
             // A listener cannot have it, but a route can put it in the place of one that is off.
-            other => {
-                let why =
-                    format!("the HTTP filter `{}` is not supported yet", quoted(other.kind()));
-                return Some(Err(Status::unavailable(why)));
-            }
+            other => return Some(Err(status(unsupported(other)))),
         };
         let Some(fault) = fault else { continue };
         if let Some(answer) = suffer(fault).await {
@@ -50,6 +53,21 @@ pub(super) async fn pass(
         }
     }
     None
+}
+
+/// Returns the failure of a call that ends at one of the filters whatever the dice say: at a filter that is not
+/// supported, or one that aborts all calls.
+pub(super) fn certain_end(chain: &FilterChain) -> Option<Failure> {
+    chain.filters().iter().find_map(|filter| match &filter.config {
+        FilterConfig::Router | FilterConfig::Disabled | FilterConfig::Custom(_) => None,
+        FilterConfig::Faults(policy) => policy.certain_abort()?.failure(),
+        other => Some(unsupported(other)),
+    })
+}
+
+fn unsupported(filter: &FilterConfig) -> Failure {
+    let why = format!("the HTTP filter `{}` is not supported yet", quoted(filter.kind()));
+    Failure::unavailable(why)
 }
 
 /// Waits and ends as the fault says. It counts as active until then.
@@ -66,7 +84,7 @@ async fn suffer(fault: Fault) -> Option<Result<Response<ResponseBody>, Status>> 
 
 /// The answer of a server that says OK and nothing else.
 fn ok() -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::empty());
+    let mut response = Response::new(ResponseBody::default());
     let headers = response.headers_mut();
     headers.insert("grpc-status", http::HeaderValue::from_static("0"));
     headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/grpc"));

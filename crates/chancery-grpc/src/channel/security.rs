@@ -119,7 +119,7 @@ impl ChannelSecurity {
         let server_name = hostname.map(|name| Arc::from(host_of(name))).or_else(fixed);
         let names = match &server_name {
             Some(name) if tls.server_name.is_checked => PeerNames::Asked(Arc::clone(name)),
-            _ => PeerNames::Listed(Arc::clone(&tls.names)),
+            _ => PeerNames::Listed(tls.names.clone()),
         };
         let trust = match &tls.roots {
             Roots::System => Provider::of_system(),
@@ -153,6 +153,7 @@ fn host_of(authority: &str) -> &str {
 mod tests {
     use std::time::Duration;
 
+    use crate::read::listed_names::ListedNames;
     use crate::read::transport::ServerName;
 
     use super::*;
@@ -163,7 +164,7 @@ mod tests {
         let tls = UpstreamTls {
             roots: Roots::System,
             identity: None,
-            names: Arc::default(),
+            names: ListedNames::default(),
             server_name: ServerName { is_hostname: true, ..ServerName::default() },
         };
         let transport = Transport { tls: Some(tls), is_proxied: false };

@@ -14,8 +14,7 @@ use tokio::sync::oneshot;
 use tonic::body::Body;
 
 use super::greeting::{Greeting, Told};
-use super::{ConnectionSettings, Keepalive, Security, Sender, proxy};
-use crate::read::quoted;
+use super::{ConnectionSettings, Keepalive, Security, Sender, broken, proxy};
 
 /// Runs a connection until it is lost, or until nobody sends on it and its calls have ended.
 pub(super) type Running = Pin<Box<dyn Future<Output = Ended> + Send>>;
@@ -88,7 +87,7 @@ where
     }
     let (io, told) = Greeting::new(io);
     let handshake = builder.handshake::<_, Body>(TokioIo::new(io)).await;
-    let (sender, mut running) = handshake.map_err(|error| error.to_string())?;
+    let (sender, mut running) = handshake.map_err(|error| broken::with_causes(&error))?;
     let Told { begun, leaving } = told;
     greeted(begun, &mut running).await?;
     let running = Box::pin(async move {
@@ -127,22 +126,10 @@ async fn greeted(
         biased;
         ended = running => Err(match ended {
             Ok(()) => NO_SETTINGS.to_owned(),
-            Err(error) => with_causes(&error),
+            Err(error) => broken::with_causes(&error),
         }),
         begun = begun => begun.map_err(|_| NO_SETTINGS.to_owned()),
     }
-}
-
-/// Returns an error with what has caused it, as the alert of a peer that wants a certificate.
-fn with_causes(error: &hyper::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    // A peer that goes away may have added words of its own.
-    quoted(&text).into_owned()
 }
 
 #[cfg(test)]
@@ -229,5 +216,22 @@ mod tests {
         for code in [0, 1] {
             assert_eq!(ended(code, keepalive(false)).await, Ended::Lost);
         }
+    }
+    /// The reason is more than that it was HTTP/2, and the words of a peer are escaped.
+    #[tokio::test]
+    async fn it_is_told_why_a_connection_does_not_begin() {
+        let reason = async |said: &[u8]| {
+            let (io, mut peer) = duplex(1 << 16);
+            peer.write_all(said).await.unwrap();
+            let begun = timeout(HOUR, begin(io, None, ADDRESS.parse().unwrap())).await.unwrap();
+            begun.err().unwrap()
+        };
+        // An alert of TLS.
+        let why = reason(&[21, 3, 3, 0, 2, 2, 10, 0, 0, 0, 0]).await;
+        assert_eq!(why, "http2 error: connection error detected: frame with invalid size");
+        let go_away =
+            [&[0, 0, 12, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1][..], b"\x1b[2J"].concat();
+        let why = reason(&go_away).await;
+        assert!(!why.contains('\x1b'), "{why:?}");
     }
 }

@@ -1,6 +1,6 @@
-//! A socket that tells what the peer says of the connection itself: that it has begun as HTTP/2 does, with its settings,
-//! which say how many calls it takes, and that it is to end (`GOAWAY`). A peer that stays silent, or speaks something
-//! else, does not count as connected. Clients send the preface of HTTP/2 before their settings. Not here: what the
+//! A socket that tells what the peer says of the connection itself: that it has begun as HTTP/2 does, with its
+//! settings, which say how many calls it takes, and that it is to end (`GOAWAY`). A peer that stays silent, or speaks
+//! something else, does not count as connected. Clients send the preface of HTTP/2 before them. Not here: what the
 //! frames say (`h2`).
 
 use std::io;
@@ -21,12 +21,12 @@ pub(crate) struct Greeting<T> {
     is_leaving: bool,
 }
 
-/// The news of a [`Greeting`]. News that cannot come any more is an error.
-pub(super) struct Told {
+/// The news of a [`Greeting`]. News that will not come any more come as an error.
+pub(crate) struct Told {
     /// The settings have come.
-    pub(super) begun: oneshot::Receiver<()>,
+    pub(crate) begun: oneshot::Receiver<()>,
     /// The peer takes no more calls on the connection.
-    pub(super) leaving: oneshot::Receiver<()>,
+    pub(crate) leaving: oneshot::Receiver<()>,
 }
 
 /// The heads of the frames in bytes that come in pieces.
@@ -77,19 +77,18 @@ impl<T> Greeting<T> {
         Self::after(0, inner)
     }
 
-    /// Returns the socket of a client, and what is told when its settings come.
-    pub(crate) fn of_client(inner: T) -> (Self, oneshot::Receiver<()>) {
-        let (greeting, told) = Self::after(PREFACE, inner);
-        (greeting, told.begun)
+    /// Returns the socket of a client, and what is told of it.
+    pub(crate) fn of_client(inner: T) -> (Self, Told) {
+        Self::after(PREFACE, inner)
     }
 
-    /// The frames come after so many bytes.
-    fn after(skipped: usize, inner: T) -> (Self, Told) {
+    /// The bytes of the preface are passed like those of a frame.
+    fn after(preface: usize, inner: T) -> (Self, Told) {
         let (begins, begun) = oneshot::channel();
         let (leaves, leaving) = oneshot::channel();
         let greeting = Self {
             inner,
-            heads: Heads { left: skipped, ..Heads::default() },
+            heads: Heads { left: preface, ..Heads::default() },
             begins: Some(begins),
             leaves: Some(leaves),
             is_leaving: false,
@@ -117,7 +116,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Greeting<T> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // The frames that were read before have been heard, because more are asked for.
+        // The bytes that were read before have been heard, because more is asked for.
         if self.is_leaving {
             // Nobody waits any more if the connection has ended.
             let _ = self.leaves.take().map(|leaves| leaves.send(()));
@@ -172,42 +171,14 @@ mod tests {
 
     use super::*;
 
-    /// A frame of this type and length.
-    fn frame(kind: u8, stream: u8, length: usize) -> Vec<u8> {
-        let [.., middle, low] = length.to_be_bytes();
-        let head = [0, middle, low, kind, 0, 0, 0, 0, stream];
-        // The content of each frame looks like the head of another.
-        head.into_iter()
-            .chain([0, 0, 0, GOAWAY, 0, 0, 0, 0, 0].into_iter().cycle().take(length))
-            .collect()
-    }
-
-    #[test]
-    fn frames_are_told_apart_however_they_come() {
-        let frames = [(4, 0, 0), (0, 1, 300), (7, 0, 8), (0, 1, 1), (1, 3, 9)];
-        let bytes = frames.map(|(kind, stream, length)| frame(kind, stream, length)).concat();
-        let expected = frames.map(|(kind, stream, _)| (kind, stream == 0));
-        for size in 1..=bytes.len() {
-            let (mut heads, mut told) = (Heads::default(), Vec::new());
-            for piece in bytes.chunks(size) {
-                heads.take(piece, |kind, is_of_connection| told.push((kind, is_of_connection)));
-            }
-            assert_eq!(told, expected, "in pieces of {size}");
-        }
-    }
-
-    fn begun_of<T>((greeting, told): (Greeting<T>, Told)) -> (Greeting<T>, oneshot::Receiver<()>) {
-        (greeting, told.begun)
-    }
-
     /// Returns true if a peer that sends these bytes has begun as it should. They come one by one.
     async fn has_begun(of_client: bool, bytes: &[u8]) -> bool {
         let socket = socket(bytes);
         let (mut greeting, mut told) =
-            if of_client { Greeting::of_client(socket) } else { begun_of(Greeting::new(socket)) };
+            if of_client { Greeting::of_client(socket) } else { Greeting::new(socket) };
         let mut byte = [0];
         while greeting.read(&mut byte).await.expect("a byte or the end") > 0 {}
-        told.try_recv().is_ok()
+        told.begun.try_recv().is_ok()
     }
 
     fn socket(bytes: &[u8]) -> tokio::io::Join<&[u8], tokio::io::Sink> {
@@ -221,8 +192,6 @@ mod tests {
         let preface = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &settings].concat();
         assert!(has_begun(false, &settings).await);
         assert!(!has_begun(false, &settings[..8]).await);
-        assert!(!has_begun(false, &frame(SETTINGS, 1, 0)).await);
-        assert!(!has_begun(false, &[&frame(0, 0, 0), &settings[..]].concat()).await);
         assert!(!has_begun(false, b"HTTP/1.1 400 Bad Request").await);
         assert!(has_begun(true, &preface).await);
         assert!(!has_begun(true, &preface[..32]).await);
@@ -247,5 +216,43 @@ mod tests {
     async fn tls_that_ends_without_its_last_words_has_ended() {
         let (mut socket, _told) = Greeting::new(CutOff);
         assert_eq!(socket.read_to_end(&mut Vec::new()).await.expect("an end"), 0);
+    }
+
+    /// A frame of this type and length.
+    fn frame(kind: u8, stream: u8, length: usize) -> Vec<u8> {
+        let [.., middle, low] = length.to_be_bytes();
+        let head = [0, middle, low, kind, 0, 0, 0, 0, stream];
+        // The content of a frame looks like the head of another.
+        head.into_iter()
+            .chain([0, 0, 0, GOAWAY, 0, 0, 0, 0, 0].into_iter().cycle().take(length))
+            .collect()
+    }
+
+    #[test]
+    fn frames_are_told_apart_however_they_come() {
+        let frames = [(4, 0, 0), (0, 1, 300), (7, 0, 8), (0, 1, 1), (1, 3, 9)];
+        let bytes = frames.map(|(kind, stream, length)| frame(kind, stream, length)).concat();
+        let expected = frames.map(|(kind, stream, _)| (kind, stream == 0));
+        for size in 1..=bytes.len() {
+            let (mut heads, mut told) = (Heads::default(), Vec::new());
+            for piece in bytes.chunks(size) {
+                heads.take(piece, |kind, is_of_connection| told.push((kind, is_of_connection)));
+            }
+            assert_eq!(told, expected, "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn settings_are_what_a_peer_begins_with() {
+        let begun = |bytes: &[u8]| {
+            let (mut greeting, mut told) = Greeting::new(());
+            greeting.look(bytes);
+            told.begun.try_recv().is_ok()
+        };
+        assert!(begun(&frame(SETTINGS, 0, 6)));
+        assert!(!begun(&frame(SETTINGS, 0, 6)[..8]));
+        assert!(!begun(&frame(SETTINGS, 1, 6)));
+        assert!(!begun(&[frame(0, 0, 0), frame(SETTINGS, 0, 0)].concat()));
+        assert!(!begun(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
     }
 }

@@ -10,6 +10,7 @@
 //! Not here: who is connected, and when (`chancery_calls::balancing`).
 
 mod backoff;
+pub(crate) mod broken;
 mod dial;
 mod greeting;
 mod inbox;

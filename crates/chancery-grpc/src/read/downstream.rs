@@ -104,7 +104,7 @@ fn clients(
         return Err(NO_ROOTS.into());
     }
     let (roots, names) = validated(context, older)?;
-    if !names.is_empty() {
+    if !names.list().is_empty() {
         return Err("it must be empty in the listener of a server").at("match_subject_alt_names");
     }
     match roots {

@@ -3,9 +3,6 @@
 //! A socket is checked even if no connection uses it. Not here: the bootstrap, which says what the providers
 //! are; and the handshake.
 
-use std::sync::Arc;
-
-use chancery_calls::matching::TextMatcher;
 use envoy_types::pb::envoy::config::cluster::v3 as cds;
 use envoy_types::pb::envoy::config::core::v3 as core;
 use envoy_types::pb::envoy::extensions::transport_sockets::http_11_proxy::v3::Http11ProxyUpstreamTransport;
@@ -14,6 +11,7 @@ use tls::common_tls_context::{CertificateProviderInstance, ValidationContextType
 use tls::{CertificateProviderPluginInstance, CertificateValidationContext, CommonTlsContext};
 
 use super::fault::{At, Fault};
+use super::listed_names::ListedNames;
 use super::surroundings::Surroundings;
 use super::{matchers, opened, quoted};
 
@@ -33,7 +31,7 @@ pub(crate) struct UpstreamTls {
     /// The provider of the certificate that the client shows, if it shows one.
     pub(crate) identity: Option<Provider>,
     /// The names of the peer, one of which has to match one of its certificate (C-123); any, if empty.
-    pub(crate) names: Arc<[TextMatcher]>,
+    pub(crate) names: ListedNames,
     pub(crate) server_name: ServerName,
 }
 
@@ -166,7 +164,7 @@ fn common_context(
             validated(context, older).at(path)?
         }
         other => match older_instance(other) {
-            Some(provider) => (Roots::Provider(provider), Arc::from([])),
+            Some(provider) => (Roots::Provider(provider), ListedNames::default()),
             None => return Err(NO_ROOTS).at("validation_context"),
         },
     };
@@ -227,7 +225,7 @@ pub(super) fn older_instance(validation: &ValidationContextType) -> Option<Provi
 pub(super) fn validated(
     context: &CertificateValidationContext,
     older: Option<Provider>,
-) -> Result<(Roots, Arc<[TextMatcher]>), Fault> {
+) -> Result<(Roots, ListedNames), Fault> {
     let requires_timestamp = context.require_signed_certificate_timestamp.as_ref();
     for (field, is_set) in [
         ("verify_certificate_spki", !context.verify_certificate_spki.is_empty()),
@@ -249,7 +247,7 @@ pub(super) fn validated(
     let names = context.match_subject_alt_names.iter().enumerate();
     let names =
         names.map(|(at, it)| matchers::text(it).at(format_args!("match_subject_alt_names[{at}]")));
-    Ok((roots, names.collect::<Result<_, _>>()?))
+    Ok((roots, ListedNames::new(names.collect::<Result<_, _>>()?)))
 }
 
 impl From<&CertificateProviderPluginInstance> for Provider {
@@ -471,7 +469,7 @@ mod tests {
     fn names_of_the_peer_are_texts_to_match() {
         // gRFC A29
         let names = json!([{"exact": "a"}, {"prefix": "b", "ignoreCase": true}]);
-        assert_eq!(tls(validation(json!({"matchSubjectAltNames": names}))).names.len(), 2);
+        assert_eq!(tls(validation(json!({"matchSubjectAltNames": names}))).names.list().len(), 2);
         let unset = validation(json!({"matchSubjectAltNames": [{"exact": "a"}, {}]}));
         assert_eq!(
             fault(unset),

@@ -108,13 +108,13 @@ impl ServerBuilder {
     /// Gives connections this time to end their calls when the listener has changed or is gone, and when the
     /// server shuts down. By default it is 10 minutes.
     pub fn drain_grace(mut self, grace: Duration) -> Self {
-        self.limits.grace = grace;
+        self.limits.grace = grace.min(LONGEST);
         self
     }
 
     /// Gives connections this time until they have begun to speak HTTP/2, with TLS before that. By default it is 20 seconds.
     pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
-        self.limits.handshake = timeout;
+        self.limits.handshake = timeout.min(LONGEST);
         self
     }
 
@@ -170,5 +170,7 @@ impl fmt::Debug for ServerBuilder {
     }
 }
 
+/// The longest time that a limit can be, so that it can be added to any other: a year.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The number of connections that a server has by default.
 const MAX_CONNECTIONS: usize = 10_000;

@@ -34,24 +34,17 @@ where
     B::Error: Into<BoxError>,
 {
     let (mut head, body) = request.into_parts();
-    let admitted = authority(&mut head)
-        .and_then(|authority| Ok((admit(chain, &info, &authority, &head, 0)?, authority)))
-        .map_err(|failure| status(&failure));
-    let admitted = match admitted {
-        Ok((Some(next), authority)) => filtered(chain, &info, &authority, &mut head, next).await,
-        other => other.map(drop),
-    };
-    if let Err(status) = admitted {
-        return status.into_http();
-    }
     let allowed = deadline::stated(&head.headers);
-    head.extensions.insert(info);
-    let serving = serve(service, Request::from_parts(head, Body::new(body)));
+    let answering = async {
+        admit(chain, &info, &mut head).await?;
+        head.extensions.insert(info);
+        serve(service, Request::from_parts(head, Body::new(body))).await
+    };
     let answer = match allowed {
-        Some(allowed) => timeout(allowed, serving)
+        Some(allowed) => timeout(allowed, answering)
             .await
             .unwrap_or_else(|_| Err(Status::deadline_exceeded("the deadline of the call is over"))),
-        None => serving.await,
+        None => answering.await,
     };
     answer.unwrap_or_else(Status::into_http)
 }
@@ -90,72 +83,66 @@ fn authority(head: &mut Parts) -> Result<String, Failure> {
     Ok(host?.to_owned())
 }
 
-/// A filter of the program that a call passes next, and its place among the filters of the call.
-struct NextFilter {
-    place: usize,
-    filter: ProgramFilter,
-}
-
-/// Lets the filters of the program see a call, and the others after each of them.
-async fn filtered(
+/// Lets a call through, by its route and the filters of that. The call is routed once: a filter that changes headers
+/// does not lead it elsewhere, past filters that have not seen it.
+async fn admit(
     chain: &ServingChain,
     info: &ConnectionInfo,
-    authority: &str,
     head: &mut Parts,
-    first: NextFilter,
 ) -> Result<(), Status> {
-    let mut next = Some(first);
-    while let Some(NextFilter { place, filter }) = next {
-        let (path, headers) = (head.uri.path(), &mut head.headers);
-        filter.before(FilteredCall { side: CallSide::Server, path, headers }).await?;
-        next =
-            admit(chain, info, authority, head, place + 1).map_err(|failure| status(&failure))?;
+    let authority = authority(head).map_err(|failure| status(&failure))?;
+    let routes = chain.routes();
+    let (routes, merged) = match &*routes {
+        ChainRoutes::Usable { routes, merged } => (routes, merged),
+        ChainRoutes::Failed(failure) => return Err(status(failure)),
+    };
+    let call = Call {
+        authority: &authority,
+        path: head.uri.path(),
+        headers: &head.headers,
+        channel_id: 0,
+    };
+    let place = routes.find(&call, &mut ThreadDice).map_err(|failure| status(&failure))?;
+    let filters = chain.filters(&place, routes, merged).map_err(|failure| status(&failure))?;
+    for filter in filters {
+        match &filter.config {
+            FilterConfig::Rbac(rbac) => {
+                let refusal = rbac.check(&arrived(head, &authority, info)).failure();
+                refusal.map_or(Ok(()), |failure| Err(status(&failure)))?;
+            }
+            FilterConfig::Router | FilterConfig::Disabled => {}
+            config => match config.custom::<ProgramFilter>() {
+                Some(program) => {
+                    let call = FilteredCall {
+                        side: CallSide::Server,
+                        authority: &authority,
+                        path: head.uri.path(),
+                        headers: &mut head.headers,
+                        connection: Some(info),
+                    };
+                    program.before(call).await?;
+                }
+                // The reader lets no other filter into the listener of a server. A call never goes past one.
+                None => {
+                    return Err(Status::unavailable("a filter of the call is not one of servers"));
+                }
+            },
+        }
     }
-    Ok(())
+    place.serve().map_err(|failure| status(&failure))
 }
 
-/// Lets a call through, by its route and the filters of that from this place on, up to one of the program.
-fn admit(
-    chain: &ServingChain,
-    info: &ConnectionInfo,
-    authority: &str,
-    head: &Parts,
-    from: usize,
-) -> Result<Option<NextFilter>, Failure> {
-    let routes = chain.routes();
-    let (routes, merged) = match &**routes {
-        ChainRoutes::Usable { routes, merged } => (routes, merged),
-        ChainRoutes::Failed(failure) => return Err(failure.clone()),
-    };
-    let (path, headers) = (head.uri.path(), &head.headers);
-    let call = Call { authority, path, headers, channel_id: 0 };
-    let place = routes.find(&call, &mut ThreadDice)?;
-    let arrived = ArrivedCall {
+/// Returns a call as RBAC judges it.
+fn arrived<'a>(head: &'a Parts, authority: &'a str, info: &'a ConnectionInfo) -> ArrivedCall<'a> {
+    ArrivedCall {
         method: head.method.as_str(),
         authority,
-        path,
-        headers,
+        path: head.uri.path(),
+        headers: &head.headers,
         local: info.local_address(),
         peer: info.peer_address(),
         identity: info.peer().identity(),
-    };
-    let filters = chain.filters(&place, routes, merged)?.iter().enumerate().skip(from);
-    for (place, filter) in filters {
-        if let Some(program) = filter.config.custom::<ProgramFilter>() {
-            return Ok(Some(NextFilter { place, filter: program.clone() }));
-        }
-        match &filter.config {
-            FilterConfig::Rbac(rbac) => permitted(rbac.check(&arrived).failure())?,
-            FilterConfig::Router | FilterConfig::Disabled => {}
-            // The reader lets no other filter into the listener of a server. A call never goes past one.
-            _ => return Err(Failure::unavailable("a filter of the call is not one of servers")),
-        }
     }
-    place.serve().map(|()| None)
-}
-
-fn permitted(refusal: Option<Failure>) -> Result<(), Failure> {
-    refusal.map_or(Ok(()), Err)
 }
 
 fn status(failure: &Failure) -> Status {

@@ -79,7 +79,8 @@ impl Taken {
     {
         let Self { info, chain, mut drained } = self;
         let peer = info.peer_address();
-        let (stream, mut greeted) = Greeting::of_client(stream);
+        let (stream, told) = Greeting::of_client(stream);
+        let mut greeted = told.begun;
         let calls = service_fn(move |request: Request<Incoming>| {
             let (info, chain, service) = (info.clone(), Arc::clone(&chain), service.clone());
             async move { Ok::<_, Infallible>(call::answer(&chain, info, service, request).await) }

@@ -105,8 +105,8 @@ impl ServingChain {
     }
 
     /// Returns the routes of this moment.
-    pub(super) fn routes(&self) -> arc_swap::Guard<Arc<ChainRoutes>> {
-        self.routes.load()
+    pub(super) fn routes(&self) -> Arc<ChainRoutes> {
+        self.routes.load_full()
     }
 
     /// Returns the filters of a call, by the routes that it was routed by.

@@ -1,6 +1,7 @@
 //! A channel and a server of this crate, both configured by one control plane, with generated code of tonic.
 
 use chancery_grpc::ChannelBuilder;
+use tonic::{Code, Request, Status};
 use tonic_health::ServingStatus;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
@@ -40,10 +41,35 @@ async fn a_channel_calls_a_server() {
     control.publish(resources.snapshot());
     server.serves().await;
     let builder = ChannelBuilder::new("xds:///service").bootstrap(bootstrap(control.address()));
-    let mut client = HealthClient::new(builder.build().expect("a channel"));
-    let request = HealthCheckRequest { service: "orders".to_owned() };
-    let answer = within(client.check(request)).await.expect("an answer").into_inner();
+    let channel = builder.build().expect("a channel");
+    let request = || HealthCheckRequest { service: "orders".to_owned() };
+    let mut client = HealthClient::new(channel.clone());
+    let answer = within(client.check(request())).await.expect("an answer").into_inner();
     assert_eq!(answer.status, ServingStatus::NotServing as i32);
+    // An interceptor lets a call pass, or answers it itself.
+    let mut is_first = true;
+    let interceptor = move |call: Request<()>| match std::mem::take(&mut is_first) {
+        true => Err(Status::permission_denied("not today")),
+        false => Ok(call),
+    };
+    let mut client = HealthClient::with_interceptor(channel, interceptor);
+    let refused = within(client.check(request())).await.expect_err("it is refused");
+    assert_eq!(refused.code(), Code::PermissionDenied);
+    let answer = within(client.check(request())).await.expect("an answer").into_inner();
+    assert_eq!(answer.status, ServingStatus::NotServing as i32);
+}
+
+/// C-136: the state of a server is told as that of channels is, also with a bootstrap of its own.
+#[tokio::test]
+async fn the_state_of_servers_is_told() {
+    let control = control().await;
+    let mut server = Running::start(&control);
+    let address = server.address;
+    control.publish(Resources::default().simple(address, &inline(SERVED)).snapshot());
+    server.serves().await;
+    let told = chancery_grpc::client_status();
+    let mut resources = told.iter().flat_map(|client| &client.generic_xds_configs);
+    assert!(resources.any(|it| *it.name == format!("server/{address}")), "{told:?}");
 }
 
 /// C-140: the bootstrap and the resources of docs/server.md are enough for a server.

@@ -12,7 +12,8 @@ use crate::exit::Failure;
 /// Makes the channel. A control plane learns that this client only looks, so that nothing waits for it.
 pub(super) fn channel(args: &CallArgs) -> Result<Channel, Failure> {
     let mut builder = ChannelBuilder::new(&args.target);
-    let is_xds = args.target.starts_with("xds:");
+    let scheme = args.target.split_once(':').map(|(scheme, _)| scheme);
+    let is_xds = scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("xds"));
     if is_xds {
         let mut bootstrap = match &args.way.bootstrap {
             Some(path) => ask::read_bootstrap(path)?,

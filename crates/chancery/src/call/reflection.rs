@@ -10,6 +10,7 @@ use http::uri::PathAndQuery;
 use prost::Message;
 use prost_reflect::DescriptorPool;
 use prost_reflect::prost_types::FileDescriptorProto;
+use tokio::time::timeout;
 use tonic::Code;
 use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
@@ -54,6 +55,13 @@ impl<'a> Reflection<'a> {
 
     /// Returns a pool in which these symbols are, with all that they need.
     pub(super) async fn pool(&mut self, symbols: &[String]) -> Result<DescriptorPool, Failure> {
+        let limit = self.caller.timeout;
+        let late =
+            || Failure::broken(anyhow!("the server does not say its types within {limit:?}"));
+        timeout(limit, self.pool_of(symbols)).await.unwrap_or_else(|_| Err(late().hint(HINT)))
+    }
+
+    async fn pool_of(&mut self, symbols: &[String]) -> Result<DescriptorPool, Failure> {
         let ask = |symbol: &String| MessageRequest::FileContainingSymbol(symbol.clone());
         let answers = self.ask(symbols.iter().map(ask).collect()).await?;
         let mut files = Files::default();
@@ -70,6 +78,9 @@ impl<'a> Reflection<'a> {
             }
             if round == MAX_ROUNDS {
                 return Err(too_much("imports of imports"));
+            }
+            if files.asked.len() > MAX_FILES {
+                return Err(too_much("imports"));
             }
             let ask = |name: &String| MessageRequest::FileByFilename(name.clone());
             let answers = self.ask(missing.iter().map(ask).collect()).await?;
@@ -99,6 +110,7 @@ impl<'a> Reflection<'a> {
         });
         let questions: Vec<_> = questions.collect();
         let mut all = Vec::with_capacity(questions.len());
+        let mut ends = 0;
         while let Some(left) = questions.get(all.len()..).filter(|left| !left.is_empty()) {
             let (report, answers) = self.answers(left.to_vec()).await;
             if report.code == Code::Unimplemented && !self.is_alpha {
@@ -112,6 +124,11 @@ impl<'a> Reflection<'a> {
                 Code::Ok if is_complete => {}
                 Code::Ok => return Err(odd()),
                 Code::NotFound if all.len() < questions.len() => {
+                    // The questions that are left are sent again each time.
+                    ends += 1;
+                    if ends > MAX_ROUNDS {
+                        return Err(too_much("files that it does not have"));
+                    }
                     all.push(MessageResponse::ErrorResponse(ErrorResponse::default()));
                 }
                 _ => return Err(failed(&report)),

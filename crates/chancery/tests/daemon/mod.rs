@@ -174,14 +174,20 @@ pub(crate) fn exchange(stream: &mut (impl Read + Write), line: &str, body: &str)
 }
 
 pub(crate) fn chancery(args: &[&str]) -> Program {
-    let mut command = Program::new(env!("CARGO_BIN_EXE_chancery"));
-    command.args(args).env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut command = without_settings(Program::new(env!("CARGO_BIN_EXE_chancery")));
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+}
+
+/// A program that is not told of settings in the environment of the test.
+pub(crate) fn without_settings(mut program: Program) -> Program {
+    program.env("NO_COLOR", "1");
     for (name, _) in std::env::vars()
         .filter(|(name, _)| name.starts_with("CHANCERY_") || name.starts_with("GRPC_"))
     {
-        command.env_remove(&name);
+        program.env_remove(&name);
     }
-    command
+    program
 }
 
 /// The output of a command that ends by itself.

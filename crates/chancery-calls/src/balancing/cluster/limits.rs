@@ -166,6 +166,13 @@ impl Picker for Limited {
         if self.is_ready && self.in_flight.count() >= self.max_requests {
             return Pick::Drop(self.full());
         }
+        // A part that is all of the calls is no chance.
+        if let Some(all) = self.drops.iter().find(|it| self.is_ready && it.per_million >= 1_000_000)
+        {
+            let (name, of) = (&self.name, &all.name);
+            let why = format!("cluster `{name}` drops all of its calls: `{of}`");
+            return Pick::Drop(Failure::unavailable(why));
+        }
         let mut pick = self.inner.preview(call);
         if let Pick::To(picked) = &mut pick {
             picked.cluster = Some(Arc::clone(&self.name));

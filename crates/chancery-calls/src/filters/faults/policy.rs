@@ -116,6 +116,17 @@ impl Display for FaultPolicy {
     }
 }
 
+impl FaultPolicy {
+    /// The status with which every call ends, if they all end with the same one.
+    pub fn certain_abort(&self) -> Option<AbortStatus> {
+        let abort = self.abort.as_ref().filter(|_| self.max_active.is_none())?;
+        match abort.source {
+            AbortSource::Fixed(status) => abort.chance.is_certain().then_some(status),
+            AbortSource::Header => None,
+        }
+    }
+}
+
 impl FaultDelay {
     fn roll(&self, headers: &HeaderMap, dice: &mut impl Dice) -> Option<Duration> {
         let (delay, chance) = match self.source {

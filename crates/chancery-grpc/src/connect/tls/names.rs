@@ -1,7 +1,6 @@
 //! The names for which the certificate of a peer has to be (C-123, C-126, gRFC A29, A101).
 
 use std::borrow::Cow;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use chancery_calls::matching::TextMatcher;
@@ -10,28 +9,18 @@ use tokio_rustls::rustls::client::verify_server_name;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::server::ParsedCertificate;
 
+use crate::read::listed_names::ListedNames;
 use crate::read::quoted;
 
 /// The names that are accepted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum PeerNames {
     /// A name of the certificate has to match one of these. If there are none, each certificate is accepted.
-    Listed(Arc<[TextMatcher]>),
+    Listed(ListedNames),
     /// The name that was asked for has to be a name of DNS of the certificate. No other name counts.
     Asked(Arc<str>),
     /// The certificate has to be for this host, as in TLS without a control plane.
     Host(Arc<str>),
-}
-
-/// A list may be long, and each connection is looked for by it; the first name tells lists apart well enough.
-impl Hash for PeerNames {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        match self {
-            Self::Listed(matchers) => (0, matchers.len(), matchers.first()).hash(state),
-            Self::Asked(name) => (1, name).hash(state),
-            Self::Host(host) => (2, host).hash(state),
-        }
-    }
 }
 
 impl PeerNames {
@@ -43,7 +32,8 @@ impl PeerNames {
     ) -> Result<(), String> {
         let found = alternative_names(certificate, MAX_NAMES);
         match self {
-            Self::Listed(matchers) => {
+            Self::Listed(names) => {
+                let matchers = names.list();
                 let is_accepted =
                     matchers.is_empty() || found.iter().any(|it| is_listed(matchers, it));
                 check(is_accepted, &found, "no name that the cluster lists")
@@ -145,7 +135,7 @@ mod tests {
     }
 
     fn listed(matchers: impl IntoIterator<Item = TextMatcher>) -> PeerNames {
-        PeerNames::Listed(matchers.into_iter().collect())
+        PeerNames::Listed(ListedNames::new(matchers.into_iter().collect()))
     }
 
     #[test]

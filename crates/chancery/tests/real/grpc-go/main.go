@@ -1,4 +1,4 @@
-// A client and a server of hello with gRPC for Go and its xDS.
+// Clients and servers of hello, and of the interop cases of gRPC, with gRPC for Go and its xDS.
 //
 // Usage: grpc-go client TARGET...
 //
@@ -8,10 +8,15 @@
 //
 //	grpc-go server PORT NAME [xds]
 //
+//	grpc-go interop-client TARGET CASE...
+//
+//	grpc-go interop-server PORT [xds]
+//
 // "calls" makes the calls that it is told on its input, and "load" measures many. The client calls its targets over and over
 // and prints one line for each call, `TARGET: REPLY` or `TARGET: error CODE DETAILS`. The server
 // greets with its name. With `xds` it serves while the management server gives it a listener, and
-// prints the modes it goes through. The bootstrap comes from GRPC_XDS_BOOTSTRAP. Bodies are raw
+// prints the modes it goes through. The interop client prints `passed: CASE` for each case, and the
+// interop server has the test service. The bootstrap comes from GRPC_XDS_BOOTSTRAP. Bodies are raw
 // bytes, so that no message has to be generated.
 package main
 
@@ -28,7 +33,8 @@ func main() {
 		return
 	}
 	if len(os.Args) < 3 {
-		fail("usage: grpc-go calls | load TARGET CALLS CONCURRENCY | client TARGET... | server PORT NAME [xds]")
+		fail("usage: grpc-go calls | load TARGET CALLS CONCURRENCY | client TARGET... | server PORT NAME [xds]" +
+			" | interop-client TARGET CASE... | interop-server PORT [xds]")
 	}
 	words := os.Args[2:]
 	switch os.Args[1] {
@@ -38,6 +44,10 @@ func main() {
 		runClient(words)
 	case "server":
 		runServer(words)
+	case "interop-client":
+		runInteropClient(words)
+	case "interop-server":
+		runInteropServer(words)
 	default:
 		fail("client or server")
 	}

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/xds"
 )
 
-// greeter is what a plain server and an xDS-enabled one have in common.
-type greeter interface {
+// registrar is what a plain server and an xDS-enabled one have in common.
+type registrar interface {
 	RegisterService(*grpc.ServiceDesc, any)
 	Serve(net.Listener) error
 }
@@ -23,8 +23,12 @@ func runServer(words []string) {
 		fail("PORT NAME")
 	}
 	port, name := words[0], words[1]
-	server := newServer(len(words) > 2 && words[2] == "xds")
+	server := newServer(len(words) > 2 && words[2] == "xds", grpc.ForceServerCodec(raw{}))
 	server.RegisterService(hello(name), nil)
+	serveOn(server, port)
+}
+
+func serveOn(server registrar, port string) {
 	listener, err := net.Listen("tcp", "127.0.0.1:"+port)
 	if err != nil {
 		fail(err)
@@ -33,9 +37,9 @@ func runServer(words []string) {
 	fail(server.Serve(listener))
 }
 
-func newServer(xdsEnabled bool) greeter {
+func newServer(xdsEnabled bool, chosen ...grpc.ServerOption) registrar {
 	if !xdsEnabled {
-		return grpc.NewServer(grpc.ForceServerCodec(raw{}))
+		return grpc.NewServer(chosen...)
 	}
 	modes := xds.ServingModeCallback(func(_ net.Addr, change xds.ServingModeChangeArgs) {
 		if change.Mode == connectivity.ServingModeServing {
@@ -49,7 +53,7 @@ func newServer(xdsEnabled bool) greeter {
 	if err != nil {
 		fail(err)
 	}
-	server, err := xds.NewGRPCServer(grpc.ForceServerCodec(raw{}), grpc.Creds(secure), modes)
+	server, err := xds.NewGRPCServer(append(chosen, grpc.Creds(secure), modes)...)
 	if err != nil {
 		fail(err)
 	}

@@ -227,12 +227,12 @@ fn tonic_follows_endpoints() {
 }
 
 /// The address that xDS-enabled servers listen on, but for one of them.
-const LOOPBACK: &str = "127.0.0.1";
+pub(crate) const LOOPBACK: &str = "127.0.0.1";
 
 /// The listener of an xDS-enabled server, by the name that its template makes of an address.
 ///
 /// The prefix of its statistics matters to nobody, and makes two listeners differ.
-fn server_listener(address: &str, port: &Port, prefix: &str, security: &str) -> String {
+pub(crate) fn server_listener(address: &str, port: &Port, prefix: &str, security: &str) -> String {
     format!(
         "\
 - '@type': type.googleapis.com/envoy.config.listener.v3.Listener

@@ -27,7 +27,7 @@ pub(super) struct Client {
 
 enum Kind {
     Program { process: Process, answers: usize },
-    Ours { runtime: Runtime, bootstrap: Bootstrap, channels: BTreeMap<String, Channel> },
+    Ours { runtime: Runtime, bootstrap: Box<Bootstrap>, channels: BTreeMap<String, Channel> },
 }
 
 /// The end of one call: the code, and the answer or the reason.
@@ -69,7 +69,7 @@ impl Client {
     /// Channels in this process.
     pub(super) fn ours(bootstrap: &Value) -> Self {
         let runtime = runtime();
-        let bootstrap = bootstrap.to_string().parse().expect("a bootstrap");
+        let bootstrap = Box::new(bootstrap.to_string().parse().expect("a bootstrap"));
         Self {
             name: "Chancery",
             kind: Kind::Ours { runtime, bootstrap, channels: BTreeMap::new() },
@@ -96,7 +96,8 @@ impl Client {
                 let target = text(batch, "target");
                 let channel = channels.entry(target.clone()).or_insert_with(|| {
                     let _guard = runtime.enter();
-                    let builder = ChannelBuilder::new(&target).bootstrap(bootstrap.clone());
+                    let builder =
+                        ChannelBuilder::new(&target).bootstrap(Bootstrap::clone(bootstrap));
                     builder.build().expect("a channel")
                 });
                 runtime.block_on(make(channel, batch))

@@ -9,9 +9,11 @@ mod clients;
 #[path = "../../../src/call/codec.rs"]
 mod codec;
 mod failing;
+mod interop;
 mod resources;
 mod routing;
 mod security;
+mod servers;
 
 use std::collections::BTreeMap;
 

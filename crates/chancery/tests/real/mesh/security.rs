@@ -1,28 +1,25 @@
 //! Clients and servers of every implementation that prove themselves to each other, and servers that permit.
 
 use std::convert::Infallible;
-use std::path::Path;
 use std::pin::Pin;
 use std::process::Command;
 use std::task::{Context, Poll};
 
-use chancery_grpc::ServerBuilder;
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use serde_json::{Value, json};
-use tokio::runtime::Runtime;
+use serde_json::json;
 use tonic::body::Body;
 use tonic::codegen::Service;
 
+use super::Batch;
 use super::backends::{Answer, message};
 use super::clients::Client;
 use super::resources::Service as Resources;
-use super::{Batch, runtime};
+use super::servers::{ours, program};
 use crate::grpc::{CLIENT_TLS, SERVER_TLS, bootstrap, file_watcher, server};
 use crate::support::chancery::{Chancery, Directory};
 use crate::support::clients::clients;
 use crate::support::ports::Port;
-use crate::support::process::Process;
 use crate::support::tls::CertificateAuthority;
 
 const PERMISSION_DENIED: u32 = 7;
@@ -99,37 +96,6 @@ fn service(name: &str, port: &Port) -> String {
     service.endpoints(name, &[(0, 1, &[port.number()])], "").0
 }
 
-/// A server of one implementation, until this is dropped.
-enum Running {
-    Program(#[expect(dead_code, reason = "it runs as long as this is there")] Process),
-    Ours(#[expect(dead_code, reason = "as above")] Runtime),
-}
-
-fn ours(port: &Port, bootstrap: &Value) -> Running {
-    let runtime = runtime();
-    let bootstrap = bootstrap.to_string().parse().expect("a bootstrap");
-    let _guard = runtime.enter();
-    let server = ServerBuilder::new(&port.address()).bootstrap(bootstrap).build();
-    let server = server.expect("the port is free");
-    runtime.spawn(server.serve(Greeter("chancery")));
-    Running::Ours(runtime)
-}
-
-fn program(
-    dir: &Path,
-    name: &str,
-    mut command: Command,
-    port: &Port,
-    bootstrap: &Value,
-) -> Running {
-    let path = dir.join(format!("bootstrap-server-{name}.json"));
-    std::fs::write(&path, bootstrap.to_string()).expect("the directory is ours");
-    command.env("GRPC_XDS_BOOTSTRAP", path).args([&port.number().to_string(), name, "xds"]);
-    let process = Process::start(dir, &format!("server-{name}"), &mut command);
-    process.says("started");
-    Running::Program(process)
-}
-
 /// C-121 to C-124, C-129, C-140 to C-146: every client calls every server over mutual TLS, with certificates that the
 /// resources name; and every server denies what RBAC denies, and whoever has no certificate.
 #[test]
@@ -155,10 +121,14 @@ fn every_client_and_every_server_prove_themselves() {
         bootstrap
     };
     let (of_servers, of_clients) = (with_files("server"), with_files("client"));
+    let greets = |name: &str, mut command: Command, port: &Port| {
+        command.args([&port.number().to_string(), name, "xds"]);
+        program(dir.path(), name, command, &of_servers)
+    };
     let _servers = [
-        ours(&ports[0], &of_servers),
-        program(dir.path(), "python", programs.python("server.py"), &ports[1], &of_servers),
-        program(dir.path(), "go", programs.grpc_go("server"), &ports[2], &of_servers),
+        ours(&ports[0], &of_servers, Greeter("chancery")),
+        greets("python", programs.python("server.py"), &ports[1]),
+        greets("go", programs.grpc_go("server"), &ports[2]),
     ];
     let secured = |mut command: Command| {
         command.arg("--xds-credentials");
