@@ -177,8 +177,11 @@ impl http_body::Body for Messages {
     }
 }
 
+/// A stream that a client has begun.
+type Stream = (Request<h2::RecvStream>, SendResponse<Bytes>);
+
 /// Accepts one connection of HTTP/2 and gives its streams to the test.
-fn streams() -> (Backend, mpsc::Receiver<(Request<h2::RecvStream>, SendResponse<Bytes>)>) {
+fn streams() -> (Backend, mpsc::Receiver<Stream>) {
     let port = Port::reserve();
     let (give, take) = mpsc::channel(8);
     let listener = std::net::TcpListener::bind(port.address()).expect("a port");
