@@ -32,7 +32,7 @@ use super::trailer;
 #[derive(Clone, Default)]
 pub struct CallMetricsLayer(Server);
 
-/// A service whose calls report their metrics: what [`CallMetricsLayer`] makes.
+/// A service whose calls report their metrics, as [`CallMetricsLayer`] makes one.
 #[derive(Clone)]
 pub struct CallMetrics<S> {
     inner: S,
@@ -69,6 +69,18 @@ impl CallMetricsLayer {
     /// Reports with each call the metrics of the server too. Those that a handler records count in place of them.
     pub fn with_server_metrics(server: impl ServerMetricsProvider) -> Self {
         Self(Some(Arc::new(server)))
+    }
+}
+
+impl<S> CallMetrics<S> {
+    /// Lets a service report what its handlers record, where nothing takes a layer.
+    pub fn new(inner: S) -> Self {
+        CallMetricsLayer::new().layer(inner)
+    }
+
+    /// The same with the metrics of the server, as [`CallMetricsLayer::with_server_metrics`].
+    pub fn with_server_metrics(inner: S, server: impl ServerMetricsProvider) -> Self {
+        CallMetricsLayer::with_server_metrics(server).layer(inner)
     }
 }
 

@@ -6,7 +6,7 @@
 //
 //	grpc-go load TARGET CALLS CONCURRENCY
 //
-//	grpc-go server PORT NAME [xds]
+//	grpc-go server PORT NAME [xds | load=UTILIZATION]
 //
 //	grpc-go interop-client TARGET CASE...
 //
@@ -15,7 +15,8 @@
 // "calls" makes the calls that it is told on its input, and "load" measures many. The client calls its targets over and over
 // and prints one line for each call, `TARGET: REPLY` or `TARGET: error CODE DETAILS`. The server
 // greets with its name. With `xds` it serves while the management server gives it a listener, and
-// prints the modes it goes through. The interop client prints `passed: CASE` for each case, and the
+// prints the modes it goes through. With `load` it
+// reports its load to clients. The interop client prints `passed: CASE` for each case, and the
 // interop server has the test service. The bootstrap comes from GRPC_XDS_BOOTSTRAP. Bodies are raw
 // bytes, so that no message has to be generated.
 package main
@@ -33,7 +34,7 @@ func main() {
 		return
 	}
 	if len(os.Args) < 3 {
-		fail("usage: grpc-go calls | load TARGET CALLS CONCURRENCY | client TARGET... | server PORT NAME [xds]" +
+		fail("usage: grpc-go calls | load TARGET CALLS CONCURRENCY | client TARGET... | server PORT NAME [xds | load=UTILIZATION]" +
 			" | interop-client TARGET CASE... | interop-server PORT [xds]")
 	}
 	words := os.Args[2:]

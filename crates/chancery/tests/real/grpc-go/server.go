@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
@@ -23,7 +24,12 @@ func runServer(words []string) {
 		fail("PORT NAME")
 	}
 	port, name := words[0], words[1]
-	server := newServer(len(words) > 2 && words[2] == "xds", grpc.ForceServerCodec(raw{}))
+	var server registrar
+	if load, reports := strings.CutPrefix(words[len(words)-1], "load="); reports {
+		server = newReportingServer(load)
+	} else {
+		server = newServer(len(words) > 2 && words[2] == "xds", grpc.ForceServerCodec(raw{}))
+	}
 	server.RegisterService(hello(name), nil)
 	serveOn(server, port)
 }

@@ -10,6 +10,7 @@ mod clients;
 mod codec;
 mod failing;
 mod interop;
+mod load;
 mod resources;
 mod routing;
 mod security;
