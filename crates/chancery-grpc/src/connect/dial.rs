@@ -89,9 +89,13 @@ where
     let (io, told) = Greeting::new(io);
     let handshake = builder.handshake::<_, Body>(TokioIo::new(io)).await;
     let (sender, mut running) = handshake.map_err(|error| error.to_string())?;
-    greeted(told, &mut running).await?;
+    let over = greeted(told, &mut running).await?;
     let running = Box::pin(async move {
-        let Err(error) = running.await else { return Ended::Lost };
+        let ended = match over {
+            Some(ended) => ended,
+            None => running.await,
+        };
+        let Err(error) = ended else { return Ended::Lost };
         tracing::debug!(%address, "connection ended: {error}");
         match keepalive.is_some() && is_annoyed(&error) {
             true => Ended::TooManyPings,
@@ -110,24 +114,26 @@ fn is_annoyed(error: &hyper::Error) -> bool {
     })
 }
 
-/// Waits for the settings of the server, or for the end of the connection.
+/// Waits for the settings of the server. A connection that has ended after them was made all the same, so that no
+/// backoff comes before the next one: the server may have drained it. Returns its end then.
 async fn greeted(
-    told: oneshot::Receiver<()>,
+    mut told: oneshot::Receiver<()>,
     running: &mut (impl Future<Output = hyper::Result<()>> + Unpin),
-) -> Result<(), String> {
+) -> Result<Option<hyper::Result<()>>, String> {
     const NO_SETTINGS: &str = "the server does not speak HTTP/2, or has closed the connection";
     tokio::select! {
         biased;
-        ended = running => Err(match ended {
-            Ok(()) => NO_SETTINGS.to_owned(),
-            Err(error) => with_causes(&error),
-        }),
-        told = told => told.map_err(|_| NO_SETTINGS.to_owned()),
+        ended = running => match (told.try_recv(), ended) {
+            (Ok(()), ended) => Ok(Some(ended)),
+            (Err(_), Ok(())) => Err(NO_SETTINGS.to_owned()),
+            (Err(_), Err(error)) => Err(with_causes(&error)),
+        },
+        told = &mut told => told.map(|()| None).map_err(|_| NO_SETTINGS.to_owned()),
     }
 }
 
 /// Returns an error with what has caused it, as the alert of a peer that wants a certificate.
-fn with_causes(error: &hyper::Error) -> String {
+pub(crate) fn with_causes(error: &hyper::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -164,6 +170,20 @@ mod tests {
         peer.write_all(SETTINGS).await.unwrap();
         let mut buffer = [0; 1024];
         while peer.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_is_drained_at_once_was_made() {
+        const GO_AWAY: &[u8] = &[0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let made = async |words: &[u8]| {
+            let (io, mut peer) = duplex(1 << 16);
+            peer.write_all(words).await.unwrap();
+            peer.shutdown().await.unwrap();
+            let begun = timeout(HOUR, begin(io, None, ADDRESS.parse().unwrap())).await.unwrap();
+            timeout(HOUR, begun.ok()?.1).await.ok()
+        };
+        assert_eq!(made(&[SETTINGS, GO_AWAY].concat()).await, Some(Ended::Lost));
+        assert_eq!(made(GO_AWAY).await, None);
     }
 
     fn keepalive(without_calls: bool) -> Option<Keepalive> {
