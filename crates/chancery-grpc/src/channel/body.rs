@@ -15,6 +15,7 @@ use tokio::time::{Instant, Sleep};
 use tonic::{Code, Status};
 
 use super::published::ClusterHandle;
+use crate::connect::with_causes;
 
 /// A call that was sent, until it has ended.
 pub(super) struct Sent {
@@ -125,7 +126,7 @@ impl Body for ResponseBody {
 
 /// Returns the status of a call whose connection or stream broke, by the table of gRPC over HTTP/2.
 pub(super) fn lost(error: &hyper::Error) -> Status {
-    let text = format!("the connection broke: {error}");
+    let text = format!("the connection broke: {}", with_causes(error));
     let cause = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
     let reason = cause.filter(|cause| !cause.is_go_away()).and_then(h2::Error::reason);
     match reason {

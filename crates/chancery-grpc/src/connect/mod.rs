@@ -20,6 +20,7 @@ mod settings;
 mod subchannel;
 mod tls;
 
+pub(crate) use self::dial::with_causes;
 pub(crate) use self::greeting::Greeting;
 pub(crate) use self::inbox::{Inbox, InboxKey};
 pub(crate) use self::pool::Pool;
