@@ -128,7 +128,7 @@ async fn keepalive_takes_an_endpoint_out_that_is_silent() {
 }
 
 /// C-103: calls that wait for ready go on when a listener that was removed comes back.
-#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+#[tokio::test]
 async fn a_listener_that_comes_back_is_used_again() {
     let a = Backend::start("a").await;
     let good = resources(&one_route("x"), &[&a]);
