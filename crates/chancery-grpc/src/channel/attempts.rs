@@ -133,7 +133,11 @@ impl Attempts<'_> {
         let (body, running) = self.messages.attempt();
         sent.keeps_open(running);
         let request: Request<Body> = Request::from_parts(head, body);
-        match sender.try_send_request(request).await {
+        let answer = sender.try_send_request(request);
+        // A call that arrives while its connection ends may stay in the queue of that until the last sender is
+        // dropped. This call must not wait for itself.
+        drop(sender);
+        match answer.await {
             Ok(mut response) => {
                 response.extensions_mut().insert(place);
                 sent.hear(response.headers());

@@ -89,13 +89,16 @@ where
     let handshake = builder.handshake::<_, Body>(TokioIo::new(io)).await;
     let (sender, mut running) = handshake.map_err(|error| broken::with_causes(&error))?;
     let Told { begun, leaving } = told;
-    greeted(begun, &mut running).await?;
+    let over = greeted(begun, &mut running).await?;
     let running = Box::pin(async move {
-        let ended = tokio::select! {
-            ended = &mut running => ended,
-            // It hears of that only if it is asked for a call, or here: the connection is given up at once, and
-            // calls that are under way end as they would.
-            _ = leaving => running.await,
+        let ended = match over {
+            Some(ended) => ended,
+            None => tokio::select! {
+                ended = &mut running => ended,
+                // It hears of that only if it is asked for a call, or here: the connection is given up at once, and
+                // calls that are under way end as they would.
+                _ = leaving => running.await,
+            },
         };
         let Err(error) = ended else { return Ended::Lost };
         tracing::debug!(%address, "connection ended: {error}");
@@ -116,19 +119,21 @@ fn is_annoyed(error: &hyper::Error) -> bool {
     })
 }
 
-/// Waits for the settings of the server, or for the end of the connection.
+/// Waits for the settings of the server. A connection that has ended after them was made all the same, so that no
+/// backoff comes before the next one: the server may have drained it. Returns its end then.
 async fn greeted(
-    begun: oneshot::Receiver<()>,
+    mut begun: oneshot::Receiver<()>,
     running: &mut (impl Future<Output = hyper::Result<()>> + Unpin),
-) -> Result<(), String> {
+) -> Result<Option<hyper::Result<()>>, String> {
     const NO_SETTINGS: &str = "the server does not speak HTTP/2, or has closed the connection";
     tokio::select! {
         biased;
-        ended = running => Err(match ended {
-            Ok(()) => NO_SETTINGS.to_owned(),
-            Err(error) => broken::with_causes(&error),
-        }),
-        begun = begun => begun.map_err(|_| NO_SETTINGS.to_owned()),
+        ended = running => match (begun.try_recv(), ended) {
+            (Ok(()), ended) => Ok(Some(ended)),
+            (Err(_), Ok(())) => Err(NO_SETTINGS.to_owned()),
+            (Err(_), Err(error)) => Err(broken::with_causes(&error)),
+        },
+        begun = &mut begun => begun.map(|()| None).map_err(|_| NO_SETTINGS.to_owned()),
     }
 }
 
@@ -158,6 +163,20 @@ mod tests {
         peer.write_all(SETTINGS).await.unwrap();
         let mut buffer = [0; 1024];
         while peer.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_is_drained_at_once_was_made() {
+        const GO_AWAY: &[u8] = &[0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let made = async |words: &[u8]| {
+            let (io, mut peer) = duplex(1 << 16);
+            peer.write_all(words).await.unwrap();
+            peer.shutdown().await.unwrap();
+            let begun = timeout(HOUR, begin(io, None, ADDRESS.parse().unwrap())).await.unwrap();
+            timeout(HOUR, begun.ok()?.1).await.ok()
+        };
+        assert_eq!(made(&[SETTINGS, GO_AWAY].concat()).await, Some(Ended::Lost));
+        assert_eq!(made(GO_AWAY).await, None);
     }
 
     fn keepalive(without_calls: bool) -> Option<Keepalive> {

@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tonic::body::Body;
 use tower_service::Service;
 
+use super::linger::Lent;
 use super::peer::Peer;
 use super::security::Security;
 use super::serving::ServingChain;
@@ -67,8 +68,23 @@ impl Taken {
         }
     }
 
-    /// Speaks HTTP/2 with a client that has to begin until the deadline.
+    /// Speaks HTTP/2 with a client, and lets it hear the last words.
     async fn speak<T, S, B>(self, stream: T, deadline: Instant, grace: Duration, service: S)
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: Send,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let (stream, owner) = Lent::new(stream);
+        self.answer(stream, deadline, grace, service).await;
+        owner.linger().await;
+    }
+
+    /// Answers the calls of a client that has to begin to speak HTTP/2 until the deadline.
+    async fn answer<T, S, B>(self, stream: T, deadline: Instant, grace: Duration, service: S)
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,

@@ -15,6 +15,7 @@ mod call;
 mod connection;
 mod driver;
 mod info;
+mod linger;
 mod notice;
 mod peer;
 mod route_watches;

@@ -1,11 +1,14 @@
 //! Calls through a channel, with the server of this project as the control plane and real backends.
 
 mod certificates;
+mod churn;
 mod clusters;
 mod direct;
 mod explain;
 mod extensions;
 mod faults;
+mod faults_under_load;
+mod load;
 mod orca;
 mod proxy;
 mod retries;

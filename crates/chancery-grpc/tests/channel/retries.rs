@@ -27,7 +27,7 @@ use super::support::{
 const UNAVAILABLE: &str = "14";
 
 /// All calls go to the cluster `x`, and are tried again up to three times.
-fn retried_route() -> String {
+pub(crate) fn retried_route() -> String {
     let policy = "{retry_on: unavailable, num_retries: 3, retry_back_off: {base_interval: 0.001s}}";
     format!("[{{match: {{prefix: /}}, route: {{cluster: x, retry_policy: {policy}}}}}]")
 }

@@ -9,7 +9,7 @@ mod codec;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt::Write;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -68,7 +68,12 @@ impl Backend {
     /// The same that takes no connection without TLS.
     pub(crate) async fn secured(name: &'static str, config: ServerConfig) -> Self {
         let tls = TlsAcceptor::from(Arc::new(config));
-        Self::launch(move |request| answer(name, request), Some(tls)).await
+        Self::launch(move |request| answer(name, request), Some(tls), Ipv4Addr::LOCALHOST).await
+    }
+
+    /// The same at a port of every address of loopback.
+    pub(crate) async fn start_everywhere(name: &'static str) -> Self {
+        Self::launch(move |request| answer(name, request), None, Ipv4Addr::UNSPECIFIED).await
     }
 
     /// Starts a server that answers with this function.
@@ -78,18 +83,19 @@ impl Backend {
     where
         F: Future<Output = Result<Response<Answer>, Infallible>> + Send + 'static,
     {
-        Self::launch(answer, None).await
+        Self::launch(answer, None, Ipv4Addr::LOCALHOST).await
     }
 
     async fn launch<F>(
         answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
         tls: Option<TlsAcceptor>,
+        ip: Ipv4Addr,
     ) -> Self
     where
         F: Future<Output = Result<Response<Answer>, Infallible>> + Send + 'static,
     {
         let port = Port::reserve();
-        let listener = TcpListener::bind(port.address()).await.expect("a port");
+        let listener = TcpListener::bind((ip, port.number())).await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let connections = Arc::<AtomicUsize>::default();
         let mut tasks = JoinSet::new();

@@ -4,8 +4,11 @@ mod calls;
 #[path = "../channel/certificates.rs"]
 #[allow(dead_code, reason = "tests of channels need more of it")]
 mod certificates;
+mod drains;
 mod end_to_end;
 mod limits;
+#[path = "../channel/load.rs"]
+mod load;
 mod support;
 mod tls;
 
