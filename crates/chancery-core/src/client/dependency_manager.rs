@@ -64,6 +64,9 @@ pub struct DependencyManager {
     nodes: BTreeMap<ResourceKey, GraphNode>,
     /// The resources of the last publication.
     published: BTreeSet<ResourceKey>,
+    /// The resources that are watched for the last publication alone: nothing leads to them any more. What they
+    /// lead to may not be watched.
+    unreached: BTreeSet<ResourceKey>,
     /// True if something is different from the last publication.
     changed: bool,
     watch_changes: VecDeque<WatchChange>,
@@ -86,6 +89,7 @@ impl DependencyManager {
             wanted: BTreeSet::new(),
             nodes: BTreeMap::new(),
             published: BTreeSet::new(),
+            unreached: BTreeSet::new(),
             changed: false,
             watch_changes: VecDeque::new(),
         };
@@ -122,7 +126,9 @@ impl DependencyManager {
         }
         let links = links.iter().filter(|link| link.aggregated && is_followed(link.type_url.api()));
         let links: Vec<_> = links.map(|link| (link.type_url.clone(), link.name.clone())).collect();
-        links.iter().for_each(|link| self.want(link.clone()));
+        if !self.unreached.contains(&key) {
+            links.iter().for_each(|link| self.want(link.clone()));
+        }
         let kept: BTreeSet<_> = links.iter().cloned().collect();
         let before = self.nodes.insert(key, GraphNode { resource, links });
         self.changed = true;
@@ -137,8 +143,10 @@ impl DependencyManager {
             return None;
         }
         self.changed = false;
-        self.published = self.reachable();
-        self.prune(&BTreeSet::new());
+        self.published.clear();
+        let reachable = self.reachable();
+        self.prune(&reachable);
+        self.published = reachable;
         Some(self.assembled())
     }
 
@@ -157,9 +165,16 @@ impl DependencyManager {
         }
     }
 
+    /// Watches a resource, if it is not watched. One that nothing led to leads on again.
     fn want(&mut self, key: ResourceKey) {
-        if self.wanted.insert(key.clone()) {
-            self.watch_changes.push_back(WatchChange::Start(key));
+        let mut open = vec![key];
+        while let Some(key) = open.pop() {
+            if self.unreached.remove(&key) {
+                let links = self.nodes.get(&key).map(|node| node.links.iter().cloned());
+                open.extend(links.into_iter().flatten());
+            } else if self.wanted.insert(key.clone()) {
+                self.watch_changes.push_back(WatchChange::Start(key));
+            }
         }
     }
 
@@ -175,6 +190,7 @@ impl DependencyManager {
             }
             stays
         });
+        self.unreached = self.wanted.difference(reachable).cloned().collect();
     }
 
     /// Returns what the listener and the clusters that are held lead to, as far as that is known.
@@ -384,6 +400,40 @@ mod tests {
         assert_eq!(play.published(), "nothing");
         play.0.release_cluster(&name);
         assert_eq!(play.published(), "");
+    }
+
+    /// C-057, C-059: endpoints that were let go while the cluster of the last publication stayed.
+    #[test]
+    fn a_cluster_that_is_referred_to_again_has_its_endpoints() {
+        let mut play = play();
+        let name: ResourceName = "x".parse().expect("a name");
+        play.heard("lds l", &["cds x"]).heard("cds x", &["eds x"]).heard("eds x", &[]);
+        assert_eq!(play.published(), "cds x, eds x");
+        play.0.hold_cluster(name.clone());
+        assert_eq!(play.gone("lds l").gone("cds x").published(), "error gone");
+        assert_eq!(play.wanted(), "cds x, lds l");
+        play.heard("cds x", &["eds x"]);
+        assert_eq!(play.wanted(), "cds x, eds x, lds l");
+        play.0.release_cluster(&name);
+        assert_eq!(play.wanted(), "cds x, lds l", "nothing leads to it");
+        play.heard("lds l", &["cds x"]);
+        assert_eq!(play.wanted(), "cds x, eds x, lds l");
+        assert_eq!(play.published(), "nothing");
+        assert_eq!(play.heard("eds x", &[]).published(), "cds x, eds x");
+    }
+
+    /// C-057: neither is it waited for what was only in use, and changes.
+    #[test]
+    fn nobody_waits_for_what_a_cluster_that_nothing_refers_to_leads_to() {
+        let mut play = play();
+        play.heard("lds l", &["cds a"]).heard("cds a", &["eds a"]).heard("eds a", &[]);
+        assert_eq!(play.published(), "cds a, eds a");
+        play.heard("lds l", &["cds b"]).heard("cds a", &["eds late"]);
+        assert_eq!(play.wanted(), "cds a, cds b, eds a, lds l");
+        play.heard("lds l", &["cds a"]);
+        assert_eq!(play.wanted(), "cds a, eds a, eds late, lds l", "it leads on again");
+        assert_eq!(play.heard("lds l", &[]).published(), "");
+        assert_eq!(play.wanted(), "lds l");
     }
 
     /// C-059: aggregates, and one that leads back to itself.
