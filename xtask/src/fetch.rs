@@ -45,8 +45,17 @@ const CORPUS: [&str; 2] =
 const CORPUS_FILES: &str = "internal/xds/translator/testdata/out/xds-ir";
 
 /// The source files of our program on gRPC for Go.
-const GRPC_GO: [&str; 8] =
-    ["main.go", "calls.go", "client.go", "interop.go", "load.go", "server.go", "go.mod", "go.sum"];
+const GRPC_GO: [&str; 9] = [
+    "main.go",
+    "calls.go",
+    "client.go",
+    "interop.go",
+    "load.go",
+    "reports.go",
+    "server.go",
+    "go.mod",
+    "go.sum",
+];
 
 /// The source file of our Java program.
 const JAVA: [&str; 3] = ["Hello.java", "Client.java", "Server.java"];
