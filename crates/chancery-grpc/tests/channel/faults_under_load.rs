@@ -128,7 +128,7 @@ async fn keepalive_takes_an_endpoint_out_that_is_silent() {
 }
 
 /// C-103: calls that wait for ready go on when a listener that was removed comes back.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn a_listener_that_comes_back_is_used_again() {
     let a = Backend::start("a").await;
     let good = resources(&one_route("x"), &[&a]);
@@ -141,7 +141,7 @@ async fn a_listener_that_comes_back_is_used_again() {
         request.extensions_mut().insert(WaitForReady);
         async move { call_to(&channel, "/t/echo", request).await }
     });
-    for _ in 0..5 {
+    for _ in 0..10 {
         load.goes_on(200).await;
         server.publish(Snapshot::new());
         until(&channel, "the end of the service", |it| code(it) == Code::Unavailable).await;
