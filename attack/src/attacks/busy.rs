@@ -149,7 +149,8 @@ async fn quoted(stage: &Stage) -> Result<String> {
             let mut rejected = 0;
             let connection = Http2::connect(ATTACKER, to, READS).await?;
             let mut before: Option<Call> = None;
-            while Instant::now() < deadline {
+            // A slow machine takes the time it needs for the least that proves something.
+            while Instant::now() < deadline || rejected < 10 {
                 let request = Sotw::first(&format!("quoter-{task}-{rejected}"), CDS, ["keyed"]);
                 let mut call = connection.sotw(&request).await?;
                 let response = call.message_within(PATIENCE).await?;
