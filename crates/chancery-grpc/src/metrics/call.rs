@@ -1,10 +1,11 @@
 //! The metrics of one call and of its attempts (gRFC A66, A89, A96).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_calls::balancing::EndpointLocality;
+use chancery_core::ErrorDetail;
 use http::Extensions;
-use std::sync::Arc;
 use tokio::time::Instant;
 use tonic::{Code, GrpcMethod};
 
@@ -157,23 +158,5 @@ pub(super) fn locality_text(locality: &EndpointLocality) -> String {
 
 /// The name of a code, as gRPC writes it.
 fn name_of(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
-    }
+    ErrorDetail::name_of(code.into()).unwrap_or("UNKNOWN")
 }
