@@ -10,6 +10,7 @@
 
 mod files;
 mod reader;
+mod refused;
 mod spiffe;
 mod trust;
 mod watcher;
@@ -23,6 +24,7 @@ use chancery_client::bootstrap::CertificateProvider;
 use chancery_client::credentials::TlsFiles;
 use tokio_rustls::rustls::sign::CertifiedKey;
 
+pub(crate) use self::refused::refused;
 pub(crate) use self::trust::Trust;
 use self::watcher::FileWatcher;
 use crate::read::quoted;

@@ -12,11 +12,9 @@ use tokio_rustls::rustls::crypto::{
 use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use tokio_rustls::rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, SignatureScheme,
-};
+use tokio_rustls::rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
-use crate::certificates::Trust;
+use crate::certificates::{Trust, refused};
 
 /// Checks the certificates of clients. The authorities may depend on the certificate (gRFC A87), so they are
 /// found when it is known.
@@ -25,11 +23,6 @@ pub(super) struct ClientVerifier {
     is_mandatory: bool,
     crypto: Arc<CryptoProvider>,
 }
-
-/// A reason of this project, for the library.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct Reason(String);
 
 impl ClientVerifier {
     pub(super) fn new(trust: Trust, is_mandatory: bool, crypto: &Arc<CryptoProvider>) -> Self {
@@ -83,10 +76,6 @@ impl ClientCertVerifier for ClientVerifier {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.crypto.signature_verification_algorithms.supported_schemes()
     }
-}
-
-fn refused(why: String) -> Error {
-    Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(Reason(why)))))
 }
 
 impl fmt::Debug for ClientVerifier {

@@ -2,7 +2,6 @@
 //! for a name that is accepted. The check of names that the library has by itself is replaced (C-123).
 
 use std::fmt;
-use std::sync::Arc;
 
 use tokio_rustls::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
@@ -13,12 +12,10 @@ use tokio_rustls::rustls::crypto::{
 };
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::server::ParsedCertificate;
-use tokio_rustls::rustls::{
-    CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme,
-};
+use tokio_rustls::rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
 use super::names::PeerNames;
-use crate::certificates::Trust;
+use crate::certificates::{Trust, refused};
 
 /// Checks the certificates of servers.
 pub(super) struct Verifier {
@@ -26,11 +23,6 @@ pub(super) struct Verifier {
     names: PeerNames,
     algorithms: WebPkiSupportedAlgorithms,
 }
-
-/// A reason of this project, for the library.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct Reason(String);
 
 impl Verifier {
     pub(super) fn new(trust: Trust, names: PeerNames, crypto: &CryptoProvider) -> Self {
@@ -83,10 +75,6 @@ impl ServerCertVerifier for Verifier {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms.supported_schemes()
     }
-}
-
-fn refused(why: String) -> Error {
-    Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(Reason(why)))))
 }
 
 impl fmt::Debug for Verifier {
