@@ -15,6 +15,7 @@
 
 mod certificates;
 mod channel;
+mod codes;
 mod connect;
 mod dice;
 mod extend;

@@ -17,11 +17,12 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::body::{ResponseBody, Sent, at_end, exceeded, is_refused, lost};
-use super::call::{Way, code, status};
+use super::call::Way;
 use super::deadline;
 use super::pick::{self, Chosen, NotChosen};
 use super::place::CallPlace;
 use super::replay::Replay;
+use crate::codes::{code, status};
 use crate::connect::Sender;
 use crate::dice::ThreadDice;
 use crate::metrics::{CallMeter, RetryKind};
@@ -196,7 +197,7 @@ impl Failed {
             NotChosen::Dropped(failure) => (AttemptEnd::Dropped, failure),
             NotChosen::Failed(failure) => (AttemptEnd::NotPicked(failure.code), failure),
         };
-        Self { end, answer: Err(status(failure)) }
+        Self { end, answer: Err(status(&failure)) }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chancery_calls::filters::FilterChain;
 use chancery_calls::retrying::RetryPolicy;
-use chancery_calls::{Code, Failure, routing};
+use chancery_calls::routing;
 use http::header::{HeaderValue, USER_AGENT};
 use http::request::Parts;
 use http::{Request, Response};
@@ -22,6 +22,7 @@ use super::published::{ClusterHandle, Published};
 use super::replay::Replay;
 use super::shared::Shared;
 use super::{Handle, deadline, filters};
+use crate::codes::status;
 use crate::dice::ThreadDice;
 use crate::metrics::CallMeter;
 
@@ -132,7 +133,7 @@ fn ask(
     let published = shared.published();
     let config = match &**published {
         Published::Config(config) => config,
-        Published::Failed(failure) if !waits => return Err(status(failure.clone())),
+        Published::Failed(failure) if !waits => return Err(status(failure)),
         Published::Failed(_) | Published::Waiting => return Ok(None),
     };
     let call = routing::Call {
@@ -141,7 +142,8 @@ fn ask(
         headers: &head.headers,
         channel_id: shared.channel_id,
     };
-    let decision = config.routes.decide(&call, &mut ThreadDice).map_err(status)?;
+    let decision =
+        config.routes.decide(&call, &mut ThreadDice).map_err(|failure| status(&failure))?;
     let name = decision.target.name();
     let cluster = config.clusters.get(name).cloned().ok_or_else(|| {
         Status::unavailable(format!("a route leads to `{name}`, which is no cluster"))
@@ -159,12 +161,3 @@ fn ask(
 
 /// The name of this channel, for servers.
 pub(super) const AGENT: &str = concat!("chancery-grpc/", env!("CARGO_PKG_VERSION"));
-
-/// The code of a call that has failed, as decisions take it.
-pub(super) fn code(of: tonic::Code) -> Code {
-    u32::try_from(of as i32).ok().and_then(Code::from_number).unwrap_or(Code::Unknown)
-}
-
-pub(super) fn status(failure: Failure) -> Status {
-    Status::new(tonic::Code::from_i32(failure.code as i32), &*failure.message)
-}

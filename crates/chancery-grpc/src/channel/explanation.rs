@@ -211,7 +211,7 @@ impl ExplainedCluster {
 impl ExplainedOutcome {
     /// The outcome of a call that fails.
     pub(super) fn of(failure: &Failure, waits_if_told: bool) -> Self {
-        let status = super::call::status(failure.clone());
+        let status = crate::codes::status(failure);
         Self::Fails { code: status.code(), message: status.message().to_owned(), waits_if_told }
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use tonic::Status;
 
 use super::body::ResponseBody;
-use super::call::status;
+use crate::codes::status;
 use crate::dice::ThreadDice;
 use crate::extend::{CallSide, FilteredCall, ProgramFilter};
 use crate::process;
@@ -45,7 +45,7 @@ pub(super) async fn pass(
                 }
             }
             // A listener cannot have it, but a route can put it in the place of one that is off.
-            other => return Some(Err(status(unsupported(other)))),
+            other => return Some(Err(status(&unsupported(other)))),
         };
         let Some(fault) = fault else { continue };
         if let Some(answer) = suffer(fault).await {
@@ -77,7 +77,7 @@ async fn suffer(fault: Fault) -> Option<Result<Response<ResponseBody>, Status>> 
         sleep(delay).await;
     }
     Some(match abort?.failure() {
-        Some(failure) => Err(status(failure)),
+        Some(failure) => Err(status(&failure)),
         None => Ok(ok()),
     })
 }

@@ -17,6 +17,7 @@ use tower_service::Service;
 use super::serving::{ChainRoutes, ServingChain};
 use super::{BoxError, ConnectionInfo, told};
 use crate::channel::deadline;
+use crate::codes::status;
 use crate::dice::ThreadDice;
 use crate::extend::{CallSide, FilteredCall, ProgramFilter};
 
@@ -143,8 +144,4 @@ fn arrived<'a>(head: &'a Parts, authority: &'a str, info: &'a ConnectionInfo) ->
         peer: info.peer_address(),
         identity: info.peer().identity(),
     }
-}
-
-fn status(failure: &Failure) -> Status {
-    Status::new(tonic::Code::from_i32(failure.code as i32), &*failure.message)
 }
