@@ -1,7 +1,5 @@
 //! The changes that a commit makes, and the audiences that see them.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use std::collections::BTreeMap;
 use std::slice::from_ref;
 use std::sync::Arc;

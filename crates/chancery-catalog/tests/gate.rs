@@ -1,7 +1,5 @@
 //! A gate holds back what an audience would see next, that audience's and no other's.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 

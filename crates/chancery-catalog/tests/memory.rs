@@ -1,7 +1,5 @@
 //! Audiences see the same after their states were cut into pieces, kept, and put together again.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

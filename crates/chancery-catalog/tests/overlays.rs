@@ -2,8 +2,6 @@
 //! each audience sees what it would see if all had been committed at once, and a revision names those who
 //! see something else.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 

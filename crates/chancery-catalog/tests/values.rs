@@ -2,8 +2,6 @@
 //! would see if its values were written in the layers that declare them, and a revision names those who see
 //! something else.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 

@@ -1,8 +1,5 @@
 //! Responses that arrive together: each is answered, in turn, and a server that does not read the
 //! answers is not read either (C-062, C-063).
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
-
-mod stage;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +11,11 @@ use chancery_client::dial::Dial;
 use chancery_client::options::Variant;
 use chancery_client::{Bootstrap, Client, Event, Options, TypeUrl};
 use chancery_proto::wire::{decode_delta, decode_sotw};
-use stage::message::{CDS, LDS, cluster, field, reply, response};
-use stage::{Call, Door, Peer, door};
 use tokio::time::timeout;
+
+use crate::stage;
+use crate::stage::message::{CDS, LDS, cluster, field, reply, response};
+use crate::stage::{Call, Door, Peer, door};
 
 fn client(uri: &str, variant: Variant, dial: Option<Arc<dyn Dial>>) -> Client {
     let channel = ChannelCredentials::Insecure;

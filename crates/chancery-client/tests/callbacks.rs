@@ -34,12 +34,10 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Metadata, Subscriber};
 
-#[path = "common/csds.rs"]
 mod csds;
-#[path = "common/within.rs"]
-mod waiting;
+mod within;
 use csds::fetch_status;
-use waiting::within;
+use within::within;
 
 /// Far more than the whole test takes.
 const BOUND: Duration = Duration::from_secs(60);

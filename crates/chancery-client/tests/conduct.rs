@@ -1,7 +1,4 @@
 //! The conduct of a client on the wire, seen by a server that the test plays.
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
-
-mod stage;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +10,8 @@ use chancery_client::dial::Dial;
 use chancery_client::watch::ErrorKind;
 use chancery_client::{Bootstrap, Client, Event, Options, RawWatch, TypeUrl};
 use chancery_proto::wire::decode_sotw;
-use stage::{Door, door, field, response, within};
+
+use crate::stage::{Door, door, field, response, within};
 
 fn clusters() -> TypeUrl {
     TypeUrl::new("envoy.config.cluster.v3.Cluster")

@@ -1,5 +1,4 @@
 //! The cache on disk for the next run: used at once, checked, and never in the way.
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
 
 use std::fs;
 use std::net::SocketAddr;
@@ -14,9 +13,8 @@ use chancery_core::{Resource, Snapshot};
 use chancery_testkit::TestServer;
 use tempfile::TempDir;
 
-#[path = "common/watching.rs"]
-mod watching;
-use watching::{client, clusters, heard, quick, server, snapshot, within};
+use crate::watching;
+use crate::watching::{client, clusters, heard, quick, server, snapshot, within};
 
 fn keeping(dir: &TempDir) -> Options {
     let mut stock = DiskCache::new(dir.path());

@@ -1,6 +1,5 @@
 //! Watches without a value, and what they hear when their server dies: over every kind of stream,
 //! over REST and from files (gRFC A88).
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
 
 use std::time::Duration;
 
@@ -9,9 +8,7 @@ use chancery_client::{Event, Options, Watch};
 use chancery_testkit::TestServer;
 use tokio::task::JoinSet;
 
-#[path = "common/watching.rs"]
-mod watching;
-use watching::{Cluster, client, clusters, heard, quick, server, snapshot, within};
+use crate::watching::{Cluster, client, clusters, heard, quick, server, snapshot, within};
 
 /// A server's word is waited for as long as such a server needs.
 fn hasty(options: Options) -> Options {

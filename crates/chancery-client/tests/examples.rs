@@ -22,11 +22,9 @@ mod status;
 #[expect(dead_code, reason = "the test calls what `main` calls")]
 mod watch_cluster;
 
-#[path = "common/csds.rs"]
 mod csds;
-#[path = "common/within.rs"]
-mod waiting;
-use waiting::within;
+mod within;
+use within::within;
 
 /// The resources at the top of the quickstart.
 fn quickstart() -> Snapshot {

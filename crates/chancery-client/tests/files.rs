@@ -1,5 +1,4 @@
 //! Watches of files: what is read, when it is read again, and what does no harm (C-043).
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,9 +10,7 @@ use chancery_client::{Event, Options, RawWatch, TypeUrl};
 use chancery_testkit::TestServer;
 use tempfile::TempDir;
 
-#[path = "common/watching.rs"]
-mod watching;
-use watching::{Cluster, client, clusters, heard, quick, server, snapshot, within};
+use crate::watching::{Cluster, client, clusters, heard, quick, server, snapshot, within};
 
 fn eager() -> Options {
     Options { file_refresh: Duration::from_millis(20), ..quick() }

@@ -1,8 +1,5 @@
 //! Servers that break the rules, each for ten minutes: the client keeps what it has, says what the
 //! matter is, asks neither often nor for ever, and takes up again when the server behaves.
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
-
-mod stage;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +8,12 @@ use chancery_client::bootstrap::{Node, XdsServer};
 use chancery_client::credentials::ChannelCredentials;
 use chancery_client::dial::Dial;
 use chancery_client::{Bootstrap, Client, Event, Options, RawWatch, TypeUrl};
-use stage::message::CDS;
-use stage::theatre::{Manner, Seen, Theatre};
-use stage::{door, within};
 use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::stage;
+use crate::stage::message::CDS;
+use crate::stage::theatre::{Manner, Seen, Theatre};
+use crate::stage::{door, within};
 
 /// The outcome of a time with a hostile server.
 #[derive(Debug)]

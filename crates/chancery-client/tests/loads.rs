@@ -1,7 +1,4 @@
 //! Load reports on the wire, heard by a server that the test plays.
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
-
-mod stage;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +12,9 @@ use chancery_client::load::{Load, LoadError, OrcaReport, ReportedMetrics};
 use chancery_client::{Bootstrap, Client, Event, Options, ResourceType};
 use chancery_core::client::load::{ClusterSelection, ClusterStats, LoadReport, LoadResponse};
 use chancery_proto::wire::{decode_load_report, encode_load_response};
-use stage::{Call, Door, Peer, door, field, response, within};
+
+use crate::stage;
+use crate::stage::{Call, Door, Peer, door, field, response, within};
 
 const PATH: &str = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats";
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
 
 mod stage;
+mod within;
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};

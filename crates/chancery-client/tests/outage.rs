@@ -1,8 +1,5 @@
 //! Outages of any length, in virtual time: who watches is told once, waits grow to a bound and no
 //! further, and the first server that can be reached again is used.
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
-
-mod stage;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,10 +11,11 @@ use chancery_client::credentials::ChannelCredentials;
 use chancery_client::dial::{Dial, DialFuture};
 use chancery_client::watch::ErrorKind;
 use chancery_client::{Bootstrap, Client, Event, Options, RawWatch, TypeUrl};
-use stage::message::CDS;
-use stage::theatre::{Manner, Theatre};
-use stage::{door, within};
 use tokio::time::{Instant, timeout};
+
+use crate::stage::message::CDS;
+use crate::stage::theatre::{Manner, Theatre};
+use crate::stage::{door, within};
 
 /// The way to a server that is away now and then.
 struct Gate {

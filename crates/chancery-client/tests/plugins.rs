@@ -1,8 +1,4 @@
 //! The headers of streams: tokens, and credentials of the program's own (C-003, C-009).
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
-#![allow(dead_code, reason = "the common parts serve other tests as well")]
-
-mod common;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,9 +9,11 @@ use chancery_client::credentials::{
     Alpn, CallCredentials, CallPlugin, ChannelCredentials, ChannelPlugin, Credentials,
     CredentialsError, PluginCredentials, PluginFuture, Plugins,
 };
-use common::{CertificateAuthority, ClientFiles, Echo, chain, tls};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio_rustls::rustls::ClientConfig;
+
+use crate::common;
+use crate::common::{CertificateAuthority, ClientFiles, Echo, chain, tls};
 
 const NOW: SystemTime = UNIX_EPOCH;
 

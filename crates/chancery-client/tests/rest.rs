@@ -1,5 +1,6 @@
 //! Watches over REST, against the server of this project and against servers that do their worst.
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
+
+mod http;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +16,9 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
-#[path = "common/http.rs"]
-mod http;
-#[path = "common/watching.rs"]
-mod watching;
 use http::{Does, Http, listen, response, said};
-use watching::{Cluster, client, clusters, heard, quick, server, snapshot, within};
+
+use crate::watching::{Cluster, client, clusters, heard, quick, server, snapshot, within};
 
 fn eager() -> Options {
     Options {

@@ -1,8 +1,5 @@
 //! Servers that leave no room, in ways that HTTP/2 allows: what cannot be said to them is an outage,
 //! and not a wait without an end.
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
-
-mod stage;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +10,10 @@ use chancery_client::dial::Dial;
 use chancery_client::watch::ErrorKind;
 use chancery_client::{Bootstrap, Client, Event, Options, RawWatch, TypeUrl, WatchError};
 use h2::server::Builder;
-use stage::message::{CDS, LDS, cluster};
-use stage::{Peer, door, response};
 use tokio::time::{Instant, timeout};
+
+use crate::stage::message::{CDS, LDS, cluster};
+use crate::stage::{Peer, door, response};
 
 /// A client of one server that is in memory. A server has ten seconds to be connected to.
 fn client(dial: Arc<dyn Dial>, aggregated: bool) -> Client {

@@ -1,7 +1,4 @@
 //! The state of a client: in the program, over CSDS, and in numbers.
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
-
-mod stage;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,9 +16,10 @@ use chancery_proto::frames::{Messages, framed};
 use chancery_proto::wire::decode_client_status;
 use h2::client::SendRequest;
 use http::{HeaderMap, Request};
-use stage::{Call, Door, Peer, door, field, response, response_of, within};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
+
+use crate::stage::{Call, Door, Peer, door, field, response, response_of, within};
 
 const CLUSTER: &str = "envoy.config.cluster.v3.Cluster";
 const ENDPOINTS: &str = "envoy.config.endpoint.v3.ClusterLoadAssignment";

@@ -1,18 +1,16 @@
 //! TLS to a real server, with files that are replaced while the client runs (C-003, C-008).
 //!
 //! Time stands still unless a test moves it.
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
-
-mod common;
 
 use std::time::Duration;
 
 use chancery_client::bootstrap::XdsServer;
 use chancery_client::credentials::{Alpn, ChannelCredentials, CredentialsError, TlsFiles};
-use common::{
+use tokio::time::advance;
+
+use crate::common::{
     CertificateAuthority, ClientFiles, Echo, chain, credentials, der, echoed, shown, tls,
 };
-use tokio::time::advance;
 
 const INTERVAL: Duration = Duration::from_secs(600);
 const MOMENT: Duration = Duration::from_millis(1);

@@ -7,9 +7,7 @@ use chancery_proto::schema::Schema;
 use chancery_testkit::{TestEventKind, TestServer};
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 
-#[path = "common/watching.rs"]
-mod watching;
-use watching::{client, quick, server, within};
+use crate::watching::{client, quick, server, within};
 
 /// Clusters in YAML.
 fn snapshot(clusters: &[&str]) -> Snapshot {

@@ -13,9 +13,7 @@ use chancery_client::{Bootstrap, Clients, Event, Options, ResourceType, TypeUrl}
 use chancery_testkit::{TestEventKind, TestServer};
 use futures_core::Stream;
 
-#[path = "common/watching.rs"]
-mod watching;
-use watching::{Cluster, client, clusters, heard, quick, server, snapshot, within};
+use crate::watching::{Cluster, client, clusters, heard, quick, server, snapshot, within};
 
 /// All ways to speak gRPC.
 fn ways() -> impl Iterator<Item = Options> {

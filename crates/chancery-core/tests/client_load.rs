@@ -1,5 +1,4 @@
 //! Load reports: what is counted, when it is told, and that nothing is told twice or forgotten.
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

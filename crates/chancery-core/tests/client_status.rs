@@ -2,7 +2,6 @@
 //!
 //! Each test names the rules it proves (`docs/rules`). Scripts show the messages and the events, and
 //! not the state of a resource, so the machine is driven by hand here.
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! Load reports as a server takes them: what a client is told to report, and what becomes of its reports.
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -2,7 +2,6 @@
 //! or it is told that some are not (S-138).
 //!
 //! Not here: what is taken out of the client's words (`chancery-proto`, `chancery-server`).
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::sync::Arc;
 

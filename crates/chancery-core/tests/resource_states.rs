@@ -1,5 +1,4 @@
 //! The state of each resource on a stream: not sent, not answered, acknowledged, rejected, and the others.
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! The status of a stream: what is wanted, sent, acknowledged, rejected and waited for.
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::sync::Arc;
 use std::time::Duration;

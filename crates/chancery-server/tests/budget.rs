@@ -1,7 +1,4 @@
 //! The share of one client of what the server holds, and the end of one that reads nothing.
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
-
-mod common;
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -11,17 +8,18 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use chancery_server::{Config, Limits, Metrics, OneAudience, Times, Tls};
-use common::authority::{CertificateAuthority, connect_with, files};
-use common::client::{GrpcStream, Http2Client};
-use common::message::{SotwRequest, SotwResponse};
-use common::scraped::Scraped;
-use common::{ADS_SOTW, CDS, EDS, Running, within};
 use h2::Reason;
 use prometheus_client::registry::Registry;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::version::TLS13;
+
+use crate::common::authority::{CertificateAuthority, connect_with, files};
+use crate::common::client::{GrpcStream, Http2Client};
+use crate::common::message::{SotwRequest, SotwResponse};
+use crate::common::scraped::Scraped;
+use crate::common::{ADS_SOTW, CDS, EDS, Running, within};
 
 const MIB: usize = 1 << 20;
 

@@ -1,8 +1,5 @@
 //! A source of a few lines, and clients that see what it says: catalog, audiences and server in a
 //! program that has no directory.
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod common;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -11,9 +8,10 @@ use std::thread;
 use chancery_catalog::{Catalog, ChangeSet, Entry, Hold, Layer, Origin, OverlayNames};
 use chancery_core::TypeUrl;
 use chancery_server::{AudienceName, Audiences, Client as Asking, Config, Refusal, Server};
-use common::client::{GrpcStream, Http2Client};
-use common::message::{Node, SotwRequest, SotwResponse};
-use common::{ADS_SOTW, CDS, PATIENCE, Running, cluster};
+
+use crate::common::client::{GrpcStream, Http2Client};
+use crate::common::message::{Node, SotwRequest, SotwResponse};
+use crate::common::{ADS_SOTW, CDS, PATIENCE, Running, cluster};
 
 type ByCluster = fn(&Asking<'_>, &OverlayNames) -> Result<Option<String>, Refusal>;
 

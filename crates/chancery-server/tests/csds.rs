@@ -1,7 +1,4 @@
 //! CSDS: the server tells how the resources of its clients stand, over gRPC and REST.
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod common;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -13,13 +10,17 @@ use chancery_proto::wire::{
     encode_client_status_request,
 };
 use chancery_server::{Config, Csds, CsdsReaders, OneAudience, Schema, Server, Store};
-use common::client::{GrpcStream, Http2Client, http1};
-use common::message::{DeltaRequest, DeltaResponse, Node, SotwRequest, SotwResponse, Status};
-use common::{ADS_DELTA, ADS_SOTW, CDS, Running, within};
 use http::Method;
 use prost::Message;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
+
+use crate::common;
+use crate::common::client::{GrpcStream, Http2Client, http1};
+use crate::common::message::{
+    DeltaRequest, DeltaResponse, Node, SotwRequest, SotwResponse, Status,
+};
+use crate::common::{ADS_DELTA, ADS_SOTW, CDS, Running, within};
 
 const FETCH: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus";
 const STREAM: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus";

@@ -1,19 +1,17 @@
 //! The cost of frames and streams of HTTP/2 beside their bytes, which is charged to the client.
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
-
-mod common;
 
 use std::time::Duration;
 
 use chancery_proto::frames::framed;
 use chancery_server::{Config, Limits, Metrics, OneAudience};
-use common::client::Http2Client;
-use common::message::SotwRequest;
-use common::raw::{RawPeer, data, frame};
-use common::scraped::Scraped;
-use common::{ADS_SOTW, CDS, Running, within};
 use prometheus_client::registry::Registry;
 use prost::Message;
+
+use crate::common::client::Http2Client;
+use crate::common::message::SotwRequest;
+use crate::common::raw::{RawPeer, data, frame};
+use crate::common::scraped::Scraped;
+use crate::common::{ADS_SOTW, CDS, Running, within};
 
 /// A server, and its metrics.
 async fn measured() -> (Running, Scraped) {

@@ -1,17 +1,15 @@
 //! Each limit of the transports, at the limit and one past it.
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
-
-mod common;
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_server::{Config, Limits, Times};
-use common::client::Http2Client;
-use common::message::{DeltaRequest, DeltaResponse, Node, SotwRequest, SotwResponse};
-use common::{ADS_DELTA, ADS_SOTW, CDS, Running, within};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
+
+use crate::common::client::Http2Client;
+use crate::common::message::{DeltaRequest, DeltaResponse, Node, SotwRequest, SotwResponse};
+use crate::common::{ADS_DELTA, ADS_SOTW, CDS, Running, within};
 
 fn with_limits(limits: Limits) -> Config {
     Config { limits, times: quick(), ..Config::default() }

@@ -1,7 +1,4 @@
 //! Load reports over gRPC, into the book of a server.
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod common;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,11 +14,12 @@ use chancery_server::{
     AudienceName, Client, Config, Limits, LoadBounds, LoadInterval, LoadReporting, LoadReports,
     Metrics, OneAudience, Policy, Refusal, Server,
 };
-use common::client::{GrpcStream, Http2Client};
-use common::message::{SotwRequest, SotwResponse};
-use common::scraped::Scraped;
-use common::{ADS_SOTW, CDS, Running, within};
 use prometheus_client::registry::Registry;
+
+use crate::common::client::{GrpcStream, Http2Client};
+use crate::common::message::{SotwRequest, SotwResponse};
+use crate::common::scraped::Scraped;
+use crate::common::{ADS_SOTW, CDS, Running, within};
 
 const LRS: &str = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats";
 const FEATURE: &str = "envoy.lrs.supports_send_all_clusters";

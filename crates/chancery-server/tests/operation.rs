@@ -1,17 +1,16 @@
 //! Shutdown, health, reflection and metrics.
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
-
-mod common;
 
 use std::time::Duration;
 
 use chancery_server::{Config, Metrics, OneAudience, Times};
-use common::client::Http2Client;
-use common::message::{SotwRequest, SotwResponse, Status};
-use common::{ADS_SOTW, CDS, Running, within};
 use prometheus_client::registry::Registry;
 use prost::Message;
 use tokio::net::TcpStream;
+
+use crate::common;
+use crate::common::client::Http2Client;
+use crate::common::message::{SotwRequest, SotwResponse, Status};
+use crate::common::{ADS_SOTW, CDS, Running, within};
 
 fn quick() -> Config {
     let times = Times { drain: Duration::from_millis(200), ..Times::default() };

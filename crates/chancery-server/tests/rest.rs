@@ -1,17 +1,15 @@
 //! Polls over REST, over HTTP/1.1 and HTTP/2 on the port of gRPC.
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
-
-mod common;
 
 use std::time::Duration;
 
 use chancery_core::{Node, Pending, TypeUrl};
 use chancery_server::{ByNode, Config, Limits, Metrics, Times};
-use common::client::{Http2Client, http1};
-use common::{CDS, Running, snapshot, within};
 use http::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+use crate::common::client::{Http2Client, http1};
+use crate::common::{CDS, Running, snapshot, within};
 
 const CLUSTERS: &str = "/v3/discovery:clusters";
 const JSON: (&str, &str) = ("content-type", "application/json");

@@ -1,17 +1,15 @@
 //! Secrets in resources of any type, over gRPC and REST: a stranger is refused in plain words
 //! (S-137). And requests of web pages, which reach a server that listens on loopback.
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
-
-mod common;
 
 use chancery_core::server::Settings;
 use chancery_core::{Facts, Snapshot, TypeUrl};
 use chancery_server::Config;
-use common::client::{Http2Client, http1};
-use common::message::{DeltaRequest, DeltaResponse, SotwRequest, SotwResponse};
-use common::{ADS_DELTA, ADS_SOTW, CDS, Running, cluster};
 use http::Method;
 use tokio::net::TcpStream;
+
+use crate::common::client::{Http2Client, http1};
+use crate::common::message::{DeltaRequest, DeltaResponse, SotwRequest, SotwResponse};
+use crate::common::{ADS_DELTA, ADS_SOTW, CDS, Running, cluster};
 
 const CLUSTERS: &str = "/v3/discovery:clusters";
 const JSON: (&str, &str) = ("content-type", "application/json");

@@ -1,7 +1,4 @@
 //! A program's own gRPC services on the port of the server.
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod common;
 
 use std::convert::Infallible;
 use std::future::{Future, Ready, ready};
@@ -13,14 +10,15 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes};
 use chancery_server::{Config, Limits, OneAudience, Peer, Server, Times};
-use common::client::Http2Client;
-use common::message::{SotwRequest, SotwResponse};
-use common::{ADS_SOTW, CDS, Running, within};
 use http::Method;
 use tokio::sync::Notify;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::server::{Grpc, NamedService, StreamingService, UnaryService};
 use tonic::{Request, Response, Status, Streaming};
+
+use crate::common::client::Http2Client;
+use crate::common::message::{SotwRequest, SotwResponse};
+use crate::common::{ADS_SOTW, CDS, Running, within};
 
 const ECHO: &str = "/test.Echo/Echo";
 const WAIT: &str = "/test.Echo/Wait";

@@ -1,7 +1,4 @@
 //! Clients tell what they want and hold while they are connected, and a load lands on them.
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
-
-mod common;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +7,11 @@ use chancery_server::{
     Config, Fleet, LookQuery, Outcome, ResourceQuery, ResourceSelection, ResourceState, StatusBook,
     StatusEventKind, StreamState,
 };
-use common::client::{GrpcStream, Http2Client};
-use common::message::{SotwRequest, SotwResponse, Status};
-use common::{ADS_SOTW, CDS, Running, within};
+
+use crate::common;
+use crate::common::client::{GrpcStream, Http2Client};
+use crate::common::message::{SotwRequest, SotwResponse, Status};
+use crate::common::{ADS_SOTW, CDS, Running, within};
 
 /// A client with one stream for clusters.
 struct Client {

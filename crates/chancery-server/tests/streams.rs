@@ -1,7 +1,4 @@
 //! Discovery streams over real connections.
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
-
-mod common;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,9 +8,12 @@ use chancery_server::{
     AudienceName, ByNode, Client as Asking, Config, Metrics, Observer, Policy, Refusal, Server,
     StreamEvent, StreamEventKind,
 };
-use common::client::Http2Client;
-use common::message::{DeltaRequest, DeltaResponse, SotwRequest, SotwResponse, Status};
-use common::{ADS_DELTA, ADS_SOTW, CDS, CLUSTERS_SOTW, EDS, Running, cluster, snapshot, within};
+
+use crate::common::client::Http2Client;
+use crate::common::message::{DeltaRequest, DeltaResponse, SotwRequest, SotwResponse, Status};
+use crate::common::{
+    ADS_DELTA, ADS_SOTW, CDS, CLUSTERS_SOTW, EDS, Running, cluster, snapshot, within,
+};
 
 fn pairs(clusters: &[(&str, &str)]) -> Vec<(String, String)> {
     clusters.iter().map(|(name, content)| (name.to_string(), content.to_string())).collect()

@@ -1,7 +1,4 @@
 //! TLS, mutual TLS and Unix sockets, and certificates that are replaced while the server runs.
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
-
-mod common;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,10 +8,6 @@ use chancery_server::{
     AudienceName, ByNode, Client as Asking, Config, Limits, Listener, Metrics, OneAudience, Peer,
     Policy, Refusal, Server, Store, Times, Tls, TlsFiles,
 };
-use common::authority::{CertificateAuthority, connect_with, files, replace, shake_hands};
-use common::client::{Http2Client, http1};
-use common::message::{SotwRequest, SotwResponse};
-use common::{ADS_SOTW, CDS, Running, snapshot, within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
@@ -23,6 +16,11 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_util::sync::CancellationToken;
+
+use crate::common::authority::{CertificateAuthority, connect_with, files, replace, shake_hands};
+use crate::common::client::{Http2Client, http1};
+use crate::common::message::{SotwRequest, SotwResponse};
+use crate::common::{ADS_SOTW, CDS, Running, snapshot, within};
 
 async fn serve(tls: Arc<Tls>, policy: impl Policy, times: Times) -> Running {
     let config = Config { times, ..Config::default() };

@@ -1,7 +1,4 @@
 //! Bytes that are written at once arrive whole: over TLS, at peers that stall, half-close or reset.
-#![allow(clippy::unwrap_used, clippy::unwrap_in_result, reason = "a test fails by a panic")]
-
-mod common;
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -9,14 +6,15 @@ use std::time::Duration;
 
 use chancery_proto::frames::framed;
 use chancery_server::{Config, Metrics, OneAudience, Times, Tls};
-use common::authority::{CertificateAuthority, files};
-use common::client::{GrpcStream, Http2Client};
-use common::message::{SotwRequest, SotwResponse};
-use common::raw::{RawPeer, data};
-use common::{ADS_SOTW, CDS, EDS, PATIENCE, Running, within};
 use prometheus_client::registry::Registry;
 use prost::Message;
 use tokio::io::AsyncWriteExt;
+
+use crate::common::authority::{CertificateAuthority, files};
+use crate::common::client::{GrpcStream, Http2Client};
+use crate::common::message::{SotwRequest, SotwResponse};
+use crate::common::raw::{RawPeer, data};
+use crate::common::{ADS_SOTW, CDS, EDS, PATIENCE, Running, within};
 
 /// Larger than the buffers of sockets.
 const LARGE: usize = 24 << 20;

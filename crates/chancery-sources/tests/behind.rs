@@ -1,9 +1,5 @@
 //! Edits behind a fault in another file of their layer: they are told, and pass if somebody lets them.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod support;
-
 use std::time::Duration;
 
 use chancery_catalog::Layer;

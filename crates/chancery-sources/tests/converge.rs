@@ -1,9 +1,5 @@
 //! Whatever is done to a directory, following it ends where a fresh load of it ends.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod support;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
@@ -13,6 +9,7 @@ use chancery_sources::{Directory, Options};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use crate::support;
 use crate::support::{Followed, Tree, broken, cluster, documents};
 
 #[derive(Clone, Debug)]

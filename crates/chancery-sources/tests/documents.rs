@@ -1,9 +1,5 @@
 //! Documents, seen through the directory: their formats, faults in them, and what follows.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod support;
-
 use chancery_catalog::External;
 use chancery_core::TypeUrl;
 use chancery_sources::{Directory, Options};

@@ -1,9 +1,5 @@
 //! Every kind of fault: what is told, and where.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod support;
-
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -15,6 +11,7 @@ use chancery_proto::document::{Checks, RuleCheck};
 use chancery_proto::schema::Schema;
 use chancery_sources::{Directory, Fault, LoadReport, Options, Scope, Warning};
 
+use crate::support;
 use crate::support::{Tree, broken, cluster, documents, fifo, named};
 
 /// The only fault there is.

@@ -1,9 +1,5 @@
 //! Every way in which a directory changes, noticed by events alone.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod support;
-
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;

@@ -1,15 +1,12 @@
 //! The layers that each audience sees, and what a fault holds back.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod support;
-
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
 use chancery_catalog::{Layer, Origin, Reassigned};
 use chancery_sources::{LoadReport, Scope};
 
+use crate::support;
 use crate::support::{Tree, broken, cluster, documents, named, version, version_for};
 
 fn reassigned(report: &LoadReport) -> Option<Reassigned> {

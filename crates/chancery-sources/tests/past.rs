@@ -1,15 +1,12 @@
 //! A directory that is loaded for the first time, into a catalog that begins with what was in force before.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 
 use chancery_catalog::{Catalog, Layer, Memory, Piece, Reader};
 use chancery_sources::{Directory, LoadReport};
 
+use crate::support;
 use crate::support::{Tree, broken, cluster, named, schema, version};
 
 /// Loads the directory of a program that is restarted, and was like this before.

@@ -1,10 +1,4 @@
 //! The API of the admin interface for those who ask from other machines: TLS, certificates and tokens.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
-#[path = "real/support/tls.rs"]
-#[expect(dead_code, reason = "it has more than is needed here")]
-mod tls;
 
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
@@ -13,12 +7,15 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 
-use daemon::{Running, Server, chancery, cluster, directory, eventually, exchange, finished};
 use tempfile::TempDir;
-use tls::CertificateAuthority;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::daemon::{
+    Running, Server, chancery, cluster, directory, eventually, exchange, finished,
+};
+use crate::tls::CertificateAuthority;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const OTHER: &str = "fedcba9876543210fedcba9876543210";

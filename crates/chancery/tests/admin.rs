@@ -1,13 +1,10 @@
 //! The admin interface when others want to keep it from answering.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by a panic")]
-
-mod daemon;
 
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
 
-use daemon::Server;
+use crate::daemon::Server;
 
 /// A directory with so many clusters that an answer about them fills a socket.
 fn directory() -> tempfile::TempDir {

@@ -1,19 +1,17 @@
 //! The API of the admin interface: its answers are what its own description says.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
-mod daemon;
-#[path = "api/described.rs"]
-mod described;
+pub(crate) mod described;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use daemon::{
-    Running, Server, chancery, cluster, dir_write, directory, eventually, exchange, finished,
-};
 use described::Described;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::daemon::{
+    Running, Server, chancery, cluster, dir_write, directory, eventually, exchange, finished,
+};
 
 fn ask(server: &Server, line: &str) -> (u16, Value) {
     let (status, text) = exchange(&mut server.dial(server.admin), line, "");

@@ -1,10 +1,6 @@
 //! The load driver against the real daemon: what it counts is exact, what it promises is there,
 //! and what goes wrong is told.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
-
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
@@ -12,11 +8,13 @@ use std::process::Output;
 use std::thread;
 
 use bytes::Bytes;
-use daemon::ports::Port;
-use daemon::{Running, Server, chancery, cluster, dir_write, directory, finished};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::daemon;
+use crate::daemon::ports::Port;
+use crate::daemon::{Running, Server, chancery, cluster, dir_write, directory, finished};
 
 #[test]
 fn fan_out_counts_one_response_for_each_stream_and_round() {

@@ -1,21 +1,18 @@
 //! `chancery call` against a control plane of this project and real services, with the example that
 //! docs/call.md shows.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
-mod orders;
-
 use std::io::Write;
 use std::path::Path;
 use std::process::Output;
 
-use daemon::ports::Port;
-use daemon::{Program, Running, Server, chancery, directory, finished, lines, next_line};
-use orders::{Orders, Reflects, descriptor_set};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::daemon;
+use crate::daemon::ports::Port;
+use crate::daemon::{Program, Running, Server, chancery, directory, finished, lines, next_line};
+use crate::orders::{Orders, Reflects, descriptor_set};
 
 /// The example, on ports of its own: zone a is away, and the others answer.
 struct Mesh {

@@ -1,12 +1,11 @@
 //! Certificates in resources: those that have expired or have another key are warned of, and hold a load back
 //! only where they come in place of good ones.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
-mod daemon;
-
-use daemon::{Server, chancery, dir_write, directory, eventually, finished};
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::Value;
+
+use crate::daemon;
+use crate::daemon::{Server, chancery, dir_write, directory, eventually, finished};
 
 /// A certificate that ends in this year, and its key.
 fn identity(year: i32) -> [String; 2] {

@@ -1,13 +1,9 @@
 //! `chancery check` as a user meets it, and the examples of its page.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
-
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use daemon::{PATIENCE, Running, chancery, cluster, dir_write, directory, finished, lines};
+use crate::daemon::{PATIENCE, Running, chancery, cluster, dir_write, directory, finished, lines};
 
 /// Runs the command on a directory of these files.
 fn check(files: &[(&str, &str)], flags: &[&str]) -> (Option<i32>, String) {

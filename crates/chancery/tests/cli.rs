@@ -3,17 +3,13 @@
 //!
 //! Every server takes free ports and tells them in its log lines, which is how a test finds it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
-
 use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
-use daemon::{
+use crate::daemon::{
     PATIENCE, Running, Server, chancery, cluster, dir_write, directory, eventually, exchange,
     finished,
 };

@@ -1,12 +1,9 @@
 //! The server where the system allows it few open files.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by a panic")]
-
-mod daemon;
 
 use std::fs;
 use std::net::TcpStream;
 
-use daemon::{Program, Server};
+use crate::daemon::{Program, Server};
 
 const CLUSTER: &str =
     "- name: one\n  \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n";

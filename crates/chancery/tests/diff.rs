@@ -1,14 +1,11 @@
 //! `chancery diff` as a user meets it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
-
 use std::path::Path;
 use std::process::Output;
 
-use daemon::{Program, chancery, cluster, dir_write, directory, finished};
 use serde_json::Value;
+
+use crate::daemon::{Program, chancery, cluster, dir_write, directory, finished};
 
 /// The exit code, the standard output and the standard error.
 fn diff(words: &[&str]) -> (Option<i32>, String, String) {

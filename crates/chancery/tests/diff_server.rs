@@ -1,14 +1,14 @@
 //! `chancery diff --server` against a server of this project: what its clients are given now is compared
 //! with a directory.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
 
 use std::process::{Output, Stdio};
 
-use daemon::{Running, Server, chancery, cluster, dir_write, directory, eventually, finished};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::daemon::{
+    Running, Server, chancery, cluster, dir_write, directory, eventually, finished,
+};
 
 const RULES: &str = "\
 groups:

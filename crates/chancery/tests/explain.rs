@@ -1,13 +1,11 @@
 //! `chancery explain-node`: why a node gets what it gets.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
 
 use std::process::{Output, Stdio};
 
-use daemon::{Running, Server, chancery, dir_write, directory, finished, lines, next_line};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::daemon::{Running, Server, chancery, dir_write, directory, finished, lines, next_line};
 
 const RULES: &str = "\
 unmatched: refuse

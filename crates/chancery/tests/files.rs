@@ -1,17 +1,17 @@
 //! Files of every sort under a server, and what it does with them: files that are cut to nothing,
 //! that are no files, that are not the operator's, or that have nothing but faults.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Output;
 
-use daemon::{Program, Server, chancery, cluster, dir_write, directory, eventually, finished};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::daemon::{
+    Program, Server, chancery, cluster, dir_write, directory, eventually, finished,
+};
 
 /// Makes a FIFO, which std cannot do.
 fn fifo(path: &Path) {

@@ -1,19 +1,18 @@
 //! The gate of the daemon: what a load takes away is held back, told, and let pass by who means it.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
-mod daemon;
 mod traffic;
 
 use std::fs;
 use std::process::{Output, Stdio};
 use std::sync::mpsc::Receiver;
 
-use daemon::{
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::daemon::{
     Running, Server, chancery, cluster, dir_write, directory, eventually, exchange, finished,
     lines, next_line,
 };
-use serde_json::Value;
-use tempfile::TempDir;
 
 /// A file with the clusters `NAME-0`, `NAME-1` …, which wait for their endpoints.
 fn clusters(name: &str, number: usize) -> String {

@@ -1,21 +1,19 @@
 //! `chancery get` against servers of this project: what it prints is exact, and what does not come
 //! is told.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
-
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
 use chancery_core::{Resource, Snapshot, TypeUrl};
 use chancery_testkit::{TestEventKind, TestServer};
-use daemon::ports::Port;
-use daemon::{Running, Server, chancery, cluster, dir_write, directory, finished};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::daemon;
+use crate::daemon::ports::Port;
+use crate::daemon::{Running, Server, chancery, cluster, dir_write, directory, finished};
 
 /// A server with this serves what Envoy would reject.
 const UNCHECKED: &str = "gate: {messages: off}\n";

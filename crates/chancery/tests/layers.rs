@@ -1,16 +1,14 @@
 //! Groups that extend others: a canary says only what differs.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
 
 use std::fs;
 use std::process::Stdio;
 use std::sync::mpsc::Receiver;
 
-use daemon::{
+use tempfile::TempDir;
+
+use crate::daemon::{
     Running, Server, chancery, dir_write, directory, eventually, finished, lines, next_line,
 };
-use tempfile::TempDir;
 
 /// A file with clusters that wait so many seconds for a connection.
 fn clusters(names: &[String], seconds: u8) -> String {

@@ -1,19 +1,17 @@
 //! Load reports: what the admin interface and `chancery load` show of what clients report.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
-#[path = "api/described.rs"]
-mod described;
 
 use chancery_client::bootstrap::{Locality, Node, XdsServer};
 use chancery_client::credentials::ChannelCredentials;
 use chancery_client::load::{Load, OrcaReport, ReportedMetrics};
 use chancery_client::{Bootstrap, Client, Options};
-use daemon::{Server, chancery, cluster, dir_write, directory, eventually, exchange, finished};
-use described::Described;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+
+use crate::api::described::Described;
+use crate::daemon::{
+    Server, chancery, cluster, dir_write, directory, eventually, exchange, finished,
+};
 
 /// A directory whose clients report every second, but for those of the group `quiet`.
 fn reporting() -> TempDir {

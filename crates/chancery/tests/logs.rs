@@ -1,19 +1,19 @@
 //! The log of the daemon: nobody waits for its reader, and no peer fills it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Stdio;
 
 use bytes::Bytes;
 use chancery_proto::frames::{Messages, framed};
-use daemon::ports::Port;
-use daemon::{PATIENCE, Pipe, Running, Server, chancery, cluster, directory, eventually, exchange};
 use h2::{RecvStream, SendStream};
 use tempfile::TempDir;
+
+use crate::daemon;
+use crate::daemon::ports::Port;
+use crate::daemon::{
+    PATIENCE, Pipe, Running, Server, chancery, cluster, directory, eventually, exchange,
+};
 
 /// More than a pipe takes that nobody reads, several times over.
 const MUCH: usize = 400 * 1024;

@@ -1,11 +1,6 @@
 //! docs/mesh.md is followed step by step: its commands in a shell, with the programs of `examples/mesh`, and its
 //! outputs.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
-mod page;
-
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
@@ -16,10 +11,12 @@ use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Instant;
 
-use daemon::ports::Port;
-use daemon::{PATIENCE, PAUSE, Program, Running, eventually, lines, next_line};
-use page::{Step, alike, blocks, steps};
 use tempfile::TempDir;
+
+use crate::daemon;
+use crate::daemon::ports::Port;
+use crate::daemon::{PATIENCE, PAUSE, Program, Running, eventually, lines, next_line};
+use crate::page::{Step, alike, blocks, steps};
 
 const PAGE: &str = include_str!("../../../docs/mesh.md");
 

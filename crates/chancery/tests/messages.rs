@@ -1,10 +1,5 @@
 //! Resources that break the rules of Envoy's API, in `serve` and in `check`.
-
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
-
-use daemon::{Server, chancery, cluster, dir_write, directory, eventually, finished};
+use crate::daemon::{Server, chancery, cluster, dir_write, directory, eventually, finished};
 
 const WARN: &str = "gate: {messages: warn}\n";
 

@@ -1,9 +1,5 @@
 //! `examples/monitoring`: each metric and label that its alerts and its dashboard name is one that a running server
 //! shows, and `promtool` takes and tries the alerts, where there is one.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
-mod promql;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -14,9 +10,11 @@ use chancery_client::bootstrap::{Locality, Node, XdsServer};
 use chancery_client::credentials::ChannelCredentials;
 use chancery_client::{Bootstrap, Client, Options, TypeUrl};
 use chancery_proto::syntax::from_yaml;
-use daemon::{Program, Server, chancery, cluster, directory, eventually, finished};
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::daemon::{Program, Server, chancery, cluster, directory, eventually, finished};
+use crate::promql;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/monitoring");
 

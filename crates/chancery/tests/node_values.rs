@@ -1,16 +1,14 @@
 //! Values that differ by node: a port from metadata, nodes that do not state it, and loads that ask for more.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
 
 use std::process::Stdio;
 use std::sync::mpsc::Receiver;
 
-use daemon::{
+use tempfile::TempDir;
+
+use crate::daemon::{
     Running, Server, all_lines, chancery, cluster, dir_write, directory, eventually, finished,
     lines, next_line,
 };
-use tempfile::TempDir;
 
 const LISTENER: &str = "\"@type\": type.googleapis.com/envoy.config.listener.v3.Listener
 name: ingress

@@ -1,16 +1,14 @@
 //! The nodes that are connected: what the admin interface tells of them, and what commands make of it.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
 
 use std::io::Write;
 use std::process::{Output, Stdio};
 
-use daemon::{
-    Running, Server, chancery, cluster, dir_write, directory, eventually, exchange, finished,
-};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::daemon::{
+    Running, Server, chancery, cluster, dir_write, directory, eventually, exchange, finished,
+};
 
 /// A directory with two groups, of which one extends the other.
 fn groups() -> TempDir {

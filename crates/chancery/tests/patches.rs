@@ -1,15 +1,13 @@
 //! Layers that change some fields of a resource below, and take others away.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
 
 use std::process::{Output, Stdio};
 use std::sync::mpsc::Receiver;
 
-use daemon::{
+use tempfile::TempDir;
+
+use crate::daemon::{
     Running, Server, chancery, dir_write, directory, eventually, finished, lines, next_line,
 };
-use tempfile::TempDir;
 
 const RULES: &str = "groups:\n- name: canary\n  extends: edge\n  match: {id: canary}\n\
                      - name: edge\n  match: {cluster: edge}\n";

@@ -1,16 +1,12 @@
 //! All that is printed: no text of a server or a file gives a terminal orders.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
-mod raw;
-
 use std::process::Output;
 
 use chancery_core::printable::is_printable;
-use daemon::{chancery, directory, finished};
-use raw::RawServer;
 use tokio::task::spawn_blocking;
+
+use crate::daemon::{chancery, directory, finished};
+use crate::raw::RawServer;
 
 /// Orders to a terminal, a mark of direction, a C1 character, a separator and an invisible one.
 const ODD: &str = "x\u{1b}[31m\u{202e}\u{9b}\u{85}\u{2028}\u{200b}\r\ny";

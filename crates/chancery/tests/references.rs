@@ -1,11 +1,9 @@
 //! References that lead nowhere and resources that nothing refers to, as the log and `/api/v1/config` tell of
 //! them.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
-mod daemon;
-
-use daemon::{Server, chancery, cluster, dir_write, directory, eventually, finished};
 use serde_json::Value;
+
+use crate::daemon::{Server, chancery, cluster, dir_write, directory, eventually, finished};
 
 /// A route configuration `r` with a route to each of these clusters.
 fn routes(clusters: &[&str]) -> String {

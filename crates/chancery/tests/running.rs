@@ -1,10 +1,4 @@
 //! `chancery status` before clients that tell what they run, and before those that tell nonsense.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
-#[path = "real/support/tls.rs"]
-#[expect(dead_code, reason = "it has more than is needed here")]
-mod tls;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -15,10 +9,13 @@ use chancery_client::bootstrap::{Node, XdsServer};
 use chancery_client::credentials::ChannelCredentials;
 use chancery_client::status::StatusServer;
 use chancery_client::{Bootstrap, Client, Options, RawWatch, TypeUrl};
-use daemon::{Running, Server, chancery, cluster, directory, eventually, exchange, finished};
 use serde_json::{Value, json};
-use tls::CertificateAuthority;
 use tokio::runtime::Runtime;
+
+use crate::daemon::{
+    Running, Server, chancery, cluster, directory, eventually, exchange, finished,
+};
+use crate::tls::CertificateAuthority;
 
 /// The exit code, the output, and the text on stderr.
 fn status(words: &[&str]) -> (Option<i32>, String, String) {

@@ -1,15 +1,12 @@
 //! Secrets and strangers as an operator meets them: warnings at start and at a load, refusals that
 //! name the setting, and sockets and certificates that are not what they should be.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
-
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
-use daemon::{Server, chancery, cluster, dir_write, directory, finished};
+use crate::daemon;
+use crate::daemon::{Server, chancery, cluster, dir_write, directory, finished};
 
 /// A cluster with a private key in it.
 const WITH_KEY: &str = "\

@@ -1,19 +1,16 @@
 //! `chancery get` and servers that stall: it ends, within its time, and says who did what.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
-
 use std::process::Output;
 
 use bytes::Bytes;
-use daemon::ports::Port;
-use daemon::{chancery, directory, finished};
 use h2::server::Builder;
 use http::{HeaderMap, Response};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::{JoinSet, spawn_blocking};
+
+use crate::daemon::ports::Port;
+use crate::daemon::{chancery, directory, finished};
 
 /// C-065, C-067
 #[tokio::test(flavor = "multi_thread")]

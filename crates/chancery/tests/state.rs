@@ -1,9 +1,5 @@
 //! A server that is started again with a state directory: what is faulty, lost or damaged meanwhile.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod daemon;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +11,7 @@ use std::thread;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use self::daemon::{
+use crate::daemon::{
     Running, Server, chancery, cluster, dir_write, directory, eventually, finished, lines,
     next_line,
 };

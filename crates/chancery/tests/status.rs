@@ -1,21 +1,17 @@
 //! `chancery status` and the API below it: what each node holds, and why it does not hold what it should.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
-#[path = "api/described.rs"]
-mod described;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::process::Stdio;
 
-use daemon::{
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::api::described::Described;
+use crate::daemon::{
     Running, Server, chancery, cluster, dir_write, directory, eventually, finished, lines,
     next_line,
 };
-use described::Described;
-use serde_json::{Value, json};
-use tempfile::TempDir;
 
 /// A cluster that gRPC clients reject, and others accept.
 const FOR_ENVOY: &str = "\

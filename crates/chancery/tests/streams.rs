@@ -3,15 +3,12 @@
 //! The tests of `chancery-server` prove what streams get in general; those here need what only the
 //! daemon has: a directory, groups, signals.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
-
 use bytes::{Buf, Bytes, BytesMut};
 use chancery_proto::frames::framed;
-use daemon::{PATIENCE, Server, cluster, dir_write, directory, eventually};
 use h2::{RecvStream, SendStream};
 use tokio::net::TcpStream;
+
+use crate::daemon::{PATIENCE, Server, cluster, dir_write, directory, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_moves_with_its_group_and_is_not_sent_what_it_has() {

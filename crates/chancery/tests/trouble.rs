@@ -1,18 +1,16 @@
 //! `chancery get` and `chancery watch` against servers whose resources cannot be used, or that die
 //! when there is no value: something is said, and the exit code is true.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
-mod raw;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Output, Stdio};
 
 use chancery_core::{Resource, Snapshot, TypeUrl};
 use chancery_testkit::TestServer;
-use daemon::{Running, chancery, directory};
-use raw::RawServer;
 use serde_json::Value;
+
+use crate::daemon;
+use crate::daemon::{Running, chancery, directory};
+use crate::raw::RawServer;
 
 /// A server of the one cluster `good`.
 async fn served() -> TestServer {

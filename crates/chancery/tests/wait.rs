@@ -1,16 +1,14 @@
 //! `chancery wait`: it ends when a load has landed, and says why if that cannot be.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
 
 use std::process::Stdio;
 
-use daemon::ports::Port;
-use daemon::{
-    Program, Running, Server, chancery, cluster, dir_write, directory, eventually, finished,
-};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::daemon::ports::Port;
+use crate::daemon::{
+    Program, Running, Server, chancery, cluster, dir_write, directory, eventually, finished,
+};
 
 fn fleet() -> TempDir {
     let rules = "\

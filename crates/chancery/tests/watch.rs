@@ -1,18 +1,16 @@
 //! `chancery watch` against servers of this project: every event is told once, and as what it is.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
-
-mod daemon;
-
 use std::process::{Output, Stdio};
 use std::sync::mpsc::Receiver;
 
 use chancery_core::{Resource, Snapshot, TypeUrl};
 use chancery_testkit::{TestEventKind, TestServer};
-use daemon::ports::Port;
-use daemon::{Program, Running, Server, chancery, cluster, dir_write, directory, finished};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::daemon;
+use crate::daemon::ports::Port;
+use crate::daemon::{Program, Running, Server, chancery, cluster, dir_write, directory, finished};
 
 /// All ways to ask over gRPC.
 const WAYS: [&[&str]; 4] = [

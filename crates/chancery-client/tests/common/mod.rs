@@ -17,8 +17,7 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-mod within;
-use within::within;
+use crate::within::within;
 
 /// An authority that signs certificates for `localhost`.
 pub(crate) struct CertificateAuthority {

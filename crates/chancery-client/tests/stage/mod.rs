@@ -4,8 +4,6 @@
 
 pub(crate) mod message;
 pub(crate) mod theatre;
-#[path = "../common/within.rs"]
-mod within;
 
 use std::io;
 use std::sync::Arc;
@@ -22,9 +20,9 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
+pub(crate) use crate::within::within;
 #[allow(unused_imports, reason = "each test uses some of it")]
 pub(crate) use message::{field, response, response_of};
-pub(crate) use within::within;
 
 /// The other end of the connections of a client that dials by the other half.
 pub(crate) struct Door(mpsc::Receiver<(String, DuplexStream)>);

@@ -1,7 +1,5 @@
 //! A directory to write into, and a follower of it whose reports can be waited for.
 
-#![allow(dead_code, reason = "no test file needs all of it")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

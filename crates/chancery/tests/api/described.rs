@@ -2,8 +2,6 @@
 //! is of the type that is stated. It knows the part of JSON Schema that the document uses, and fails at
 //! whatever else is in it.
 
-#![allow(dead_code, reason = "each of the test programs uses a part of it")]
-
 use std::collections::BTreeSet;
 
 use serde_json::Value;

@@ -1,7 +1,5 @@
 //! The daemon under test: the binary on free ports, its log lines, and what it answers over HTTP.
 
-#![allow(dead_code, reason = "each of the test programs uses a part of it")]
-
 #[path = "../ports/mod.rs"]
 pub(crate) mod ports;
 mod program;
@@ -17,7 +15,6 @@ use std::{fs, thread};
 use tempfile::TempDir;
 
 use ports::Port;
-#[allow(unused_imports, reason = "each of the test programs uses a part of it")]
 pub(crate) use program::{PATIENCE, PAUSE, Pipe, Program, Running};
 
 /// A server on free ports.

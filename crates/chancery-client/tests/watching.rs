@@ -1,7 +1,5 @@
 //! A client, resources to watch, and what a watch hears as text.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
-
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,8 +8,7 @@ use chancery_client::credentials::ChannelCredentials;
 use chancery_client::{Bootstrap, Client, Event, Options, RawWatch, ResourceType, TypeUrl};
 use chancery_core::{Resource, Snapshot};
 
-mod within;
-pub(crate) use within::within;
+pub(crate) use crate::within::within;
 
 /// A cluster, as far as these tests care.
 #[derive(Debug, PartialEq)]

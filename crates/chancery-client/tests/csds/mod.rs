@@ -9,7 +9,7 @@ use chancery_proto::wire::decode_client_status;
 use http::Request;
 use tokio::net::TcpStream;
 
-use super::within;
+use crate::within::within;
 
 const FETCH: &str = "envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus";
 

@@ -1,7 +1,7 @@
 //! Changes by which requests get no answer any more, though every client takes them: held back, or told.
 
+use super::{client, clusters, held_count, holds, listener, passes, routes};
 use crate::daemon::{Server, dir_write, directory};
-use crate::{client, clusters, held_count, holds, listener, passes, routes};
 
 /// A cluster that waits for an endpoint set, with more fields.
 fn waiting(name: &str, set: &str, more: &str) -> String {

@@ -86,7 +86,7 @@ impl Http {
 
     /// The next request.
     pub(crate) async fn asked(&mut self) -> Asked {
-        super::watching::within(self.asked.recv()).await.unwrap()
+        crate::within::within(self.asked.recv()).await.unwrap()
     }
 
     pub(crate) fn uri(&self) -> String {
