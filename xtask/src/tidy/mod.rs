@@ -6,6 +6,7 @@
 //!   comments       no comment begins with half of a sentence
 //!   contents       no binaries, no keys, no registry hosts
 //!   waits          no wait for a program or a peer without a bound, in tests
+//!   programs       every file of tests is in a test program
 //!   places         ARCHITECTURE.md names files that are there
 //!   conformance    every rule that is cited exists, every rule that is built has a test
 //!   api            docs/api is what the sources say, and docs/stability.md names its crates
@@ -19,6 +20,7 @@ mod conformance;
 mod contents;
 mod dependencies;
 mod places;
+mod programs;
 mod sources;
 mod waits;
 
@@ -38,6 +40,7 @@ pub(crate) fn tidy(root: &Path) -> Result<()> {
     findings.extend(comments::check(&tree));
     findings.extend(contents::check(&tree));
     findings.extend(waits::check(&tree));
+    findings.extend(programs::check(&tree));
     findings.extend(places::check(&tree));
     findings.extend(conformance::check(&tree));
     findings.extend(api::check(&tree, &metadata));
