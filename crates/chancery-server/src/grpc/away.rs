@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 use tonic::Status;
 
 use super::framing::Frames;
@@ -48,6 +49,7 @@ impl AwaySession {
             let (mut session, LongWork { run, .. }) = take(&waits)?;
             let mut out = Frames::default();
             let outcome = run(&mut session, &mut out).and_then(|()| {
+                session.note(Instant::now());
                 // All that it keeps now is charged before others begin. The stream charges nothing
                 // meanwhile.
                 let bytes = beside + session.held_bytes() + out.held_bytes();

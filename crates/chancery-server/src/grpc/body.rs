@@ -181,6 +181,7 @@ impl StreamBody {
                 }
             }
         }
+        session.note(now);
         self.check_memory(0)?;
         let looks = self.session.as_ref().and_then(|session| session.answer_looks(now));
         if let Some(work) = looks {
@@ -326,6 +327,8 @@ impl StreamBody {
     /// Sends the session away to do long work.
     fn leave(&mut self, work: LongWork, line: Line) {
         let Some(session) = self.session.take() else { return };
+        // Its work may have to wait for others'.
+        session.note(Instant::now());
         // Nothing more is read until it is back.
         self.arrival.clear();
         let beside = Self::BYTES + self.messages.held_bytes() + self.out.held_bytes();

@@ -347,6 +347,7 @@ impl World {
         stream.session.poll_audience(&cx, now).unwrap();
         let mut out = Frames::default();
         while let Responded::Added = stream.session.respond(&mut out, now).unwrap() {}
+        stream.session.note(now);
         assert!(stream.session.answer_looks(now).is_none());
         while let Some(chunk) = out.pop() {
             stream.found.push(chunk);

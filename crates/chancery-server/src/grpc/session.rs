@@ -141,7 +141,6 @@ impl StreamSession {
                 watch.want(&demand);
             }
         }
-        self.note(now);
         Ok(())
     }
 
@@ -154,13 +153,13 @@ impl StreamSession {
             let Poll::Ready(state) = watch.poll_state(cx, now) else { break };
             self.is_current = false;
             self.see(state, now)?;
-            self.note(now);
         }
         Ok(())
     }
 
-    /// Tells the card of the stream where the machine is.
-    fn note(&self, now: Instant) {
+    /// Tells the card of the stream where the machine is. Whoever has the session do something calls this
+    /// after all of it: each call takes some steps for each type.
+    pub(crate) fn note(&self, now: Instant) {
         let started = self.account.started();
         let state = MachineState {
             has_landed: self.is_current && self.machine.has_landed(),
@@ -235,7 +234,6 @@ impl StreamSession {
             if let Some(event) = self.machine.landed() {
                 self.account.record(&event, now, &self.machine);
             }
-            self.note(now);
         }
         Ok(response)
     }
@@ -245,7 +243,6 @@ impl StreamSession {
         let bytes = frame_response(response, &tail, out);
         self.answered = true;
         self.account.sent(response, bytes);
-        self.note(Instant::now());
     }
 
     /// Returns true if so much is kept for the client that work on all of it is long.

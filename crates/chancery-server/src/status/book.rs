@@ -213,8 +213,11 @@ impl Book {
 
     /// Something is not as it was at the last look.
     pub(super) fn touch(&self) {
-        self.changes.fetch_add(1, Ordering::Release);
-        self.changed.notify_waiters();
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        // One who waits is counted before it looks at the changes, so one of the two sees the other.
+        if self.waiters.load(Ordering::SeqCst) > 0 {
+            self.changed.notify_waiters();
+        }
     }
 }
 
@@ -310,12 +313,12 @@ impl Book {
     }
 
     pub(super) fn changes(&self) -> u64 {
-        self.changes.load(Ordering::Acquire)
+        self.changes.load(Ordering::SeqCst)
     }
 
     /// Counts one who waits for a change, until that is dropped.
     pub(super) fn waiter(&self) -> Waiter<'_> {
-        self.waiters.fetch_add(1, Ordering::Relaxed);
+        self.waiters.fetch_add(1, Ordering::SeqCst);
         Waiter(&self.waiters)
     }
 

@@ -211,7 +211,9 @@ impl StreamCard {
         let unanswered = state.unanswered_since.map_or(0, |since| clock.millis(since));
         self.unanswered.store(unanswered, Ordering::Relaxed);
         let rejected = u32::try_from(state.rejected_types).unwrap_or(u32::MAX);
-        let was_rejected = self.rejected.swap(rejected, Ordering::Relaxed) > 0;
+        // Nobody but the stream writes it.
+        let was_rejected = self.rejected.load(Ordering::Relaxed) > 0;
+        self.rejected.store(rejected, Ordering::Relaxed);
         if !state.has_landed {
             self.settled.store(false, Ordering::Release);
             if self.unsettled_at.load(Ordering::Relaxed) == 0 {
