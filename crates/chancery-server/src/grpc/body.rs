@@ -42,6 +42,8 @@ const SMALL_REQUEST: usize = 4 * 1024;
 const SMALL_CHUNK: usize = 8 * 1024;
 /// The time for the first request of a client that has sent nothing when the connection drains.
 const FIRST_WORD: Duration = Duration::from_secs(1);
+/// A time within which all long work is done: for so long its client is not waited for.
+const LONGEST_WORK: Duration = Duration::from_secs(3600);
 /// The shortest time of the timer: a deadline in the past must not make the stream spin.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
@@ -327,8 +329,10 @@ impl StreamBody {
     /// Sends the session away to do long work.
     fn leave(&mut self, work: LongWork, line: Line) {
         let Some(session) = self.session.take() else { return };
-        // Its work may have to wait for others'.
-        session.note(Instant::now());
+        // Its work may have to wait for others', and its client answers nothing meanwhile.
+        let now = Instant::now();
+        session.note(now);
+        session.takes(now + LONGEST_WORK);
         // Nothing more is read until it is back.
         self.arrival.clear();
         let beside = Self::BYTES + self.messages.held_bytes() + self.out.held_bytes();
@@ -343,6 +347,7 @@ impl StreamBody {
         self.away = None;
         match returned {
             Some(Ok((session, out))) => {
+                session.takes(Instant::now());
                 self.session = Some(session);
                 self.out.append(out);
             }

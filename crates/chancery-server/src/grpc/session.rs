@@ -230,10 +230,10 @@ impl StreamSession {
             self.account.may_not_have(refusal);
             return Err(status::of_violation(refusal));
         }
-        if self.is_quiet {
-            if let Some(event) = self.machine.landed() {
-                self.account.record(&event, now, &self.machine);
-            }
+        if self.is_quiet
+            && let Some(event) = self.machine.landed()
+        {
+            self.account.record(&event, now, &self.machine);
         }
         Ok(response)
     }

@@ -55,7 +55,7 @@ pub(crate) struct StreamCard {
     unsettled_at: AtomicU64,
     /// When the oldest response that is not answered was sent.
     unanswered: AtomicU64,
-    /// When the client last took a part of a large response.
+    /// When the client last took a part of a large response, or until when the server is at work for it.
     taken: AtomicU64,
     /// When the client last accepted a response.
     acknowledged: AtomicU64,
@@ -245,7 +245,8 @@ impl StreamCard {
         self.settled.store(true, Ordering::Release);
     }
 
-    /// The client takes a part of a large response, or the stream gets in line to send it.
+    /// The client takes a part of a large response, or the stream gets in line to send it; or the server is at
+    /// work for it until then. It is not waited for before.
     pub(super) fn takes(&self, at: u64) {
         self.taken.store(at, Ordering::Relaxed);
     }
@@ -536,7 +537,7 @@ impl StreamCard {
         let at = clock.millis(now);
         match self.woken.compare_exchange(0, at, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => None,
-            Err(before) => clock.since(before, now),
+            Err(before) => clock.since(before.max(self.taken.load(Ordering::Relaxed)), now),
         }
     }
 
@@ -580,6 +581,24 @@ mod tests {
             card.takes(clock.millis(Instant::now()));
         }
         advance(Duration::from_secs(30)).await;
+        assert_eq!(told(), StreamState::Silent);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_for_which_the_server_is_at_work_is_not_silent() {
+        let clock = Clock::new();
+        let (card, now) = (card(clock), Instant::now());
+        let state =
+            MachineState { has_landed: false, unanswered_since: Some(now), rejected_types: 0 };
+        card.note(state, clock, now);
+        let told = || card.status(0, Duration::from_secs(30), clock).state;
+        card.takes(clock.millis(now + Duration::from_secs(3600)));
+        advance(Duration::from_secs(300)).await;
+        assert_eq!(told(), StreamState::Pending);
+        card.takes(clock.millis(Instant::now()));
+        advance(Duration::from_secs(29)).await;
+        assert_eq!(told(), StreamState::Pending);
+        advance(Duration::from_secs(1)).await;
         assert_eq!(told(), StreamState::Silent);
     }
 
