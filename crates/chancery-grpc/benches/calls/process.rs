@@ -1,0 +1,29 @@
+//! Processes of the bench, and what one of them has used.
+
+use std::process::Command;
+
+use crate::Result;
+
+/// This program with other words, with room for many connections.
+pub(crate) fn own(words: &[&str]) -> Result<Command> {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 8192 || exit 1; exec \"$@\"", "sh"]);
+    command.arg(std::env::current_exe()?).args(words);
+    Ok(command)
+}
+
+/// The CPU time of this process in seconds.
+pub(crate) fn cpu() -> Result<f64> {
+    let text = std::fs::read_to_string("/proc/self/stat")?;
+    let fields = text.rsplit_once(')').ok_or("no stat")?.1;
+    let field = |at: usize| fields.split_whitespace().nth(at).and_then(|it| it.parse::<f64>().ok());
+    Ok((field(11).unwrap_or_default() + field(12).unwrap_or_default()) / 100.0)
+}
+
+/// The memory of this process in bytes.
+pub(crate) fn memory() -> Result<f64> {
+    let text = std::fs::read_to_string("/proc/self/status")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+    let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse()?;
+    Ok(kilobytes * 1024.0)
+}
