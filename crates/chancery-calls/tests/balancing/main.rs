@@ -11,6 +11,7 @@ mod priority;
 mod random_subsetting;
 mod ring_hash;
 mod round_robin;
+mod sessions;
 mod simulation;
 mod support;
 mod weighted_round_robin;

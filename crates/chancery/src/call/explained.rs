@@ -88,6 +88,7 @@ fn child(child: &DescribedChild) -> Value {
         ChildName::Priority { place, .. } => json!({"priority": place}),
         ChildName::Locality(of) => json!({"locality": locality(of), "weight": of.weight}),
         ChildName::Successor => json!({"successor": true}),
+        ChildName::Sessions => json!({"sessions": true}),
         _ => json!({}),
     };
     object["calls"] = match child.turn {
