@@ -211,7 +211,7 @@ fn sessions_are_limited_as_other_calls_are() {
     let full = "drop: cluster `x` has 0 calls under way, which is its limit";
     assert_eq!(play.call_of_session("1"), full, "also where nothing else is ready");
     let all = [DropCategory { name: "all".into(), per_million: 1_000_000 }];
-    play.update_to(&limited(1, all.clone().into()));
+    play.update_to(&limited(1, all.into()));
     assert_eq!(play.call_of_session("1"), "drop: cluster `x` drops this part of its calls: `all`");
     play.silent("1").down("1");
     assert_eq!(play.call_of_session("1"), "queue");

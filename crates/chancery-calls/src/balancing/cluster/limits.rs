@@ -14,7 +14,7 @@ use super::ClusterTarget;
 use super::sessions::{Choice, SessionPicker};
 use crate::Failure;
 use crate::balancing::endpoint::EndpointLocality;
-use crate::balancing::picker::{CallObserver, Pick, PickArgs, Picked, Picker};
+use crate::balancing::picker::{CallObserver, Pick, PickArgs, Picker, Queueing};
 
 /// A part of the calls that is dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,18 +147,11 @@ impl Limited {
 }
 
 impl Choosing {
-    /// Looks for the endpoint of the session of a call. A call that waits for it gets its answer.
-    fn session(&self, call: &mut PickArgs<'_>, is_call: bool) -> Result<Option<Picked>, Pick> {
-        let Some((sessions, addresses)) = self.sessions.as_ref().zip(call.session) else {
-            return Ok(None);
-        };
-        match sessions.choose(addresses, is_call) {
-            Choice::To(picked) => Ok(Some(picked)),
-            Choice::Ordinary => Ok(None),
-            Choice::Wait(wake) => {
-                call.wake = call.wake.or(wake);
-                Err(Pick::Queue)
-            }
+    /// Looks for the endpoint of the session of a call. The caller says if this is a call, and no question about one.
+    fn session(&self, call: &PickArgs<'_>, is_call: bool) -> Choice {
+        match self.sessions.as_ref().zip(call.session) {
+            Some((sessions, addresses)) => sessions.choose(addresses, is_call),
+            None => Choice::Ordinary,
         }
     }
 
@@ -166,7 +159,8 @@ impl Choosing {
     fn pick(&self, call: &mut PickArgs<'_>) -> Pick {
         let pick = self.inner.pick(call);
         if let (Some(sessions), Some(_), Pick::To(picked)) = (&self.sessions, call.session, &pick) {
-            call.wake = call.wake.or(sessions.began(picked));
+            let wake = sessions.began(picked);
+            call.wake = call.wake.or(wake);
         }
         pick
     }
@@ -175,8 +169,9 @@ impl Choosing {
 impl Picker for Limited {
     fn pick(&self, call: &mut PickArgs<'_>) -> Pick {
         let of_session = match self.choosing.session(call, true) {
-            Ok(picked) => picked,
-            Err(waits) => return waits,
+            Choice::To(picked) => Some(picked),
+            Choice::Ordinary => None,
+            Choice::Wait(wake) => return Queueing(wake).pick(call),
         };
         if of_session.is_none() && !self.choosing.is_ready {
             return self.choosing.pick(call);
@@ -202,8 +197,9 @@ impl Picker for Limited {
 
     fn preview(&self, call: &mut PickArgs<'_>) -> Pick {
         let of_session = match self.choosing.session(call, false) {
-            Ok(picked) => picked,
-            Err(waits) => return waits,
+            Choice::To(picked) => Some(picked),
+            Choice::Ordinary => None,
+            Choice::Wait(wake) => return Queueing(wake).pick(call),
         };
         let is_ready = self.choosing.is_ready || of_session.is_some();
         if is_ready && self.in_flight.count() >= self.max_requests {

@@ -237,7 +237,7 @@ impl Sessions {
         let state: Connectivity = self.held.counts().aggregated();
         let description = Description { endpoints, ..Description::of_state(state) };
         let is_shown = !description.endpoints.is_empty();
-        is_shown.then(|| DescribedChild {
+        is_shown.then_some(DescribedChild {
             name: ChildName::Sessions,
             turn: Turn::Taken,
             description: Some(description),
