@@ -46,6 +46,7 @@ fn outcome(outcome: &ExplainedOutcome) -> Value {
             "priority": to.priority,
             "locality": locality(&to.locality),
             "endpoint": to.address.to_string(),
+            "by_session": to.by_session,
         }),
         ExplainedOutcome::Waits(what) => json!({"kind": "waits", "for": what}),
         ExplainedOutcome::Fails { code, message, waits_if_told } => json!({
