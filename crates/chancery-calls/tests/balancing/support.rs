@@ -381,14 +381,19 @@ impl<N: Node> Play<N> {
 
     /// The same for a call that has a session with the endpoint of these addresses, or begins one.
     pub(crate) fn call_of_session(&mut self, addresses: &str) -> String {
-        let addresses: Vec<_> = addresses.split_whitespace().map(address).collect();
-        let pick = self.pick_for(Some(&addresses), None, &HeaderMap::new());
+        let pick = self.pick_of_session(addresses);
         self.text_of(pick)
+    }
+
+    /// Picks for such a call.
+    pub(crate) fn pick_of_session(&mut self, addresses: &str) -> Pick {
+        let addresses: Vec<_> = addresses.split_whitespace().map(address).collect();
+        self.pick_for(Some(&addresses), None, &HeaderMap::new())
     }
 
     /// Returns the endpoint of a call that has a session with it.
     pub(crate) fn picked_of_session(&mut self, name: &str) -> Picked {
-        match self.pick_for(Some(&[address(name)]), None, &HeaderMap::new()) {
+        match self.pick_of_session(name) {
             Pick::To(picked) if picked.by_session => picked,
             other => panic!("the session does not go on: {other:?}"),
         }
