@@ -1,15 +1,17 @@
 //! Sessions: a call goes to the endpoint that it has a session with, as long as that works (C-106, C-109).
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chancery_calls::balancing::{
-    AssignedLocality, Assignment, Cluster, ClusterTarget, Connectivity, Detection, DetectionTarget,
-    DropCategory, Endpoint, FailurePercentage, Health, InFlight, OutlierDetection, Percent, Pick,
-    PolicyConfig, Priority, PriorityNames, SessionEndpoints, SessionHealth,
+    AssignedLocality, Assignment, CallEnd, CallObserver, Cluster, ClusterTarget, Connectivity,
+    Detection, DetectionTarget, DropCategory, Endpoint, FailurePercentage, Health, InFlight,
+    LoadSink, OutlierDetection, Percent, Pick, PolicyConfig, Priority, PriorityNames,
+    SessionEndpoints, SessionHealth,
 };
+use chancery_core::Locality;
 
-use crate::support::{Play, address, end, endpoints};
+use crate::support::{Play, address, end, in_locality};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const ALL: [Health; 3] = [Health::Unknown, Health::Healthy, Health::Draining];
@@ -17,7 +19,8 @@ const ALL: [Health; 3] = [Health::Unknown, Health::Healthy, Health::Draining];
 /// A cluster of these priorities with sessions. The health of an endpoint precedes it: `d:` is DRAINING, `h:` HEALTHY.
 fn cluster(priorities: &[&str], health: impl IntoIterator<Item = Health>) -> ClusterTarget {
     let of = |(priority, text): (u32, &&str)| {
-        let endpoints: Vec<_> = text.split_whitespace().map(endpoint).collect();
+        let endpoints = text.split_whitespace().map(|word| endpoint(word, priority));
+        let endpoints: Vec<_> = endpoints.collect();
         let locality = Arc::clone(&endpoints.first().expect("an endpoint").locality);
         AssignedLocality { locality, priority, endpoints }
     };
@@ -38,13 +41,14 @@ fn cluster(priorities: &[&str], health: impl IntoIterator<Item = Health>) -> Clu
     }
 }
 
-fn endpoint(word: &str) -> Arc<Endpoint> {
+/// Each priority is a zone.
+fn endpoint(word: &str, zone: u32) -> Arc<Endpoint> {
     let (health, names) = match word.split_once(':') {
         Some(("d", names)) => (Health::Draining, names),
         Some(("h", names)) => (Health::Healthy, names),
         _ => (Health::Unknown, word),
     };
-    let endpoint = endpoints(names).pop().expect("one");
+    let endpoint = in_locality(&zone.to_string(), 1, names).pop().expect("one");
     Arc::new(Endpoint { health, ..(*endpoint).clone() })
 }
 
@@ -218,6 +222,46 @@ fn sessions_are_limited_as_other_calls_are() {
     play.up("1").refuse("1").pass(MINUTE).update_to(&limited(1, Arc::default()));
     assert_eq!(play.call_of_session("1"), "to 10.0.0.1:80");
     assert_eq!(in_flight.count(), 1, "it is counted until it ends");
+}
+
+/// C-106, C-132: calls of sessions are counted for their locality, also where all of it is draining.
+#[test]
+fn sessions_count_for_their_locality() {
+    let sink = Arc::<Sink>::default();
+    let target = ClusterTarget {
+        load: Some(Arc::clone(&sink) as Arc<dyn LoadSink>),
+        ..cluster(&["1", "d:2"], ALL)
+    };
+    let mut play = play("1 2", &target);
+    play.call_of_session("2");
+    for name in ["1", "2", "2"] {
+        play.pick_of_session(name);
+        play.picked_of_session(name).started();
+    }
+    assert_eq!(*sink.0.lock().expect("no panic"), ["0", "1", "1"]);
+}
+
+/// Notes the zone of each call.
+#[derive(Debug, Default)]
+struct Sink(Arc<Mutex<Vec<String>>>);
+
+#[derive(Debug)]
+struct Zone(String, Arc<Mutex<Vec<String>>>);
+
+impl LoadSink for Sink {
+    fn locality(&self, locality: &Locality) -> Arc<dyn CallObserver> {
+        Arc::new(Zone(locality.zone.clone(), Arc::clone(&self.0)))
+    }
+
+    fn dropped(&self, _: Option<&str>) {}
+}
+
+impl CallObserver for Zone {
+    fn started(&self) {
+        self.1.lock().expect("no panic").push(self.0.clone());
+    }
+
+    fn ended(&self, _: &CallEnd<'_>) {}
 }
 
 /// C-106, C-149: an endpoint that was taken out for its errors loses its sessions until it is let in again.

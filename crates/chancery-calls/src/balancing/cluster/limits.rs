@@ -94,6 +94,9 @@ impl LocalityLoads {
     pub(super) fn new(target: &ClusterTarget) -> Self {
         let Some(load) = &target.load else { return Self::default() };
         let endpoints = target.priorities.iter().flat_map(|(_, target)| target.endpoints.iter());
+        // All of a locality may be draining, and take the calls of sessions alone.
+        let of_sessions = target.sessions.iter().flat_map(|sessions| &*sessions.endpoints);
+        let endpoints = endpoints.chain(of_sessions);
         let mut localities: Vec<_> = endpoints.map(|endpoint| &endpoint.locality).collect();
         localities.sort_unstable_by_key(|locality| Arc::as_ptr(locality));
         localities.dedup_by_key(|locality| Arc::as_ptr(locality));
