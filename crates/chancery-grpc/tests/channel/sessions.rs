@@ -312,6 +312,39 @@ async fn routes_have_sessions_of_their_own() {
     assert!(other.set[0].ends_with("; HttpOnly; Path=/other; Max-Age=60"), "{:?}", other.set);
 }
 
+/// C-106, C-093: sessions that are off in the listener are on for a route, or for one of its weighted clusters.
+#[tokio::test]
+async fn a_route_turns_sessions_on() {
+    let (a, b) = (Backend::start("a").await, Backend::start("b").await);
+    let on = format!(
+        "typed_per_filter_config: {{sessions: {{\"@type\": {FILTER}.StatefulSessionPerRoute, stateful_session: {{{}}}}}}}",
+        sessions("name: c")
+    );
+    for routes in [
+        format!(
+            "[{{match: {{prefix: /t}}, route: {{cluster: x}}, {on}}}, {{match: {{prefix: /}}, route: {{cluster: x}}}}]"
+        ),
+        format!(
+            "[{{match: {{prefix: /t}}, route: {{weighted_clusters: {{clusters: [{{name: x, weight: 1, {on}}}]}}}}}}, \
+              {{match: {{prefix: /}}, route: {{cluster: x}}}}]"
+        ),
+    ] {
+        let off =
+            format!("- {{name: sessions, typed_config: {{\"@type\": {FILTER}.StatefulSession}}}}");
+        let resources = Resources::default().filtered_routes(&off, &routes);
+        let resources = resources.cluster("x", "").endpoints("x", &[&[&a, &b]]);
+        let server = TestServer::start(resources.snapshot()).await.expect("a server");
+        let channel = channel(&server);
+        let cookie = call(&channel, "/t/echo", "").await.cookie();
+        let first = call(&channel, "/t/echo", &cookie).await;
+        for _ in 0..4 {
+            let ended = call(&channel, "/t/echo", &cookie).await;
+            assert_eq!((ended.address(), ended.set.len()), (first.address(), 0), "{routes}");
+            assert!(call(&channel, "/u/echo", &cookie).await.set.is_empty(), "{routes}");
+        }
+    }
+}
+
 /// C-106, C-148: all attempts of a call go to the endpoint of its session, and the cookie of the last one is set, also
 /// beside a status that is all of the response; cookies of the server stay.
 #[tokio::test]
