@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use chancery_calls::filters::session::{SessionCookie, SessionRequest};
 use chancery_calls::filters::{FilterChain, FilterConfig};
-use chancery_calls::routing::{Action, Decision, RouteConfig, RouteTarget};
+use chancery_calls::routing::{Action, Decision, ForwardAction, Route, RouteConfig, RouteTarget};
 use http::header::{HeaderMap, SET_COOKIE};
 
 use super::place::CallPlace;
@@ -85,11 +85,10 @@ impl CallSession {
 
     /// Returns the session that a call has after all filters.
     pub(super) fn after(filters: &FilterChain, path: &str, headers: &HeaderMap) -> Option<Self> {
-        let sessions = filters.filters().iter().rev().filter_map(|filter| match &filter.config {
+        filters.filters().iter().rev().find_map(|filter| match &filter.config {
             FilterConfig::Session(cookie) => Self::new(cookie, path, headers),
             _ => None,
-        });
-        { sessions }.next()
+        })
     }
 
     /// The addresses of the endpoint of the session; none if it begins.
@@ -114,24 +113,24 @@ impl CallSession {
 
 /// Returns true if calls may have sessions, by the filters of a listener or by a route that puts them there.
 pub(super) fn are_in(filters: &FilterChain, routes: &RouteConfig) -> bool {
-    let of_routes = || {
-        routes.hosts().iter().any(|host| {
-            let of_host = || host.overrides.configs();
-            let routes = host.routes.iter().flat_map(|route| {
-                let weighted = match &route.action {
-                    Action::Forward(action) => match &action.target {
-                        RouteTarget::Weighted(weighted) => weighted.clusters(),
-                        RouteTarget::Cluster(_) | RouteTarget::Plugin(_) => &[],
-                    },
-                    _ => &[],
-                };
-                let of_clusters = weighted.iter().flat_map(|cluster| cluster.overrides.configs());
-                route.overrides.configs().chain(of_clusters)
-            });
-            of_host().chain(routes).any(is_session)
-        })
+    let mut of_listener = filters.filters().iter().map(|filter| &filter.config);
+    let mut of_routes = routes.hosts().iter().flat_map(|host| {
+        let of_routes = host.routes.iter().flat_map(of_route);
+        host.overrides.configs().chain(of_routes)
+    });
+    of_listener.any(is_session) || of_routes.any(is_session)
+}
+
+/// The configurations of filters of a route and of its weighted clusters.
+fn of_route(route: &Route) -> impl Iterator<Item = &FilterConfig> {
+    let weighted = match &route.action {
+        Action::Forward(ForwardAction { target: RouteTarget::Weighted(weighted), .. }) => {
+            weighted.clusters()
+        }
+        _ => &[],
     };
-    filters.filters().iter().any(|filter| is_session(&filter.config)) || of_routes()
+    let of_clusters = weighted.iter().flat_map(|cluster| cluster.overrides.configs());
+    route.overrides.configs().chain(of_clusters)
 }
 
 fn is_session(config: &FilterConfig) -> bool {
