@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use super::backends::{Backends, NAMES};
 use super::clients::Outcome;
 use super::resources::Service;
-use super::{Batch, Mesh, with_mesh};
+use super::{Batch, Mesh, UNAVAILABLE, with_mesh};
 
 const STATEFUL: &str = "type.googleapis.com/envoy.extensions.filters.http.stateful_session.v3";
 
@@ -38,7 +38,23 @@ fn services(backends: &Backends) -> Vec<Service> {
     let [one, other] = [a, b]
         .map(|port| format!("{{socket_address: {{address: 127.0.0.1, port_value: {port}}}}}"));
     let two = format!("address: {one}, additional_addresses: [{{address: {other}}}]");
+    let options = |kind: &str| {
+        let fields = format!("\"@type\": type.googleapis.com/envoy.extensions.{kind}");
+        format!("upstream_config: {{name: x, typed_config: {{{fields}}}}}")
+    };
+    let http = options(
+        "upstreams.http.v3.HttpProtocolOptions, explicit_http_config: {http2_protocol_options: {}}, \
+         common_http_protocol_options: {idle_timeout: 60s}",
+    );
     vec![
+        to("options", "name: c").cluster("options", &http).endpoints(
+            "options",
+            &[(0, 1, &[a])],
+            "",
+        ),
+        to("other-options", "name: c")
+            .cluster("other-options", &options("filters.http.router.v3.Router"))
+            .endpoints("other-options", &[(0, 1, &[a])], ""),
         to("addresses", "name: c").cluster("addresses", "").endpoint("addresses", &two),
         to("kept", "name: c, path: /t, ttl: 60s")
             .cluster("kept", draining)
@@ -119,6 +135,15 @@ fn the_cookies_of_a_session_are_the_same() {
             let set = format!("{}; HttpOnly", cookie(backends.port("a"), "priorities"));
             assert_eq!((ended.code, ended.cookies), (9, vec![set]), "{client}");
         }
+    });
+}
+
+/// C-106: both reject a cluster whose `upstream_config` has no idle timeout by its type, and take one that has.
+#[test]
+fn the_idle_timeout_of_a_cluster_is_checked() {
+    with_sessions(|mesh, _| {
+        mesh.agree(Batch::one("options", "/t/echo"), Ok("a"));
+        mesh.agree(Batch::one("other-options", "/t/echo"), Err(UNAVAILABLE));
     });
 }
 
