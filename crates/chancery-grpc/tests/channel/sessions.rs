@@ -111,16 +111,7 @@ fn cookie_of(name: &str, addresses: &[SocketAddr], cluster: &str) -> String {
 
 /// Makes calls without a cookie until one goes to this backend.
 async fn until_at(channel: &Channel, backend: &Backend) -> Ended {
-    within(async {
-        loop {
-            let ended = call(channel, "/t/echo", "").await;
-            if ended.address() == backend.address {
-                return ended;
-            }
-            tokio::task::yield_now().await;
-        }
-    })
-    .await
+    until_at_path(channel, "/t/echo", backend).await
 }
 
 /// C-106, C-109, C-120: a session stays with its endpoint when others come, and while it is draining; a call goes
@@ -486,7 +477,9 @@ async fn sessions_come_and_go_with_the_listener() {
     let without = || with(Resources::default().routes(&one_route("x")));
     let server = TestServer::start(without()).await.expect("a server");
     let channel = channel(&server);
-    assert!(call(&channel, "/t/echo", "").await.set.is_empty());
+    for backend in [&a, &b] {
+        assert!(until_at(&channel, backend).await.set.is_empty());
+    }
     server.publish(with(to("x")));
     let until_set = async |is_set: bool| {
         within(async {
