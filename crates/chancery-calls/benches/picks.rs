@@ -132,6 +132,7 @@ fn connect_all<N: Node>(driven: &mut Driven<N>, fails: impl Fn(SocketAddr) -> bo
             path: "/s/m",
             metadata: &metadata,
             hash,
+            session: None,
             dice: &mut dice,
             wake: None,
             permit: None,
@@ -196,6 +197,7 @@ fn weighted() -> Arc<dyn Picker> {
             path: "/s/m",
             metadata: &metadata,
             hash: None,
+            session: None,
             dice,
             wake: None,
             permit: None,
@@ -228,8 +230,15 @@ fn pick_many(picker: &dyn Picker, times: u64, thread: usize) {
     for _ in 0..times * PICKS {
         let hash = Some(dice.roll());
         let dice = &mut dice;
-        let mut call =
-            PickArgs { path: "/s/m", metadata: &metadata, hash, dice, wake: None, permit: None };
+        let mut call = PickArgs {
+            path: "/s/m",
+            metadata: &metadata,
+            hash,
+            session: None,
+            dice,
+            wake: None,
+            permit: None,
+        };
         let pick = picker.pick(&mut call);
         assert!(matches!(pick, Pick::To(_)), "it is ready");
     }

@@ -81,6 +81,8 @@ pub enum ChildName {
     Only,
     /// The policy that takes over when it is ready.
     Successor,
+    /// The endpoints that sessions keep connected.
+    Sessions,
 }
 
 /// The part of the calls that a child takes.
@@ -228,6 +230,7 @@ impl Display for ChildName {
             }
             Self::Only => f.write_str("all"),
             Self::Successor => f.write_str("next policy"),
+            Self::Sessions => f.write_str("sessions"),
         }
     }
 }

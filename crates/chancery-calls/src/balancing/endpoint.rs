@@ -36,11 +36,53 @@ pub struct EndpointLocality {
 /// (C-109).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Health {
-    /// HEALTHY or UNKNOWN: it takes calls.
+    /// UNKNOWN: it takes calls.
     #[default]
+    Unknown,
+    /// HEALTHY: it takes calls.
     Healthy,
     /// DRAINING: it takes the calls of sessions that it has, and no others.
     Draining,
+}
+
+/// The health that an endpoint may have for the calls of its sessions (`override_host_status`, gRFC A55).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionHealth {
+    unknown: bool,
+    healthy: bool,
+    draining: bool,
+}
+
+impl SessionHealth {
+    /// Returns true if the calls of sessions may go to an endpoint of this health.
+    pub fn allows(self, health: Health) -> bool {
+        match health {
+            Health::Unknown => self.unknown,
+            Health::Healthy => self.healthy,
+            Health::Draining => self.draining,
+        }
+    }
+}
+
+/// UNKNOWN and HEALTHY.
+impl Default for SessionHealth {
+    fn default() -> Self {
+        [Health::Unknown, Health::Healthy].into_iter().collect()
+    }
+}
+
+impl FromIterator<Health> for SessionHealth {
+    fn from_iter<I: IntoIterator<Item = Health>>(all: I) -> Self {
+        let mut set = Self { unknown: false, healthy: false, draining: false };
+        for health in all {
+            match health {
+                Health::Unknown => set.unknown = true,
+                Health::Healthy => set.healthy = true,
+                Health::Draining => set.draining = true,
+            }
+        }
+        set
+    }
 }
 
 /// The identity of an endpoint: its addresses, in any order (gRFC A61).
@@ -100,7 +142,7 @@ impl Endpoint {
             addresses: Arc::from([address]),
             weight: 1,
             locality: Arc::new(locality),
-            health: Health::Healthy,
+            health: Health::Unknown,
             hostname: "".into(),
             hash_key: None,
         }

@@ -87,6 +87,25 @@ impl<T: Default> EndpointSet<T> {
         member
     }
 
+    /// Takes one more endpoint, which is not connected yet, and returns its place. One that is there stays as it is.
+    pub(super) fn add(&mut self, endpoint: &Arc<Endpoint>, cx: &mut Context<'_>) -> usize {
+        let key = endpoint.key();
+        if let Some(place) = self.places.get(&key) {
+            return *place;
+        }
+        let member = self.updated(None, key, endpoint, cx);
+        let place = self.members.len();
+        self.counts.add(member.connectivity());
+        self.places.insert(member.key.clone(), place);
+        self.members.push(member);
+        place
+    }
+
+    /// Returns true if a subchannel is one of these endpoints.
+    pub(super) fn has(&self, id: SubchannelId) -> bool {
+        self.owners.of(Part::Subchannel(id)).is_some()
+    }
+
     /// A subchannel has another state. Returns the place of its endpoint.
     pub(super) fn subchannel(
         &mut self,

@@ -4,7 +4,7 @@
 //!   Tree                         what a driver holds: actions, a deadline, a picker
 //!    └─ Priority                 the clusters of an aggregate, or the one cluster
 //!        └─ OutlierDetection     takes endpoints out whose calls fail
-//!            └─ Cluster          drops, allows and counts calls
+//!            └─ Cluster          drops, allows and counts calls, and knows the endpoints of sessions
 //!                └─ Priority     the priorities of its endpoints
 //!                    └─ Switch   changes the kind of a policy without a call that fails
 //!                        └─ WrrLocality      divides by the weights of localities
@@ -46,7 +46,7 @@ mod weights;
 
 pub use cluster::{
     AssignedLocality, Assignment, Cluster, ClusterTarget, DropCategory, InFlight, LoadSink, Permit,
-    PriorityNames,
+    PriorityNames, SessionEndpoints,
 };
 pub use connect_all::{Choose, ConnectAll};
 pub use connectivity::{Connectivity, SubchannelState};
@@ -54,7 +54,7 @@ pub use context::{Action, Context, EndpointId, SubchannelId};
 pub use counted::{Counted, Ejection, Unenforced, Weights};
 pub use custom::{CustomPolicies, CustomPolicy, PolicyFactory};
 pub use description::{ChildName, DescribedChild, DescribedEndpoint, Description, TreePart, Turn};
-pub use endpoint::{Endpoint, EndpointLocality, Health};
+pub use endpoint::{Endpoint, EndpointLocality, Health, SessionHealth};
 pub use endpoint_set::Member;
 pub use least_request::ChoiceCount;
 pub use node::{Branch, Node, PolicyTarget};

@@ -328,7 +328,8 @@ impl PickFirst {
     pub(super) fn picked(&self, observers: Observers) -> Option<Picked> {
         let Attempt { address, endpoint, subchannel, .. } = self.selected_attempt()?;
         let (subchannel, address, endpoint) = ((*subchannel)?, *address, Arc::clone(endpoint));
-        Some(Picked { subchannel, endpoint, address, cluster: None, observers })
+        let by_session = false;
+        Some(Picked { subchannel, endpoint, address, cluster: None, by_session, observers })
     }
 
     /// Returns the reason of the last failure.

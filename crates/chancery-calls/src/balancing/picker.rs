@@ -34,6 +34,9 @@ pub struct PickArgs<'a> {
     pub metadata: &'a HeaderMap,
     /// The hash by the policies of the route, if they give one (C-104).
     pub hash: Option<u64>,
+    /// The addresses of the endpoint that the call has a session with, the preferred one first; none if its session
+    /// begins. `None` is a call without sessions (C-106).
+    pub session: Option<&'a [SocketAddr]>,
     /// The dice of the calling thread.
     pub dice: &'a mut dyn Dice,
     /// The wish of the picker that its policy connects something. It is for
@@ -67,6 +70,8 @@ pub struct Picked {
     pub address: SocketAddr,
     /// The cluster of the endpoint, below an aggregate one of those that this names. A policy does not know it.
     pub cluster: Option<Arc<str>>,
+    /// True if the session of the call has chosen it, and no policy.
+    pub by_session: bool,
     /// Those who want to hear how the call goes.
     pub observers: Observers,
 }
@@ -107,6 +112,8 @@ pub struct CallEnd<'a> {
 pub enum Wake {
     /// This endpoint.
     Endpoint(EndpointId),
+    /// The endpoint of a session that has this address. Its connection is kept while the session lasts.
+    Session(SocketAddr),
     /// Whatever is idle.
     All,
 }

@@ -117,7 +117,7 @@ impl Branch for RingHash {
             Wake::Endpoint(id) => self.endpoints.connect_endpoint(id, cx),
             // A parent asks, which does not know what the hashes of its calls are.
             Wake::All if self.connectivity() == Connectivity::Idle => self.connect_one(cx),
-            Wake::All => {}
+            Wake::All | Wake::Session(_) => {}
         }
         self.settle(cx);
     }

@@ -137,6 +137,8 @@ impl Branch for Switch {
                 self.with_owner(Part::Endpoint(id), cx, |policy, cx| policy.wake(wake, cx));
             }
             Wake::All => self.with_both(cx, |policy, cx| policy.wake(Wake::All, cx)),
+            // It is for the cluster, which is above.
+            Wake::Session(_) => {}
         }
     }
 

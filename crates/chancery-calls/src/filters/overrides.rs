@@ -27,6 +27,11 @@ impl Overrides {
         Some(&configs[at].1)
     }
 
+    /// The configurations, by the names of their filters.
+    pub fn configs(&self) -> impl Iterator<Item = &FilterConfig> {
+        self.0.iter().flat_map(|configs| configs.iter()).map(|(_, config)| config)
+    }
+
     /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()

@@ -88,16 +88,23 @@ impl<'a> Decision<'a> {
     /// The same decision with another cluster of the same route, which a session names (gRFC A60); `None`
     /// if the route does not lead there.
     pub fn redirected(self, cluster: &str) -> Option<Self> {
-        let target = match &self.action.target {
-            RouteTarget::Cluster(name) if **name == *cluster => ChosenTarget::Cluster(name),
-            RouteTarget::Weighted(clusters) => {
+        let target = self.action.target.find(cluster)?;
+        Some(Self { target, ..self })
+    }
+}
+
+impl RouteTarget {
+    /// The cluster of this name, if this is it or has it.
+    pub fn find(&self, cluster: &str) -> Option<ChosenTarget<'_>> {
+        match self {
+            Self::Cluster(name) => (**name == *cluster).then_some(ChosenTarget::Cluster(name)),
+            Self::Weighted(clusters) => {
                 let mut all = clusters.clusters().iter().enumerate();
                 let (index, cluster) = all.find(|(_, it)| *it.name == *cluster)?;
-                ChosenTarget::Weighted { cluster, index, total: clusters.total() }
+                Some(ChosenTarget::Weighted { cluster, index, total: clusters.total() })
             }
-            RouteTarget::Cluster(_) | RouteTarget::Plugin(_) => return None,
-        };
-        Some(Self { target, ..self })
+            Self::Plugin(_) => None,
+        }
     }
 }
 

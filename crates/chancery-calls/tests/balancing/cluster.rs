@@ -36,6 +36,7 @@ fn target(name: &str, assignment: &Assignment) -> ClusterTarget {
         in_flight: Arc::default(),
         max_requests: 1024,
         load: None,
+        sessions: None,
     }
 }
 

@@ -173,8 +173,15 @@ fn a_policy_of_the_program_chooses_endpoints() {
         let (metadata, mut dice) = (http::HeaderMap::new(), SeededDice(7));
         let pick = |_| {
             let dice = &mut dice;
-            let mut call =
-                PickArgs { path, metadata: &metadata, hash: None, dice, wake: None, permit: None };
+            let mut call = PickArgs {
+                path,
+                metadata: &metadata,
+                hash: None,
+                session: None,
+                dice,
+                wake: None,
+                permit: None,
+            };
             let Pick::To(picked) = picker.pick(&mut call) else { panic!("it is ready") };
             picked.endpoint.addresses[0]
         };

@@ -27,6 +27,7 @@ fn cluster(priorities: Vec<PolicyTarget>) -> ClusterTarget {
         in_flight: Arc::default(),
         max_requests: 2,
         load: None,
+        sessions: None,
     }
 }
 
@@ -40,6 +41,7 @@ fn previews<N: chancery_calls::balancing::Node>(play: &mut Play<N>) -> Vec<Pick>
             path: "/s/m",
             metadata: &metadata,
             hash: Some(1),
+            session: None,
             dice,
             wake: None,
             permit: None,

@@ -11,6 +11,8 @@ mod priority;
 mod random_subsetting;
 mod ring_hash;
 mod round_robin;
+mod sessions;
+mod sessions_simulation;
 mod simulation;
 mod support;
 mod weighted_round_robin;

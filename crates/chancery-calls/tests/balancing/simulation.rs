@@ -98,6 +98,7 @@ impl World {
                 in_flight: Arc::default(),
                 max_requests: 1024,
                 load: None,
+                sessions: None,
             };
             targets.push((name, target));
         }

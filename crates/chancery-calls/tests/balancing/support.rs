@@ -87,7 +87,7 @@ pub(crate) fn in_locality(zone: &str, weight: u32, text: &str) -> Vec<Arc<Endpoi
                 addresses: names.split('+').map(address).collect(),
                 weight: weight.parse().expect("a weight"),
                 locality: Arc::clone(&locality),
-                health: Health::Healthy,
+                health: Health::Unknown,
                 hostname: "".into(),
                 hash_key: None,
             })
@@ -339,9 +339,19 @@ impl<N: Node> Play<N> {
 
     /// Picks for a call with this hash and these headers.
     pub(crate) fn pick_with(&mut self, hash: Option<u64>, metadata: &HeaderMap) -> Pick {
+        self.pick_for(None, hash, metadata)
+    }
+
+    fn pick_for(
+        &mut self,
+        session: Option<&[SocketAddr]>,
+        hash: Option<u64>,
+        metadata: &HeaderMap,
+    ) -> Pick {
         let picker = self.tree.picker().expect("there was an update");
         let dice = &mut self.dice;
-        let mut call = PickArgs { path: "/s/m", metadata, hash, dice, wake: None, permit: None };
+        let (wake, permit) = (None, None);
+        let mut call = PickArgs { path: "/s/m", metadata, hash, session, dice, wake, permit };
         let pick = picker.pick(&mut call);
         let wake = call.wake;
         self.last_permit = call.permit;
@@ -367,6 +377,26 @@ impl<N: Node> Play<N> {
     pub(crate) fn call_by(&mut self, hash: u64) -> String {
         let pick = self.pick_with(Some(hash), &HeaderMap::new());
         self.text_of(pick)
+    }
+
+    /// The same for a call that has a session with the endpoint of these addresses, or begins one.
+    pub(crate) fn call_of_session(&mut self, addresses: &str) -> String {
+        let pick = self.pick_of_session(addresses);
+        self.text_of(pick)
+    }
+
+    /// Picks for such a call.
+    pub(crate) fn pick_of_session(&mut self, addresses: &str) -> Pick {
+        let addresses: Vec<_> = addresses.split_whitespace().map(address).collect();
+        self.pick_for(Some(&addresses), None, &HeaderMap::new())
+    }
+
+    /// Returns the endpoint of a call that has a session with it.
+    pub(crate) fn picked_of_session(&mut self, name: &str) -> Picked {
+        match self.pick_of_session(name) {
+            Pick::To(picked) if picked.by_session => picked,
+            other => panic!("the session does not go on: {other:?}"),
+        }
     }
 
     /// The same for a call with values of one header.

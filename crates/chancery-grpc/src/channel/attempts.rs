@@ -19,9 +19,10 @@ use tonic::body::Body;
 use super::body::{ResponseBody, Sent, at_end, exceeded, is_refused, lost};
 use super::call::Way;
 use super::deadline;
-use super::pick::{self, Chosen, NotChosen};
+use super::pick::{self, Asked, Chosen, NotChosen};
 use super::place::CallPlace;
 use super::replay::Replay;
+use super::sessions::CallSession;
 use crate::codes::{code, status};
 use crate::connect::Sender;
 use crate::dice::ThreadDice;
@@ -112,10 +113,18 @@ impl Attempts<'_> {
         tries: u32,
         retries: &Retries,
     ) -> Result<Response<ResponseBody>, Failed> {
-        let Way { cluster, hash, .. } = &self.way;
-        let chosen = match pick::pick(cluster, &self.head, *hash, self.waits) {
+        let Way { cluster, hash, sessions, .. } = &self.way;
+        let session = sessions.as_ref().and_then(|sessions| sessions.session());
+        // All attempts wish for the same endpoint, and the last one says where it went (gRFC A55).
+        let asked = Asked {
+            head: &self.head,
+            hash: *hash,
+            session: session.map(CallSession::addresses),
+            waits: self.waits,
+        };
+        let chosen = match pick::pick(cluster, asked) {
             Ok(Some(chosen)) => Ok(chosen),
-            Ok(None) => Box::pin(pick::wait(cluster, &self.head, *hash, self.waits)).await,
+            Ok(None) => Box::pin(pick::wait(cluster, asked)).await,
             Err(why) => Err(why),
         };
         let Chosen { picked, permit, mut sender } = chosen.map_err(Failed::not_chosen)?;
@@ -140,6 +149,9 @@ impl Attempts<'_> {
         drop(sender);
         match answer.await {
             Ok(mut response) => {
+                if let Some(session) = session {
+                    session.answer(response.headers_mut(), &place, &cluster.name);
+                }
                 response.extensions_mut().insert(place);
                 sent.hear(response.headers());
                 let end = failure(&response);

@@ -20,6 +20,7 @@ use super::attempts::Attempts;
 use super::body::{ResponseBody, exceeded};
 use super::published::{ClusterHandle, Published};
 use super::replay::Replay;
+use super::sessions::CallSessions;
 use super::shared::Shared;
 use super::{Handle, deadline, filters};
 use crate::codes::status;
@@ -38,7 +39,9 @@ pub(super) struct Way {
     pub(super) retry: Option<Arc<RetryPolicy>>,
     /// True if the authority becomes the hostname of the endpoint (C-105).
     pub(super) rewrites_authority: bool,
-    filters: FilterChain,
+    pub(super) filters: FilterChain,
+    /// The sessions of the call, if one of the filters has some.
+    pub(super) sessions: Option<Box<CallSessions>>,
     /// The time that the routes allow, from the beginning of the call.
     allowed: Option<Duration>,
 }
@@ -73,7 +76,7 @@ pub(super) async fn call(
     let stated = deadline::stated(&head.headers);
     // The extensions are for this channel, and attempts do without a copy of them.
     let waits = std::mem::take(&mut head.extensions).get::<WaitForReady>().is_some();
-    let way = match ask(shared, &head, stated, waits)? {
+    let mut way = match ask(shared, &head, stated, waits)? {
         Some(way) => way,
         None => Box::pin(way(shared, &head, began, stated, waits)).await?,
     };
@@ -81,7 +84,7 @@ pub(super) async fn call(
     head.headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
     let end = way.allowed.and_then(|allowed| began.checked_add(allowed));
     if way.filters.filters().len() > 1 {
-        let passing = Box::pin(filters::pass(&way.filters, &shared.authority, &mut head));
+        let passing = Box::pin(filters::pass(&mut way, &shared.authority, &mut head));
         if let Some(answer) = within(end, passing).await? {
             return answer;
         }
@@ -149,12 +152,14 @@ fn ask(
         Status::unavailable(format!("a route leads to `{name}`, which is no cluster"))
     })?;
     let filters = config.filters.with(&decision.overrides());
+    let filters = filters.map_err(|why| Status::unavailable(why.to_string()))?;
     Ok(Some(Way {
         cluster,
         hash: Some(decision.hash.value),
         retry: decision.retry().cloned(),
         rewrites_authority: decision.action.rewrites_authority && config.trusts_authorities,
-        filters: filters.map_err(|why| Status::unavailable(why.to_string()))?,
+        sessions: CallSessions::of(&filters, &published, &decision),
+        filters,
         allowed: decision.timeout(stated, config.max_stream_duration),
     }))
 }

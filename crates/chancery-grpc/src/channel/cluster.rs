@@ -38,7 +38,7 @@ pub(super) struct RunningCluster {
     authority: Option<Authority>,
     began: Instant,
     /// The resources that its targets were last made of; `None` if more than them counts.
-    made_of: Option<Vec<Arc<Resource>>>,
+    made_of: Option<Sources>,
     /// True if something has happened since its state was published.
     is_changed: bool,
 }
@@ -53,6 +53,22 @@ struct Connected {
     subchannel: Subchannel,
     /// The reports of its server that come by themselves, while there is a connection and somebody wants them.
     reports: Option<WatchedLoad>,
+}
+
+/// All that the targets of a cluster are made of.
+pub(super) struct Sources {
+    pub(super) resources: Vec<Arc<Resource>>,
+    /// True if calls may have sessions.
+    pub(super) has_sessions: bool,
+}
+
+impl Sources {
+    fn are(&self, other: &Self) -> bool {
+        let mut pairs = self.resources.iter().zip(&other.resources);
+        self.has_sessions == other.has_sessions
+            && self.resources.len() == other.resources.len()
+            && pairs.all(|(one, other)| Arc::ptr_eq(one, other))
+    }
 }
 
 impl RunningCluster {
@@ -87,12 +103,9 @@ impl RunningCluster {
     }
 
     /// Returns true if its targets are to be made again, because they would be made of something else.
-    pub(super) fn is_outdated(&mut self, sources: Option<Vec<Arc<Resource>>>) -> bool {
-        let are_same = |before: &[Arc<Resource>], now: &[Arc<Resource>]| {
-            before.len() == now.len() && before.iter().zip(now).all(|(a, b)| Arc::ptr_eq(a, b))
-        };
+    pub(super) fn is_outdated(&mut self, sources: Option<Sources>) -> bool {
         let is_same = match (&self.made_of, &sources) {
-            (Some(before), Some(now)) => are_same(before, now),
+            (Some(before), Some(now)) => before.are(now),
             _ => false,
         };
         self.made_of = sources;

@@ -16,6 +16,7 @@ use super::cluster::RunningCluster;
 use super::dns::Names;
 use super::published::{ChannelConfig, ClusterHandle, ClusterState, Published};
 use super::security::ChannelSecurity;
+use super::sessions;
 use super::shared::Shared;
 use super::targets::{Targets, clusters_of};
 use crate::connect::Inbox;
@@ -115,7 +116,8 @@ impl Driver {
             Ok(found) => found,
             Err(why) => return self.fail(why),
         };
-        let names = self.targets(&config).dns_names();
+        let has_sessions = sessions::are_in(&listener.filters, &routes.0);
+        let names = self.targets(&config, has_sessions).dns_names();
         self.names.want(&names);
         if !self.names.are_answered() {
             // The names of DNS are a part of the configuration, which is used whole (gRFC A74).
@@ -124,7 +126,7 @@ impl Driver {
         let named = clusters_of(&routes.0);
         let handles: BTreeMap<_, _> =
             named.into_iter().map(|name| (Arc::clone(&name), self.handle(&name))).collect();
-        self.update_clusters();
+        self.update_clusters(has_sessions);
         self.settle();
         self.shared.publish(Published::Config(ChannelConfig {
             routes: Arc::clone(&routes.0),
@@ -136,9 +138,9 @@ impl Driver {
         }));
     }
 
-    fn targets<'a>(&'a self, config: &'a XdsConfig) -> Targets<'a> {
+    fn targets<'a>(&'a self, config: &'a XdsConfig, has_sessions: bool) -> Targets<'a> {
         let (client, security) = (&self.client, &self.security);
-        Targets { config, client, resolved: self.names.resolved(), security }
+        Targets { config, client, resolved: self.names.resolved(), security, has_sessions }
     }
 
     /// Returns the handle of a cluster, which is made if nobody has one.
@@ -169,12 +171,12 @@ impl Driver {
     }
 
     /// Gives all clusters what the configuration says of them.
-    fn update_clusters(&mut self) {
+    fn update_clusters(&mut self, has_sessions: bool) {
         let Some(config) = self.config.clone() else { return };
         let now = self.now();
         let mut clusters = std::mem::take(&mut self.clusters);
         for (name, cluster) in &mut clusters {
-            let targets = self.targets(&config);
+            let targets = self.targets(&config, has_sessions);
             if cluster.is_outdated(targets.sources(name)) {
                 let settings = targets.settings(name);
                 let targets = targets.of(name, &mut cluster.names);

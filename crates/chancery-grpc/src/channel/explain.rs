@@ -19,6 +19,7 @@ use super::explanation::{
 };
 use super::filters;
 use super::published::{ChannelConfig, ClusterHandle, Published};
+use super::sessions::CallSession;
 use super::shared::Shared;
 use crate::dice::ThreadDice;
 
@@ -49,16 +50,17 @@ pub(super) async fn explain(
     let Ok(found) = timeout_at(end, configured(shared)).await else {
         return nothing.waiting("the configuration, which the control plane has not sent");
     };
-    let (mut explanation, cluster, hash) = match found {
+    let (mut explanation, routed) = match found {
         Ok(published) => match &*published {
             Published::Config(config) => routed(shared, config, nothing, headers),
-            Published::Failed(failure) => (nothing.failing(failure, true), None, None),
-            Published::Waiting => (nothing.waiting("the configuration"), None, None),
+            Published::Failed(failure) => (nothing.failing(failure, true), None),
+            Published::Waiting => (nothing.waiting("the configuration"), None),
         },
-        Err(failure) => (nothing.failing(&failure, false), None, None),
+        Err(failure) => (nothing.failing(&failure, false), None),
     };
-    let Some(cluster) = cluster else { return explanation };
-    let chosen = timeout_at(end, settled(&cluster, &explanation.path, headers, hash)).await;
+    let Some(routed) = routed else { return explanation };
+    let cluster = Arc::clone(&routed.cluster);
+    let chosen = timeout_at(end, settled(&routed, &explanation.path, headers)).await;
     let answered = timeout_at(end.max(Instant::now() + ANSWER), cluster.describe()).await;
     explanation.balancing = answered.ok().and_then(Result::ok);
     explanation.outcome =
@@ -79,13 +81,20 @@ async fn configured(shared: &Shared) -> Result<Arc<Published>, Failure> {
     }
 }
 
-/// Adds what routes say, and returns the cluster and the hash of the call.
+/// The way of a call by the routes and by its session.
+struct Routed {
+    cluster: Arc<ClusterHandle>,
+    hash: u64,
+    session: Option<CallSession>,
+}
+
+/// Adds what routes and filters say, and returns the way of the call.
 fn routed(
     shared: &Shared,
     config: &ChannelConfig,
     mut to: CallExplanation,
     headers: &HeaderMap,
-) -> (CallExplanation, Option<Arc<ClusterHandle>>, Option<u64>) {
+) -> (CallExplanation, Option<Routed>) {
     let path = to.path.clone();
     let call = routing::Call {
         authority: &shared.authority,
@@ -99,39 +108,40 @@ fn routed(
     }
     let decision = match explained.decision() {
         Ok(decision) => decision,
-        Err(failure) => return (to.failing(failure, false), None, None),
+        Err(failure) => return (to.failing(failure, false), None),
     };
     to.timeout = decision.timeout(deadline::stated(headers), config.max_stream_duration);
     to.cluster = Some(ExplainedCluster::of(decision));
-    match config.filters.with(&decision.overrides()) {
-        Ok(chain) => {
-            to.filters = ExplainedFilter::all(&chain);
-            if let Some(failure) = filters::certain_end(&chain) {
-                return (to.failing(&failure, false), None, None);
-            }
-        }
-        Err(why) => return (to.failing(&Failure::unavailable(why.to_string()), false), None, None),
+    let chain = match config.filters.with(&decision.overrides()) {
+        Ok(chain) => chain,
+        Err(why) => return (to.failing(&Failure::unavailable(why.to_string()), false), None),
+    };
+    to.filters = ExplainedFilter::all(&chain, &path, headers);
+    if let Some(failure) = filters::certain_end(&chain) {
+        return (to.failing(&failure, false), None);
     }
+    let session = CallSession::after(&chain, &path, headers);
+    let of_session = session.as_ref().and_then(|session| decision.redirected(session.cluster()?));
+    let decision = of_session.unwrap_or(*decision);
+    to.lead(&decision);
     let name = decision.target.name();
     match config.clusters.get(name) {
-        Some(cluster) => (to, Some(Arc::clone(cluster)), Some(decision.hash.value)),
+        Some(cluster) => {
+            let (cluster, hash) = (Arc::clone(cluster), decision.hash.value);
+            (to, Some(Routed { cluster, hash, session }))
+        }
         None => {
             let why = format!("a route leads to `{}`, which is no cluster", quoted(name));
-            (to.failing(&Failure::unavailable(why), false), None, None)
+            (to.failing(&Failure::unavailable(why), false), None)
         }
     }
 }
 
 /// Waits until the picker has an answer, or would have something connected first.
-async fn settled(
-    cluster: &ClusterHandle,
-    path: &str,
-    headers: &HeaderMap,
-    hash: Option<u64>,
-) -> Choice {
-    let mut changes = cluster.changes();
+async fn settled(routed: &Routed, path: &str, headers: &HeaderMap) -> Choice {
+    let mut changes = routed.cluster.changes();
     loop {
-        if let Some(choice) = preview(cluster, path, headers, hash) {
+        if let Some(choice) = preview(routed, path, headers) {
             return choice;
         }
         if changes.changed().await.is_err() {
@@ -141,18 +151,21 @@ async fn settled(
 }
 
 /// Asks the picker once. `None` means that connections are being made.
-fn preview(
-    cluster: &ClusterHandle,
-    path: &str,
-    metadata: &HeaderMap,
-    hash: Option<u64>,
-) -> Option<Choice> {
-    let state = cluster.state();
+fn preview(routed: &Routed, path: &str, metadata: &HeaderMap) -> Option<Choice> {
+    let state = routed.cluster.state();
     if state.is_closed {
         return Some(Choice::Fails(Failure::unavailable("the channel is closed"), false));
     }
     let mut dice = ThreadDice;
-    let mut args = PickArgs { path, metadata, hash, dice: &mut dice, wake: None, permit: None };
+    let mut args = PickArgs {
+        path,
+        metadata,
+        hash: Some(routed.hash),
+        session: routed.session.as_ref().map(CallSession::addresses),
+        dice: &mut dice,
+        wake: None,
+        permit: None,
+    };
     let waits_if_told = state.connectivity != Connectivity::Ready;
     match state.picker.as_ref()?.preview(&mut args) {
         Pick::To(picked) => Some(Choice::To(picked)),
@@ -180,6 +193,7 @@ fn outcome(
                 priority,
                 locality: Arc::clone(&picked.endpoint.locality),
                 address: picked.address,
+                by_session: picked.by_session,
             })
         }
         Choice::Connects(Wake::Endpoint(id)) => {
@@ -193,6 +207,9 @@ fn outcome(
                 },
             )
         }
+        Choice::Connects(Wake::Session(address)) => ExplainedOutcome::Waits(format!(
+            "a connection to {address}, the endpoint of its session, which is made when a call needs it"
+        )),
         Choice::Connects(Wake::All) => {
             ExplainedOutcome::Waits("a connection, which is made when a call needs it".to_owned())
         }

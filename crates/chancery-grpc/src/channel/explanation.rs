@@ -8,9 +8,13 @@ use std::time::Duration;
 
 use chancery_calls::Failure;
 use chancery_calls::balancing::{Description, EndpointLocality, TreePart};
+use chancery_calls::filters::session::SessionCookie;
 use chancery_calls::filters::{FilterChain, FilterConfig};
 use chancery_calls::routing::{ChosenTarget, Decision, Explanation};
 use chancery_core::printable::{MAX_MESSAGE_BYTES, MAX_NAME_BYTES, Printable, cut};
+use http::HeaderMap;
+
+use super::sessions::CallSession;
 
 /// The way that a call would take, and the reasons.
 ///
@@ -33,7 +37,8 @@ pub struct CallExplanation {
     pub passed_total: usize,
     /// The route that matched.
     pub route: Option<ExplainedRoute>,
-    /// The cluster of the route; of weighted clusters the one that the dice of this explanation have chosen.
+    /// The cluster of the route; of weighted clusters the one that the session of the call names, or else the one
+    /// that the dice of this explanation have chosen.
     pub cluster: Option<ExplainedCluster>,
     /// The HTTP filters that the call passes before it is sent, but for those that do nothing.
     pub filters: Vec<ExplainedFilter>,
@@ -124,6 +129,8 @@ pub struct ExplainedPlace {
     pub locality: Arc<EndpointLocality>,
     /// The address.
     pub address: SocketAddr,
+    /// True if the session of the call has chosen the endpoint, and no policy.
+    pub by_session: bool,
 }
 
 impl CallExplanation {
@@ -179,12 +186,24 @@ impl CallExplanation {
     }
 }
 
+impl CallExplanation {
+    /// Takes the cluster that the session of the call may have put in the place of the one of the routes.
+    pub(super) fn lead(&mut self, decision: &Decision<'_>) {
+        let cluster = ExplainedCluster::of(decision);
+        if self.cluster.as_ref() != Some(&cluster) {
+            self.routing += &format!("\n{}, to which its session leads", decision.target);
+        }
+        self.cluster = Some(cluster);
+    }
+}
+
 impl ExplainedFilter {
-    pub(super) fn all(chain: &FilterChain) -> Vec<Self> {
+    pub(super) fn all(chain: &FilterChain, path: &str, headers: &HeaderMap) -> Vec<Self> {
         let with_effect = chain.filters().iter().filter_map(|filter| {
             let effect = match &filter.config {
                 FilterConfig::Router | FilterConfig::Disabled => return None,
                 FilterConfig::Faults(policy) => policy.to_string(),
+                FilterConfig::Session(cookie) => session(cookie, path, headers),
                 FilterConfig::Custom(program) => {
                     format!("is `{}` of the program, which sees the call", quoted(program.kind()))
                 }
@@ -195,6 +214,24 @@ impl ExplainedFilter {
             Some(Self { name: filter.name.to_string(), effect })
         });
         with_effect.collect()
+    }
+}
+
+/// Tells the session that a filter finds in a call.
+fn session(cookie: &Arc<SessionCookie>, path: &str, headers: &HeaderMap) -> String {
+    let name = quoted(cookie.name());
+    let Some(session) = CallSession::new(cookie, path, headers) else {
+        return format!("has the cookie `{name}` for calls of other paths");
+    };
+    let Some(address) = session.addresses().first() else {
+        return format!("begins a session, as the call has no cookie `{name}` of one");
+    };
+    match session.cluster() {
+        Some(cluster) => {
+            let cluster = quoted(cluster);
+            format!("finds a session with {address} in cluster `{cluster}`, by the cookie `{name}`")
+        }
+        None => format!("finds a session with {address}, by the cookie `{name}`"),
     }
 }
 
@@ -238,12 +275,13 @@ impl Display for CallExplanation {
 impl Display for ExplainedOutcome {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Sent(ExplainedPlace { cluster, priority, locality, address }) => {
+            Self::Sent(ExplainedPlace { cluster, priority, locality, address, by_session }) => {
                 write!(f, "the next call goes to {address}, in cluster `{}`", quoted(cluster))?;
                 if let Some(priority) = priority {
                     write!(f, ", priority {priority}")?;
                 }
-                write!(f, ", locality {locality}")
+                write!(f, ", locality {locality}")?;
+                f.write_str(if *by_session { ", by its session" } else { "" })
             }
             Self::Waits(what) => write!(f, "a call waits for {what}"),
             Self::Fails { code, message, waits_if_told } => {

@@ -12,18 +12,22 @@ use tokio::time::sleep;
 use tonic::Status;
 
 use super::body::ResponseBody;
+use super::call::Way;
+use super::sessions::CallSessions;
 use crate::codes::status;
 use crate::dice::ThreadDice;
 use crate::extend::{CallSide, FilteredCall, ProgramFilter};
 use crate::process;
 use crate::read::quoted;
 
-/// Passes the filters in their order. Returns the answer of the call if one of them ends it.
+/// Passes the filters in their order. Returns the answer of the call if one of them ends it. A session may lead the
+/// call another way.
 pub(super) async fn pass(
-    chain: &FilterChain,
+    way: &mut Way,
     authority: &str,
     head: &mut Parts,
 ) -> Option<Result<Response<ResponseBody>, Status>> {
+    let chain = way.filters.clone();
     for filter in chain.filters() {
         let fault = match &filter.config {
             FilterConfig::Router | FilterConfig::Disabled => None,
@@ -44,6 +48,15 @@ pub(super) async fn pass(
                     Err(status) => return Some(Err(status)),
                 }
             }
+            FilterConfig::Session(cookie) => {
+                let sessions = way.sessions.as_mut();
+                let begin =
+                    |it: &mut Box<CallSessions>| it.begin(cookie, head.uri.path(), &head.headers);
+                if let Some(cluster) = sessions.and_then(begin) {
+                    way.cluster = cluster;
+                }
+                None
+            }
             // A listener cannot have it, but a route can put it in the place of one that is off.
             other => return Some(Err(status(&unsupported(other)))),
         };
@@ -59,7 +72,10 @@ pub(super) async fn pass(
 /// supported, or one that aborts all calls.
 pub(super) fn certain_end(chain: &FilterChain) -> Option<Failure> {
     chain.filters().iter().find_map(|filter| match &filter.config {
-        FilterConfig::Router | FilterConfig::Disabled | FilterConfig::Custom(_) => None,
+        FilterConfig::Router
+        | FilterConfig::Disabled
+        | FilterConfig::Session(_)
+        | FilterConfig::Custom(_) => None,
         FilterConfig::Faults(policy) => policy.certain_abort()?.failure(),
         other => Some(unsupported(other)),
     })

@@ -29,6 +29,7 @@ mod place;
 mod published;
 mod replay;
 mod security;
+mod sessions;
 mod shared;
 mod targets;
 mod watched_load;

@@ -1,6 +1,8 @@
 //! The choice of an endpoint for one attempt: the picker of the cluster is asked until it has one that is
 //! connected. Not here: the attempts (`attempts`), and pickers (`chancery_calls::balancing`).
 
+use std::net::SocketAddr;
+
 use chancery_calls::Failure;
 use chancery_calls::balancing::{Connectivity, Permit, Pick, PickArgs, Picked};
 use http::request::Parts;
@@ -24,16 +26,22 @@ pub(super) enum NotChosen {
     Failed(Failure),
 }
 
+/// The knowledge of pickers about a call.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) head: &'a Parts,
+    pub(super) hash: Option<u64>,
+    /// The addresses of the endpoint of its session; `None` if it has no sessions.
+    pub(super) session: Option<&'a [SocketAddr]>,
+    /// True if it waits while connections fail.
+    pub(super) waits: bool,
+}
+
 /// Waits until the picker of the cluster chooses an endpoint that is connected.
-pub(super) async fn wait(
-    cluster: &ClusterHandle,
-    head: &Parts,
-    hash: Option<u64>,
-    waits: bool,
-) -> Result<Chosen, NotChosen> {
+pub(super) async fn wait(cluster: &ClusterHandle, asked: Asked<'_>) -> Result<Chosen, NotChosen> {
     let mut changes = cluster.changes();
     loop {
-        if let Some(found) = pick(cluster, head, hash, waits)? {
+        if let Some(found) = pick(cluster, asked)? {
             return Ok(found);
         }
         let gone = || NotChosen::Dropped(Failure::unavailable("the cluster is gone"));
@@ -42,12 +50,8 @@ pub(super) async fn wait(
 }
 
 /// Asks the picker once. `None` means that the call waits for another one.
-pub(super) fn pick(
-    cluster: &ClusterHandle,
-    head: &Parts,
-    hash: Option<u64>,
-    waits: bool,
-) -> Result<Option<Chosen>, NotChosen> {
+pub(super) fn pick(cluster: &ClusterHandle, asked: Asked<'_>) -> Result<Option<Chosen>, NotChosen> {
+    let Asked { head, hash, session, waits } = asked;
     let state = cluster.state();
     if state.is_closed {
         return Err(NotChosen::Dropped(Failure::unavailable("the channel is closed")));
@@ -58,6 +62,7 @@ pub(super) fn pick(
         path: head.uri.path(),
         metadata: &head.headers,
         hash,
+        session,
         dice: &mut dice,
         wake: None,
         permit: None,

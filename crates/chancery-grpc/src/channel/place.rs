@@ -41,6 +41,11 @@ impl CallPlace {
         self.address
     }
 
+    /// Returns all addresses of the endpoint.
+    pub(super) fn addresses(&self) -> &[SocketAddr] {
+        &self.endpoint.addresses
+    }
+
     /// Returns the number of attempts of the call, this one included.
     pub fn attempts(&self) -> u32 {
         self.attempts

@@ -6,21 +6,22 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use chancery_calls::balancing::{
-    ClusterTarget, Detection, DetectionTarget, Endpoint, LoadSink, Node, PolicyConfig,
-    PolicyTarget, PriorityNames,
+    ClusterTarget, Detection, DetectionTarget, Endpoint, Health, LoadSink, Node, PolicyConfig,
+    PolicyTarget, PriorityNames, SessionEndpoints,
 };
 use chancery_calls::routing::{Action, RouteConfig, RouteTarget};
 use chancery_client::Client;
 use chancery_client::resource::{CachedResource, decoded};
 use chancery_core::client::XdsConfig;
-use chancery_core::{Resource, ResourceName, TypeUrl};
+use chancery_core::{ResourceName, TypeUrl};
 
-use super::cluster::Clusters;
+use super::cluster::{Clusters, Sources};
 use super::load::ClusterLoad;
 use super::security::{ChannelSecurity, EndpointSettings, OneEndpoint};
 use crate::process;
 use crate::read::clusters::{Cluster, ClusterKind};
 use crate::read::endpoints::Endpoints;
+use crate::read::kept_sessions::KeptSessions;
 
 /// The depth to which aggregates may stand in each other.
 const MAX_DEPTH: usize = 16;
@@ -34,6 +35,8 @@ pub(super) struct Targets<'a> {
     pub(super) client: &'a Client,
     pub(super) resolved: &'a Resolved,
     pub(super) security: &'a ChannelSecurity,
+    /// True if calls may have sessions.
+    pub(super) has_sessions: bool,
 }
 
 /// The clusters that routes name.
@@ -113,18 +116,18 @@ impl Targets<'_> {
 
     /// Returns the resources that the targets of a cluster are made of; `None` if they depend on more than
     /// those: on an error, or on DNS.
-    pub(super) fn sources(&self, name: &Arc<str>) -> Option<Vec<Arc<Resource>>> {
+    pub(super) fn sources(&self, name: &Arc<str>) -> Option<Sources> {
         let mut leaves = Vec::new();
         self.add_leaves(name, 1, &mut BTreeSet::new(), &mut leaves).ok()?;
-        let mut sources = Vec::with_capacity(2 * leaves.len());
+        let mut resources = Vec::with_capacity(2 * leaves.len());
         for (name, cluster, cached) in leaves {
             let ClusterKind::Eds { service } = &cluster.kind else { return None };
             let service = ResourceName::read(service.as_deref().unwrap_or(&name)).ok()?;
             let key = (TypeUrl::new(ENDPOINTS), service);
             let endpoints = self.config.resources.get(&key)?.as_ref().ok()?;
-            sources.extend([&cached.resource, &endpoints.resource].map(Arc::clone));
+            resources.extend([&cached.resource, &endpoints.resource].map(Arc::clone));
         }
-        Some(sources)
+        Some(Sources { resources, has_sessions: self.has_sessions })
     }
 
     /// Returns the names of DNS that a cluster leads to.
@@ -196,13 +199,31 @@ impl Targets<'_> {
             load: cluster.reports_load.then(sink).flatten(),
             ..without_endpoints(name, "its endpoints are not known".into())
         };
-        match &cluster.kind {
+        let target = match &cluster.kind {
             ClusterKind::Eds { .. } => {
                 self.with_eds(target, cluster, service.unwrap_or(name), names)
             }
             ClusterKind::LogicalDns { host, port } => self.with_dns(target, host, *port),
             ClusterKind::Aggregate(_) => target,
+        };
+        ClusterTarget {
+            sessions: self.has_sessions.then(|| self.sessions(name, cluster, &target)),
+            ..target
         }
+    }
+
+    /// Returns the endpoints that sessions may stay with (C-106, C-109).
+    fn sessions(&self, name: &str, cluster: &Cluster, target: &ClusterTarget) -> SessionEndpoints {
+        let KeptSessions { health, idle_timeout } = cluster.sessions;
+        let assigned = match &cluster.kind {
+            ClusterKind::Eds { service } => self.endpoints(service.as_deref().unwrap_or(name)),
+            ClusterKind::LogicalDns { .. } | ClusterKind::Aggregate(_) => None,
+        };
+        let endpoints = match assigned {
+            Some(Ok(endpoints)) => endpoints.assignment.of_sessions(health),
+            _ => endpoints_of(target).filter(|it| health.allows(it.health)).cloned().collect(),
+        };
+        SessionEndpoints { endpoints, idle_timeout }
     }
 
     fn with_eds(
@@ -276,15 +297,22 @@ fn with_addresses(
     }
 }
 
-/// Adds outlier detection over all endpoints of a cluster (A75).
+/// Adds outlier detection over all endpoints of a cluster (A75), with those that take the calls of sessions alone.
 fn detecting(node: ClusterTarget, detection: Option<&Detection>) -> DetectionTarget<ClusterTarget> {
-    let endpoints = node.priorities.iter().flat_map(|(_, target)| target.endpoints.iter().cloned());
+    let of_sessions = node.sessions.iter().flat_map(|sessions| &*sessions.endpoints);
+    let draining = of_sessions.filter(|endpoint| endpoint.health == Health::Draining);
+    let endpoints = endpoints_of(&node).chain(draining).cloned().collect();
     DetectionTarget {
         cluster: Arc::clone(&node.name),
         detection: Arc::new(detection.cloned().unwrap_or_default()),
-        endpoints: endpoints.collect(),
+        endpoints,
         node,
     }
+}
+
+/// Returns the endpoints that take any call.
+fn endpoints_of(target: &ClusterTarget) -> impl Iterator<Item = &Arc<Endpoint>> {
+    target.priorities.iter().flat_map(|(_, target)| &*target.endpoints)
 }
 
 fn without_endpoints(name: &Arc<str>, problem: Arc<str>) -> ClusterTarget {
@@ -296,6 +324,7 @@ fn without_endpoints(name: &Arc<str>, problem: Arc<str>) -> ClusterTarget {
         in_flight: Arc::default(),
         max_requests: 1024,
         load: None,
+        sessions: None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Clusters, read and checked (C-107, C-147). Not here: their policies, outlier detection and transport.
+//! Clusters, read and checked (C-107, C-147). Not here: their policies, outlier detection, sessions and transport.
 
 use bytes::Bytes;
 use chancery_calls::balancing::{Detection, PolicyConfig};
@@ -11,9 +11,10 @@ use envoy_types::pb::envoy::extensions::clusters::aggregate::v3::ClusterConfig;
 use prost::Message;
 
 use super::fault::{At, Fault};
+use super::kept_sessions::KeptSessions;
 use super::surroundings::Surroundings;
 use super::transport::Transport;
-use super::{opened, outliers, policies, transport};
+use super::{kept_sessions, opened, outliers, policies, transport};
 
 /// A cluster, as far as calls depend on it.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,8 @@ pub(crate) struct Cluster {
     pub(crate) reports_load: bool,
     /// The metrics of endpoints that go into these reports.
     pub(crate) reported_metrics: ReportedMetrics,
+    /// The endpoints that sessions stay with, and for how long.
+    pub(crate) sessions: KeptSessions,
     /// When endpoints are taken out for their errors.
     pub(crate) detection: Option<Detection>,
     /// The way to its endpoints.
@@ -63,6 +66,7 @@ pub(super) fn read(
     let transport = transport::read(cluster, surroundings)?;
     let detection = cluster.outlier_detection.as_ref().map(outliers::read).transpose();
     let policy = policies::read(cluster, &surroundings.policies)?;
+    let sessions = kept_sessions::read(cluster)?;
     let reports_load = match cluster.lrs_server.as_ref().map(|it| &it.config_source_specifier) {
         None => false,
         Some(Some(core::config_source::ConfigSourceSpecifier::Self_(_))) => true,
@@ -74,6 +78,7 @@ pub(super) fn read(
         max_requests: max_requests(cluster),
         reports_load,
         reported_metrics: ReportedMetrics::new(&cluster.lrs_report_endpoint_metrics),
+        sessions,
         detection: detection.at("outlier_detection")?,
         transport,
     })
@@ -347,6 +352,7 @@ mod tests {
             max_requests: 1024,
             reports_load: false,
             reported_metrics: ReportedMetrics::default(),
+            sessions: KeptSessions::default(),
             detection: None,
             transport: Transport::default(),
         };

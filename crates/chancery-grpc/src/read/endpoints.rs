@@ -100,8 +100,9 @@ impl Reader {
             let endpoint = self.endpoint(message, &locality, proxy);
             let endpoint = endpoint.at(format_args!("lb_endpoints[{at}]"))?;
             sum += u64::from(endpoint.weight);
-            if takes_calls(message) {
-                endpoints.push(Arc::new(endpoint));
+            // One that takes no calls is checked all the same.
+            if let Some(health) = health(message) {
+                endpoints.push(Arc::new(Endpoint { health, ..endpoint }));
             }
         }
         if sum > u64::from(u32::MAX) {
@@ -137,7 +138,7 @@ impl Reader {
             addresses: addresses.into(),
             weight,
             locality: Arc::clone(locality),
-            health: Health::Healthy,
+            health: Health::default(),
             hostname: endpoint.hostname.as_str().into(),
             hash_key: hash_key(message),
         })
@@ -216,14 +217,16 @@ fn hash_key(message: &eds::LbEndpoint) -> Option<Arc<str>> {
     }
 }
 
-fn takes_calls(message: &eds::LbEndpoint) -> bool {
-    use core::HealthStatus::{Healthy, Unknown};
-    matches!(message.health_status(), Healthy | Unknown)
+/// Reads the health of an endpoint; `None` if it takes no calls at all (C-109).
+fn health(message: &eds::LbEndpoint) -> Option<Health> {
+    values::health(message.health_status())
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+
+    use chancery_calls::balancing::{PolicyConfig, PriorityNames};
 
     use super::super::support::{any, fault_of, read};
     use super::*;
@@ -391,17 +394,22 @@ mod tests {
     #[test]
     fn endpoints_of_another_health_take_no_calls() {
         // C-109
-        for (health, takes_calls) in [
-            ("UNKNOWN", true),
-            ("HEALTHY", true),
-            ("UNHEALTHY", false),
-            ("DRAINING", false),
-            ("TIMEOUT", false),
-            ("DEGRADED", false),
+        for (health, expected) in [
+            ("UNKNOWN", Some(Health::Unknown)),
+            ("HEALTHY", Some(Health::Healthy)),
+            ("UNHEALTHY", None),
+            ("DRAINING", Some(Health::Draining)),
+            ("TIMEOUT", None),
+            ("DEGRADED", None),
         ] {
             let endpoint = with(&endpoint(1), "healthStatus", json!(health));
-            let read = of(&[locality("a", 0, &[endpoint])]);
-            assert_eq!(read.assignment.localities[0].endpoints.len(), usize::from(takes_calls));
+            let read = of(&[locality("a", 0, &[endpoint])]).assignment;
+            let found = read.localities[0].endpoints.first().map(|endpoint| endpoint.health);
+            assert_eq!(found, expected, "{health}");
+            let policy = PolicyConfig::RoundRobin;
+            let priorities = read.priorities(&policy, None, &mut PriorityNames::default());
+            let takes_calls = matches!(expected, Some(Health::Unknown | Health::Healthy));
+            assert_eq!(priorities[0].1.endpoints.len(), usize::from(takes_calls), "{health}");
         }
         // One that takes no calls is checked all the same.
         let unhealthy = with(&endpoint(65_536), "healthStatus", json!("UNHEALTHY"));

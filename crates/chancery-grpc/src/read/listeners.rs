@@ -48,8 +48,8 @@ impl ResourceType for Listener {
 pub(super) fn connectable(name: &str, body: &Bytes) -> Result<Listener, String> {
     let listener = Listener::decode(name, body)?;
     let is_known = |config: &FilterConfig| {
-        use FilterConfig::{Custom, Disabled, Faults, Router};
-        matches!(config, Router | Disabled | Faults(_) | Custom(_))
+        use FilterConfig::{Custom, Disabled, Faults, Router, Session};
+        matches!(config, Router | Disabled | Faults(_) | Session(_) | Custom(_))
     };
     let others = listener.filters.filters().iter().filter(|it| !is_known(&it.config));
     match others.map(|it| it.config.kind()).next() {

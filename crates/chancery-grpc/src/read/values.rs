@@ -1,8 +1,10 @@
-//! Durations and chances, which many resources have.
+//! Durations, chances and the health of endpoints, which several resources have.
 
 use std::time::Duration;
 
+use chancery_calls::balancing::Health;
 use chancery_calls::matching::{Denominator, Fraction};
+use envoy_types::pb::envoy::config::core::v3::HealthStatus;
 use envoy_types::pb::envoy::r#type::v3::FractionalPercent;
 use envoy_types::pb::envoy::r#type::v3::fractional_percent::DenominatorType;
 use envoy_types::pb::google::protobuf;
@@ -46,6 +48,16 @@ pub(super) fn per_million(message: &FractionalPercent) -> Result<u32, Fault> {
         DenominatorType::Million => 1,
     };
     Ok(message.numerator.saturating_mul(times).min(1_000_000))
+}
+
+/// Reads the health of an endpoint; `None` is one that takes no calls (C-109).
+pub(super) fn health(status: HealthStatus) -> Option<Health> {
+    match status {
+        HealthStatus::Unknown => Some(Health::Unknown),
+        HealthStatus::Healthy => Some(Health::Healthy),
+        HealthStatus::Draining => Some(Health::Draining),
+        HealthStatus::Unhealthy | HealthStatus::Timeout | HealthStatus::Degraded => None,
+    }
 }
 
 fn denominator(message: &FractionalPercent) -> Result<DenominatorType, Fault> {

@@ -12,6 +12,7 @@ mod load;
 mod orca;
 mod proxy;
 mod retries;
+mod sessions;
 mod status;
 mod support;
 mod tls;

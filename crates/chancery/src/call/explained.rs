@@ -46,6 +46,7 @@ fn outcome(outcome: &ExplainedOutcome) -> Value {
             "priority": to.priority,
             "locality": locality(&to.locality),
             "endpoint": to.address.to_string(),
+            "by_session": to.by_session,
         }),
         ExplainedOutcome::Waits(what) => json!({"kind": "waits", "for": what}),
         ExplainedOutcome::Fails { code, message, waits_if_told } => json!({
@@ -88,6 +89,7 @@ fn child(child: &DescribedChild) -> Value {
         ChildName::Priority { place, .. } => json!({"priority": place}),
         ChildName::Locality(of) => json!({"locality": locality(of), "weight": of.weight}),
         ChildName::Successor => json!({"successor": true}),
+        ChildName::Sessions => json!({"sessions": true}),
         _ => json!({}),
     };
     object["calls"] = match child.turn {

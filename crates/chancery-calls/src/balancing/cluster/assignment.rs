@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::names::PriorityNames;
-use crate::balancing::endpoint::{Endpoint, EndpointLocality};
+use crate::balancing::endpoint::{Endpoint, EndpointLocality, Health, SessionHealth};
 use crate::balancing::node::PolicyTarget;
 use crate::balancing::policy::PolicyConfig;
 
@@ -23,12 +23,13 @@ pub struct AssignedLocality {
     pub locality: Arc<EndpointLocality>,
     /// Its priority; 0 is the best.
     pub priority: u32,
-    /// The endpoints that may take calls.
+    /// The endpoints that may take calls, and those that are draining.
     pub endpoints: Vec<Arc<Endpoint>>,
 }
 
 impl Assignment {
-    /// Returns the priorities of this assignment for a cluster with this policy.
+    /// Returns the priorities of this assignment for a cluster with this policy. Endpoints that are draining are in
+    /// none (C-109).
     pub fn priorities(
         &self,
         config: &PolicyConfig,
@@ -44,9 +45,16 @@ impl Assignment {
             .map(|all| all.iter().map(|it| &it.locality.name).collect::<BTreeSet<_>>());
         let names = names.assign(&localities.collect::<Vec<_>>());
         let targets = priorities.into_values().map(|localities| {
-            let endpoints = localities.iter().flat_map(|it| it.endpoints.iter().cloned()).collect();
+            let endpoints = localities.iter().flat_map(|it| &it.endpoints);
+            let endpoints = endpoints.filter(|it| it.health != Health::Draining).cloned().collect();
             PolicyTarget { config: config.clone(), endpoints, note: note.cloned() }
         });
         names.into_iter().zip(targets).collect()
+    }
+
+    /// Returns the endpoints that sessions may stay with, of all priorities.
+    pub fn of_sessions(&self, health: SessionHealth) -> Arc<[Arc<Endpoint>]> {
+        let endpoints = self.localities.iter().flat_map(|it| &it.endpoints);
+        endpoints.filter(|it| health.allows(it.health)).cloned().collect()
     }
 }

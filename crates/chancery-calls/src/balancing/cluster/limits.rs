@@ -2,7 +2,7 @@
 //!
 //! The order is that of gRPC: first the parts that are dropped, each for itself (C-118), then the
 //! number of calls under way (C-147), then the choice of an endpoint. A call that would only wait is
-//! not dropped: it rolls once, when an endpoint can take it.
+//! not dropped: it rolls once, when an endpoint can take it. So the endpoint of a session is looked at before (C-106).
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use chancery_core::Locality;
 
 use super::ClusterTarget;
+use super::sessions::{Choice, SessionPicker};
 use crate::Failure;
 use crate::balancing::endpoint::EndpointLocality;
-use crate::balancing::picker::{CallObserver, Pick, PickArgs, Picker};
+use crate::balancing::picker::{CallObserver, Pick, PickArgs, Picker, Queueing};
 
 /// A part of the calls that is dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,9 +56,18 @@ pub(super) struct Limited {
     max_requests: u32,
     load: Option<Arc<dyn LoadSink>>,
     loads: Arc<LocalityLoads>,
-    inner: Arc<dyn Picker>,
-    /// True if an endpoint can take calls.
-    is_ready: bool,
+    choosing: Choosing,
+}
+
+/// Those who choose the endpoint.
+#[derive(Debug)]
+pub(super) struct Choosing {
+    /// For calls that have a session.
+    pub(super) sessions: Option<Arc<SessionPicker>>,
+    /// For all others.
+    pub(super) inner: Arc<dyn Picker>,
+    /// True if an endpoint can take any call.
+    pub(super) is_ready: bool,
 }
 
 impl InFlight {
@@ -84,6 +94,9 @@ impl LocalityLoads {
     pub(super) fn new(target: &ClusterTarget) -> Self {
         let Some(load) = &target.load else { return Self::default() };
         let endpoints = target.priorities.iter().flat_map(|(_, target)| target.endpoints.iter());
+        // All of a locality may be draining, and take the calls of sessions alone.
+        let of_sessions = target.sessions.iter().flat_map(|sessions| &*sessions.endpoints);
+        let endpoints = endpoints.chain(of_sessions);
         let mut localities: Vec<_> = endpoints.map(|endpoint| &endpoint.locality).collect();
         localities.sort_unstable_by_key(|locality| Arc::as_ptr(locality));
         localities.dedup_by_key(|locality| Arc::as_ptr(locality));
@@ -108,18 +121,16 @@ impl Limited {
     pub(super) fn new(
         target: &ClusterTarget,
         loads: Arc<LocalityLoads>,
-        inner: Arc<dyn Picker>,
-        is_ready: bool,
+        choosing: Choosing,
     ) -> Self {
         Self {
-            is_ready,
+            choosing,
             name: Arc::clone(&target.name),
             drops: Arc::clone(&target.drops),
             in_flight: Arc::clone(&target.in_flight),
             max_requests: target.max_requests,
             load: target.load.clone(),
             loads,
-            inner,
         }
     }
 
@@ -138,10 +149,35 @@ impl Limited {
     }
 }
 
+impl Choosing {
+    /// Looks for the endpoint of the session of a call. The caller says if this is a call, and no question about one.
+    fn session(&self, call: &PickArgs<'_>, is_call: bool) -> Choice {
+        match self.sessions.as_ref().zip(call.session) {
+            Some((sessions, addresses)) => sessions.choose(addresses, is_call),
+            None => Choice::Ordinary,
+        }
+    }
+
+    /// Lets the policies choose. The endpoint of a session that begins is held from now on.
+    fn pick(&self, call: &mut PickArgs<'_>) -> Pick {
+        let pick = self.inner.pick(call);
+        if let (Some(sessions), Some(_), Pick::To(picked)) = (&self.sessions, call.session, &pick) {
+            let wake = sessions.began(picked);
+            call.wake = call.wake.or(wake);
+        }
+        pick
+    }
+}
+
 impl Picker for Limited {
     fn pick(&self, call: &mut PickArgs<'_>) -> Pick {
-        if !self.is_ready {
-            return self.inner.pick(call);
+        let of_session = match self.choosing.session(call, true) {
+            Choice::To(picked) => Some(picked),
+            Choice::Ordinary => None,
+            Choice::Wait(wake) => return Queueing(wake).pick(call),
+        };
+        if of_session.is_none() && !self.choosing.is_ready {
+            return self.choosing.pick(call);
         }
         for category in &*self.drops {
             if call.dice.below(1_000_000) < u64::from(category.per_million) {
@@ -153,7 +189,7 @@ impl Picker for Limited {
         let Some(permit) = self.in_flight.permit(self.max_requests) else {
             return self.dropped(None, self.full());
         };
-        let mut pick = self.inner.pick(call);
+        let mut pick = of_session.map_or_else(|| self.choosing.pick(call), Pick::To);
         if let Pick::To(picked) = &mut pick {
             picked.cluster = Some(Arc::clone(&self.name));
             picked.observers.extend(self.loads.of(&picked.endpoint.locality).cloned());
@@ -163,17 +199,22 @@ impl Picker for Limited {
     }
 
     fn preview(&self, call: &mut PickArgs<'_>) -> Pick {
-        if self.is_ready && self.in_flight.count() >= self.max_requests {
+        let of_session = match self.choosing.session(call, false) {
+            Choice::To(picked) => Some(picked),
+            Choice::Ordinary => None,
+            Choice::Wait(wake) => return Queueing(wake).pick(call),
+        };
+        let is_ready = self.choosing.is_ready || of_session.is_some();
+        if is_ready && self.in_flight.count() >= self.max_requests {
             return Pick::Drop(self.full());
         }
         // A part that is all of the calls is no chance.
-        if let Some(all) = self.drops.iter().find(|it| self.is_ready && it.per_million >= 1_000_000)
-        {
+        if let Some(all) = self.drops.iter().find(|it| is_ready && it.per_million >= 1_000_000) {
             let (name, of) = (&self.name, &all.name);
             let why = format!("cluster `{name}` drops all of its calls: `{of}`");
             return Pick::Drop(Failure::unavailable(why));
         }
-        let mut pick = self.inner.preview(call);
+        let mut pick = of_session.map_or_else(|| self.choosing.inner.preview(call), Pick::To);
         if let Pick::To(picked) = &mut pick {
             picked.cluster = Some(Arc::clone(&self.name));
         }

@@ -1,18 +1,21 @@
 //! One cluster: its priorities, the calls that it drops, the calls that it allows at a time, and the
-//! count of those that it has (C-118, C-132, C-147). Not here: outlier detection.
+//! count of those that it has (C-118, C-132, C-147), and its sessions (C-106). Not here: outlier detection.
 
 mod assignment;
 mod limits;
 mod names;
+mod sessions;
 
 use std::sync::Arc;
 
 use chancery_core::Time;
 
 pub use self::assignment::{AssignedLocality, Assignment};
+use self::limits::{Choosing, Limited, LocalityLoads};
 pub use self::limits::{DropCategory, InFlight, LoadSink, Permit};
-use self::limits::{Limited, LocalityLoads};
 pub use self::names::PriorityNames;
+pub use self::sessions::SessionEndpoints;
+use self::sessions::{SessionPicker, Sessions};
 use super::connectivity::{Connectivity, SubchannelState};
 use super::context::{Context, SubchannelId};
 use super::description::{Description, TreePart};
@@ -39,6 +42,8 @@ pub struct ClusterTarget {
     pub max_requests: u32,
     /// Counts the calls for load reports.
     pub load: Option<Arc<dyn LoadSink>>,
+    /// The endpoints that sessions may stay with, if there are sessions.
+    pub sessions: Option<SessionEndpoints>,
 }
 
 /// One cluster.
@@ -47,8 +52,26 @@ pub struct Cluster {
     target: ClusterTarget,
     loads: Arc<LocalityLoads>,
     priorities: Priority<Switch>,
-    /// The picker that was made, with the one of the priorities that it was made of.
-    picker: Option<(Arc<dyn Picker>, Arc<dyn Picker>)>,
+    sessions: Sessions,
+    picker: Option<OwnPicker>,
+}
+
+/// The picker that was made, with those that it was made of.
+#[derive(Debug)]
+struct OwnPicker {
+    picker: Arc<dyn Picker>,
+    priorities: Arc<dyn Picker>,
+    sessions: Option<Arc<SessionPicker>>,
+}
+
+impl OwnPicker {
+    fn is_of(&self, priorities: &Arc<dyn Picker>, sessions: Option<&Arc<SessionPicker>>) -> bool {
+        let is_same = match (&self.sessions, sessions) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        is_same && Arc::ptr_eq(&self.priorities, priorities)
+    }
 }
 
 impl Cluster {
@@ -69,6 +92,7 @@ impl Node for Cluster {
             target: target.clone(),
             loads: Arc::default(),
             priorities: Priority::new(&target.priorities),
+            sessions: Sessions::default(),
             picker: None,
         }
     }
@@ -78,28 +102,37 @@ impl Node for Cluster {
         self.loads = Arc::new(LocalityLoads::new(target));
         self.picker = None;
         self.priorities.update(&target.priorities, cx);
+        self.sessions.update(target.sessions.as_ref(), cx);
     }
 }
 
 impl Branch for Cluster {
     fn subchannel(&mut self, id: SubchannelId, state: &SubchannelState, cx: &mut Context<'_>) {
-        self.priorities.subchannel(id, state, cx);
+        if !self.sessions.subchannel(id, state, cx) {
+            self.priorities.subchannel(id, state, cx);
+        }
     }
 
     fn ejected(&mut self, id: SubchannelId, is_ejected: bool, cx: &mut Context<'_>) {
-        self.priorities.ejected(id, is_ejected, cx);
+        if !self.sessions.ejected(id, is_ejected, cx) {
+            self.priorities.ejected(id, is_ejected, cx);
+        }
     }
 
     fn wake(&mut self, wake: Wake, cx: &mut Context<'_>) {
-        self.priorities.wake(wake, cx);
+        match wake {
+            Wake::Session(address) => self.sessions.hold(address, cx),
+            Wake::Endpoint(_) | Wake::All => self.priorities.wake(wake, cx),
+        }
     }
 
     fn on_time(&mut self, cx: &mut Context<'_>) {
+        self.sessions.on_time(cx);
         self.priorities.on_time(cx);
     }
 
     fn deadline(&self) -> Option<Time> {
-        self.priorities.deadline()
+        [self.priorities.deadline(), self.sessions.deadline()].into_iter().flatten().min()
     }
 
     fn connectivity(&self) -> Connectivity {
@@ -111,16 +144,16 @@ impl Branch for Cluster {
             true => Arc::new(Failing(self.failure())),
             false => self.priorities.picker(),
         };
-        if let Some((picker, of)) = &self.picker
-            && Arc::ptr_eq(of, &inner)
-        {
-            return Arc::clone(picker);
+        let sessions = self.sessions.picker();
+        if let Some(own) = self.picker.as_ref().filter(|own| own.is_of(&inner, sessions.as_ref())) {
+            return Arc::clone(&own.picker);
         }
         let is_ready = self.priorities.connectivity() == Connectivity::Ready;
         let loads = Arc::clone(&self.loads);
-        let limited = Limited::new(&self.target, loads, Arc::clone(&inner), is_ready);
+        let choosing = Choosing { sessions: sessions.clone(), inner: Arc::clone(&inner), is_ready };
+        let limited = Limited::new(&self.target, loads, choosing);
         let picker: Arc<dyn Picker> = Arc::new(limited);
-        self.picker = Some((Arc::clone(&picker), inner));
+        self.picker = Some(OwnPicker { picker: Arc::clone(&picker), priorities: inner, sessions });
         picker
     }
 
@@ -133,10 +166,13 @@ impl Branch for Cluster {
             in_flight: in_flight.count(),
             max_requests: *max_requests,
         };
-        Description { part, ..self.priorities.describe() }
+        let mut description = Description { part, ..self.priorities.describe() };
+        description.children.extend(self.sessions.describe());
+        description
     }
 
     fn close(&mut self, cx: &mut Context<'_>) {
+        self.sessions.close(cx);
         self.priorities.close(cx);
     }
 }

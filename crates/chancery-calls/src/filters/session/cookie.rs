@@ -47,21 +47,28 @@ impl SessionCookie {
         Some(SessionRequest { target })
     }
 
-    /// The value of `set-cookie` for the response, if the call has gone somewhere else than its cookie says.
-    /// The addresses are those of the endpoint, the one that was used first.
+    /// The value of `set-cookie` for the response, if the call has gone somewhere else than its cookie says: to an
+    /// endpoint of these addresses, of which one was used.
     pub fn response(
         &self,
         request: &SessionRequest,
-        addresses: &[SocketAddr],
+        used: SocketAddr,
+        all: &[SocketAddr],
         cluster: &str,
     ) -> Option<HeaderValue> {
+        let addresses = SessionTarget::addresses(used, all);
         let is_same = request.target.as_ref().is_some_and(|target| {
             target.addresses == addresses && target.cluster.as_deref() == Some(cluster)
         });
-        if is_same || addresses.is_empty() {
-            return None;
+        match is_same {
+            true => None,
+            false => self.header(&SessionTarget::write(&addresses, cluster)),
         }
-        self.header(&SessionTarget::write(addresses, cluster))
+    }
+
+    /// The name of the cookie.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Returns true if the cookie is for calls of this path (RFC 6265, 5.1.4).
@@ -159,7 +166,8 @@ mod tests {
         let first = cookie.request("/s/M", &HeaderMap::new()).unwrap();
         assert_eq!(first.target, None);
         let used = addresses(&["206.12.3.6:8080", "[2001:db8::1]:8080"]);
-        let set = cookie.response(&first, &used, "canary").unwrap();
+        let (one, other) = (used[0], used[1]);
+        let set = cookie.response(&first, one, &[other, one], "canary").unwrap();
         let set = set.to_str().unwrap();
         let (pair, attributes) = set.split_once(';').unwrap();
         assert_eq!(attributes, " HttpOnly; Path=/s; Max-Age=60");
@@ -167,10 +175,29 @@ mod tests {
         let target = second.target.clone().unwrap();
         assert_eq!((&target.addresses, target.cluster.as_deref()), (&used, Some("canary")));
         // The cookie is set anew if the endpoint, its addresses or the cluster have changed.
-        assert_eq!(cookie.response(&second, &used, "canary"), None);
-        assert!(cookie.response(&second, &used, "stable").is_some());
-        assert!(cookie.response(&second, &used[..1], "canary").is_some());
-        assert_eq!(cookie.response(&first, &[], "canary"), None);
+        assert_eq!(cookie.response(&second, one, &used, "canary"), None);
+        assert!(cookie.response(&second, one, &used, "stable").is_some());
+        assert!(cookie.response(&second, one, &[one], "canary").is_some());
+        assert!(cookie.response(&second, other, &used, "canary").is_some());
+    }
+
+    #[test]
+    fn a_cookie_has_bounds() {
+        // C-106
+        let pair =
+            |text: &str| format!("session={}", chancery_core::base64::encode(text.as_bytes()));
+        assert!(target(&[&pair(&format!("1.2.3.4:80;{}", "c".repeat(5_000)))]).is_some());
+        assert_eq!(target(&[&pair(&format!("1.2.3.4:80;{}", "c".repeat(9_000)))]), None);
+        let many = |count| vec!["1.2.3.4:80"; count].join(",");
+        assert_eq!(target(&[&pair(&many(500))]).unwrap().addresses.len(), 32);
+        // A cookie that is set has as many addresses as are read, so that the session goes on.
+        let all: Vec<SocketAddr> = (1..100).map(|port| ([1, 2, 3, 4], port).into()).collect();
+        let begins = SessionRequest { target: None };
+        let set = cookie("").response(&begins, all[50], &all, "c").unwrap();
+        let (pair, _) = set.to_str().unwrap().split_once(';').unwrap();
+        let again = cookie("").request("/s/M", &headers(&[pair])).unwrap();
+        assert_eq!(again.target.as_ref().unwrap().addresses[..2], [all[50], all[0]]);
+        assert_eq!(cookie("").response(&again, all[50], &all, "c"), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use http::uri::PathAndQuery;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
-use tonic::metadata::{MetadataKey, MetadataValue};
+use tonic::metadata::{MetadataKey, MetadataMap, MetadataValue};
 
 use super::codec::BytesCodec;
 use super::runtime;
@@ -30,11 +30,12 @@ enum Kind {
     Ours { runtime: Runtime, bootstrap: Box<Bootstrap>, channels: BTreeMap<String, Channel> },
 }
 
-/// The end of one call: the code, and the answer or the reason.
+/// The end of one call: the code, the answer or the reason, and the cookies that are set, if the client tells them.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
     pub(super) code: u32,
     pub(super) text: String,
+    pub(super) cookies: Vec<String>,
 }
 
 impl Outcome {
@@ -130,8 +131,15 @@ impl Client {
 
 /// Reads a line of outcomes. One that is still being written is read again.
 fn outcomes(line: &str) -> Vec<Outcome> {
-    let all: Vec<(u32, String)> = serde_json::from_str(line).expect("a list of outcomes");
-    all.into_iter().map(|(code, text)| Outcome { code, text }).collect()
+    let all: Vec<Vec<Value>> = serde_json::from_str(line).expect("a list of outcomes");
+    let of = |outcome: Vec<Value>| {
+        let code = outcome[0].as_u64().and_then(|code| u32::try_from(code).ok());
+        let text = outcome[1].as_str().unwrap_or_default().to_owned();
+        let cookies = outcome.get(2).and_then(Value::as_array).into_iter().flatten();
+        let cookies = cookies.map(|it| it.as_str().expect("a text").to_owned()).collect();
+        Outcome { code: code.expect("a code"), text, cookies }
+    };
+    all.into_iter().map(of).collect()
 }
 
 async fn make(channel: &Channel, batch: &Value) -> Vec<Outcome> {
@@ -168,13 +176,20 @@ async fn call(channel: Channel, batch: &Value) -> Outcome {
     };
     match answered.await {
         Ok(answer) => {
-            Outcome { code: 0, text: String::from_utf8_lossy(answer.get_ref()).into_owned() }
+            let text = String::from_utf8_lossy(answer.get_ref()).into_owned();
+            Outcome { code: 0, text, cookies: cookies(answer.metadata()) }
         }
         Err(status) => {
             let code = u32::try_from(status.code() as i32).expect("a code");
-            Outcome { code, text: status.message().to_owned() }
+            let text = status.message().to_owned();
+            Outcome { code, text, cookies: cookies(status.metadata()) }
         }
     }
+}
+
+fn cookies(metadata: &MetadataMap) -> Vec<String> {
+    let cookies = metadata.get_all("set-cookie").iter();
+    cookies.map(|value| value.to_str().expect("a text").to_owned()).collect()
 }
 
 fn text(batch: &Value, field: &str) -> String {

@@ -15,6 +15,7 @@ mod resources;
 mod routing;
 mod security;
 mod servers;
+mod sessions;
 
 use std::collections::BTreeMap;
 
@@ -122,6 +123,12 @@ impl Mesh {
             (client.name, outcomes)
         });
         ended.collect()
+    }
+
+    /// Goes on with these clients alone.
+    fn only(&mut self, names: &[&str]) {
+        self.clients.retain(|client| names.contains(&client.name));
+        assert_eq!(self.clients.len(), names.len());
     }
 
     /// Makes one call in every client, which ends in all of them as it should: with the name of a backend, or

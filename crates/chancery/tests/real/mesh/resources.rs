@@ -104,6 +104,35 @@ impl Service {
         self
     }
 
+    /// Adds the endpoints of a cluster in one locality: ports with their health.
+    pub(super) fn endpoints_of_health(mut self, name: &str, all: &[(u16, &str)]) -> Self {
+        let endpoints = all.iter().map(|(port, health)| {
+            let address = format!("{{socket_address: {{address: 127.0.0.1, port_value: {port}}}}}");
+            format!("{{health_status: {health}, endpoint: {{address: {address}}}}}")
+        });
+        let endpoints = endpoints.collect::<Vec<_>>().join(", ");
+        let locality = format!(
+            "{{locality: {{zone: z}}, load_balancing_weight: 1, lb_endpoints: [{endpoints}]}}"
+        );
+        self.add(
+            "config.endpoint.v3.ClusterLoadAssignment",
+            &format!("cluster_name: {name}\n  endpoints: [{locality}]"),
+        );
+        self
+    }
+
+    /// Adds the one endpoint of a cluster, with these fields.
+    pub(super) fn endpoint(mut self, name: &str, fields: &str) -> Self {
+        let locality = format!(
+            "{{locality: {{zone: z}}, load_balancing_weight: 1, lb_endpoints: [{{endpoint: {{{fields}}}}}]}}"
+        );
+        self.add(
+            "config.endpoint.v3.ClusterLoadAssignment",
+            &format!("cluster_name: {name}\n  endpoints: [{locality}]"),
+        );
+        self
+    }
+
     /// Adds a cluster with these backends in one locality.
     pub(super) fn of(self, backends: &Backends, name: &str, members: &[&str]) -> Self {
         let ports: Vec<_> = members.iter().map(|member| backends.port(member)).collect();

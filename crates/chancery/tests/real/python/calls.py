@@ -3,8 +3,8 @@
 Usage: calls.py [--xds-credentials]
 
 A batch is `{"target", "path", "metadata": [[NAME, VALUE]], "count", "at_once", "timeout"}`. The answer is a line with
-a list of `[CODE, TEXT]`, the number of the status and the message of the server or of gRPC. The bootstrap comes
-from GRPC_XDS_BOOTSTRAP. Bodies are raw bytes, so that no message has to be generated.
+a list of `[CODE, TEXT, COOKIES]`: the number of the status, the message of the server or of gRPC, and the values of
+`set-cookie`. The bootstrap comes from GRPC_XDS_BOOTSTRAP. Bodies are raw bytes, so that no message has to be generated.
 """
 
 import json
@@ -22,12 +22,20 @@ def open_channel(target):
     return grpc.secure_channel(target, grpc.xds_channel_credentials(fallback))
 
 
+def cookies(*metadata):
+    pairs = [pair for one in metadata for pair in one or ()]
+    return [value for key, value in pairs if key == "set-cookie"]
+
+
 def call(method, batch):
     metadata = [tuple(pair) for pair in batch["metadata"]]
     try:
-        return [0, method(b"call", timeout=batch["timeout"], metadata=metadata).decode()]
+        answer, ended = method.with_call(b"call", timeout=batch["timeout"], metadata=metadata)
+        return [0, answer.decode(), cookies(ended.initial_metadata())]
     except grpc.RpcError as fault:
-        return [fault.code().value[0], fault.details()]
+        # A response that has a status and nothing else has its metadata in the trailers.
+        set = cookies(fault.initial_metadata(), fault.trailing_metadata())
+        return [fault.code().value[0], fault.details(), set]
 
 
 def main():
