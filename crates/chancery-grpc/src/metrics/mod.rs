@@ -1,7 +1,8 @@
 //! Metrics of channels, by the names that gRPC has for them (gRFC A66, A78, A89, A91, A94, A96).
 //!
 //! ```text
-//!   calls, connections, policies  -->  MetricsRecorder  -->  prometheus (feature), or what the program has
+//!   calls, connections, policies  -->  MetricsRecorder  -->  prometheus or opentelemetry (features),
+//!                                                       or what the program has
 //! ```
 //!
 //! Nothing is counted until the program has given a recorder. Not here: metrics of the client of the control plane,
@@ -9,6 +10,8 @@
 
 mod call;
 mod names;
+#[cfg(feature = "opentelemetry")]
+mod opentelemetry;
 #[cfg(feature = "prometheus")]
 mod prometheus;
 mod tree;
@@ -21,6 +24,8 @@ pub use self::names::METRICS;
 pub(crate) use self::names::{
     CONNECTIONS_FAILED, CONNECTIONS_MADE, CONNECTIONS_OPEN, DISCONNECTIONS,
 };
+#[cfg(feature = "opentelemetry")]
+pub use self::opentelemetry::OpenTelemetryRecorder;
 #[cfg(feature = "prometheus")]
 pub use self::prometheus::PrometheusRecorder;
 pub(crate) use self::tree::counted;

@@ -24,13 +24,16 @@ pub const METRICS: &[&Metric] = &[
 
 /// The buckets of durations in seconds (gRFC A66).
 const SECONDS: &[f64] = &[
-    0.00001, 0.00005, 0.0001, 0.0003, 0.0006, 0.0008, 0.001, 0.002, 0.003, 0.004, 0.005, 0.006,
-    0.008, 0.01, 0.013, 0.016, 0.02, 0.025, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.16, 0.2,
-    0.25, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0,
+    0.0, 0.00001, 0.00005, 0.0001, 0.0003, 0.0006, 0.0008, 0.001, 0.002, 0.003, 0.004, 0.005,
+    0.006, 0.008, 0.01, 0.013, 0.016, 0.02, 0.025, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.16,
+    0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0,
 ];
 
 /// The buckets of numbers of attempts (gRFC A96).
 const ATTEMPTS: &[f64] = &[1.0, 2.0, 3.0, 4.0, 5.0];
+
+/// The buckets of numbers of attempts that no program had seen (gRFC A96).
+const TRANSPARENT_ATTEMPTS: &[f64] = &[1.0, 2.0, 3.0, 4.0, 5.0, 10.0];
 
 /// The buckets of weights (gRFC A78 leaves them open).
 const WEIGHTS: &[f64] = &[1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0, 10_000.0];
@@ -97,7 +100,7 @@ pub(super) static TRANSPARENT_RETRIES: Metric = histogram(
     "grpc.client.call.transparent_retries",
     "{transparent_retry}",
     &[METHOD, TARGET],
-    ATTEMPTS,
+    TRANSPARENT_ATTEMPTS,
     "How often a call was sent again because no program had seen it, for calls that were",
 );
 
@@ -176,7 +179,7 @@ pub(super) static WRR_STALE: Metric = counter(
 
 pub(super) static WRR_WEIGHTS: Metric = histogram(
     "grpc.lb.wrr.endpoint_weights",
-    "{endpoint}",
+    "{weight}",
     &[TARGET, LOCALITY, SERVICE],
     WEIGHTS,
     "The weights of the endpoints in an update of weights",
