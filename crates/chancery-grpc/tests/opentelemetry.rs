@@ -133,6 +133,8 @@ async fn calls_and_connections_are_exported() {
     let expected = [
         ("grpc.client.attempt.started", [(format!("{call} {target}"), 2)].to_vec()),
         ("grpc.client.attempt.duration", attempts.to_vec()),
+        ("grpc.client.attempt.sent_total_compressed_message_size", attempts.to_vec()),
+        ("grpc.client.attempt.rcvd_total_compressed_message_size", attempts.to_vec()),
         ("grpc.client.call.duration", [(format!("{call} grpc.status=OK {target}"), 1)].to_vec()),
         ("grpc.client.call.retries", at_target.to_vec()),
         ("grpc.client.call.retry_delay", at_target.to_vec()),
@@ -151,11 +153,22 @@ async fn calls_and_connections_are_exported() {
 /// C-138: the units and buckets that gRPC recommends (gRFC A66, A78, A96).
 #[test]
 fn units_and_buckets_are_those_of_grpc() {
-    let metric = |name| *METRICS.iter().find(|it| it.name == name).expect("a metric");
+    let metric = |name: &str| *METRICS.iter().find(|it| it.name == name).expect("a metric");
     let seconds = metric("grpc.client.attempt.duration");
     assert_eq!((seconds.unit, seconds.bounds.len()), ("s", 41));
     assert_eq!(seconds.bounds[..4], [0.0, 0.00001, 0.00005, 0.0001]);
     assert_eq!(seconds.bounds[38..], [20.0, 50.0, 100.0]);
+    for (name, is_server) in [("grpc.client.attempt", false), ("grpc.server.call", true)] {
+        for direction in ["sent", "rcvd"] {
+            let name = format!("{name}.{direction}_total_compressed_message_size");
+            let sizes = metric(&name);
+            assert_eq!((sizes.unit, sizes.bounds.len()), ("By", 14));
+            assert_eq!(sizes.bounds[..4], [0.0, 1024.0, 2048.0, 4096.0]);
+            assert_eq!(sizes.bounds[13], 4_294_967_296.0);
+            assert_eq!(sizes.labels.contains(&"grpc.target"), !is_server);
+        }
+    }
+    assert_eq!(metric("grpc.server.call.started").unit, "{call}");
     let transparent = metric("grpc.client.call.transparent_retries");
     assert_eq!(transparent.unit, "{transparent_retry}");
     assert_eq!(transparent.bounds, [1.0, 2.0, 3.0, 4.0, 5.0, 10.0]);

@@ -194,7 +194,7 @@ impl ChannelBuilder {
             ChannelPolicy::PickFirst => PolicyConfig::PickFirst { shuffle: false },
             ChannelPolicy::RoundRobin => PolicyConfig::RoundRobin,
         };
-        let shared = Arc::new(Shared::new(&self.target, authority.into(), ThreadDice.roll()));
+        let shared = Arc::new(Shared::new(&target.canonical, authority.into(), ThreadDice.roll()));
         let (of_driver, settings) = (Arc::clone(&shared), security.ordinary());
         let driver = DirectDriver::new(of_driver, target.name, target.place, policy, settings);
         let driver = tokio::spawn(driver.run()).abort_handle();

@@ -16,6 +16,8 @@ use crate::read::quoted;
 pub(super) struct OrdinaryTarget {
     /// The target, for messages.
     pub(super) name: Arc<str>,
+    /// The target with its scheme, for metrics (gRFC A66).
+    pub(super) canonical: String,
     /// The name of the service for servers, and for the check of their certificates.
     pub(super) authority: String,
     pub(super) place: Place,
@@ -45,6 +47,7 @@ impl OrdinaryTarget {
     /// Reads a target, or returns the reason why it is none.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let (scheme, rest) = text.split_once(':').unwrap_or(("", text));
+        let mut canonical = text.to_owned();
         let (host, place, demand) = match scheme.to_ascii_lowercase().as_str() {
             "dns" => {
                 let host = without_server(rest)?;
@@ -68,9 +71,12 @@ impl OrdinaryTarget {
                 return Err(format!("its scheme is not one of {known}"));
             }
             // A target without a scheme is a name of DNS.
-            _ => (text, place(text, DEFAULT_PORT)?, None),
+            _ => {
+                canonical.insert_str(0, "dns:///");
+                (text, place(text, DEFAULT_PORT)?, None)
+            }
         };
-        Ok(Self { name: quoted(text).into(), authority: host.to_owned(), place, demand })
+        Ok(Self { name: quoted(text).into(), canonical, authority: host.to_owned(), place, demand })
     }
 }
 
@@ -205,8 +211,12 @@ mod tests {
         ] {
             let target = OrdinaryTarget::read(text).unwrap();
             let name = text.into();
+            let has_scheme = ["dns:", "ipv", "http"]
+                .iter()
+                .any(|it| text.get(..it.len()).is_some_and(|start| start.eq_ignore_ascii_case(it)));
+            let canonical = if has_scheme { text.to_owned() } else { format!("dns:///{text}") };
             let authority = authority.to_owned();
-            assert_eq!(target, OrdinaryTarget { name, authority, place, demand });
+            assert_eq!(target, OrdinaryTarget { name, canonical, authority, place, demand });
         }
     }
 

@@ -1,4 +1,4 @@
-//! Metrics of channels, by the names that gRPC has for them (gRFC A66, A78, A89, A91, A94, A96).
+//! Metrics of channels and servers, by the names that gRPC has for them (gRFC A66, A78, A89, A91, A94, A96).
 //!
 //! ```text
 //!   calls, connections, policies  -->  MetricsRecorder  -->  prometheus or opentelemetry (features),
@@ -14,6 +14,8 @@ mod names;
 mod opentelemetry;
 #[cfg(feature = "prometheus")]
 mod prometheus;
+mod server;
+mod sizes;
 mod tree;
 
 use std::fmt;
@@ -28,6 +30,8 @@ pub(crate) use self::names::{
 pub use self::opentelemetry::OpenTelemetryRecorder;
 #[cfg(feature = "prometheus")]
 pub use self::prometheus::PrometheusRecorder;
+pub(crate) use self::server::ServerMeter;
+pub(crate) use self::sizes::SizeCounter;
 pub(crate) use self::tree::counted;
 
 /// Takes what is counted and measured. It is called on the way of calls, and must not block.
@@ -79,7 +83,7 @@ pub enum MetricKind {
 #[error("the process has a recorder of metrics already")]
 pub struct RecorderExists;
 
-/// Gives what the channels of the process count and measure to this recorder, from now on.
+/// Gives what the channels and servers of the process count and measure to this recorder, from now on.
 ///
 /// # Errors
 ///
