@@ -40,7 +40,7 @@ impl Spread {
         let unknown = || ["-", "-", "-"].map(str::to_owned);
         let key = report.place.as_ref().map_or_else(unknown, |place| {
             let cluster = Printable(cut(place.cluster(), MAX_NAME_BYTES)).to_string();
-            [cluster, place.locality().to_string(), place.address().to_string()]
+            [cluster, place.locality().to_string(), place.endpoint()]
         });
         let row = self.rows.entry(key).or_default();
         *row.codes.entry(report.code.into()).or_default() += 1;
