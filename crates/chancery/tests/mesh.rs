@@ -232,7 +232,7 @@ fn texts(dir: &Path, all: &mut Vec<String>) {
 }
 
 /// The name of the test that plays the program.
-const PLAYED: &str = "the_program_of_the_example_runs";
+const PLAYED: &str = "mesh::the_program_of_the_example_runs";
 
 /// The program of the example, if this process is started for it: a program of another crate cannot be had here.
 /// Without words it tells how it is used.
