@@ -152,6 +152,7 @@ fn output(mut child: Command, environment: Vec<(String, String)>) -> String {
     for name in ["https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY"] {
         child.env_remove(name);
     }
+    child.env_remove("SSL_CERT_DIR");
     child.args(["--exact", "proxy::a_process_of_its_own_calls", "--nocapture", "--quiet"]);
     let output = child.envs(environment).output().expect("it runs");
     String::from_utf8(output.stdout).expect("a text")
@@ -163,7 +164,11 @@ const TARGET: &str = "CHANCERY_TEST_TARGET";
 #[tokio::test]
 async fn a_process_of_its_own_calls() {
     let Ok(target) = std::env::var(TARGET) else { return };
-    let channel = ChannelBuilder::new(&target).credentials(Credentials::insecure()).build();
+    let builder = ChannelBuilder::new(&target);
+    let channel = match target.starts_with("https:") {
+        true => builder.build(),
+        false => builder.credentials(Credentials::insecure()).build(),
+    };
     match channel {
         Ok(channel) => match call_to(&channel, "/t/echo", with("k", "v")).await {
             Ok(answer) => println!("ended: {answer}"),
@@ -174,7 +179,7 @@ async fn a_process_of_its_own_calls() {
 }
 
 /// gRFC A1: the proxy of the environment looks up the name of an ordinary target, or is asked for its address, unless an
-/// exception says otherwise. It is never passed by if it refuses.
+/// exception says otherwise; TLS goes through it. It is never passed by if it refuses.
 #[tokio::test]
 async fn the_environment_names_a_proxy() {
     let a = Backend::start("a").await;
@@ -189,6 +194,14 @@ async fn the_environment_names_a_proxy() {
     let local = a.address.to_string();
     assert_eq!(called_in(&local, &by).await, format!("a {local} -"));
     assert_eq!(proxy.asked().len(), 2);
+    let authority = Authority::new();
+    let b = Backend::secured("b", authority.server(&["orders.example"])).await;
+    let (folder, proxy) =
+        (Folder::trusting(&authority), Proxy::start_to(200, Some(b.address)).await);
+    let (url, ca) = (proxy.address.to_string(), folder.path("ca.pem"));
+    let by = [("https_proxy", url.as_str()), ("SSL_CERT_FILE", ca.to_str().expect("a text"))];
+    assert_eq!(called_in("https://orders.example", &by).await, "b orders.example -");
+    assert_eq!(proxy.asked(), ["orders.example:443"]);
     let refusing = Proxy::start(403).await;
     let url = refusing.address.to_string();
     let ended = called_in("orders.example:8080", &[("HTTPS_PROXY", &url)]).await;
