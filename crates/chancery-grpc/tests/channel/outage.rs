@@ -13,7 +13,7 @@ use chancery_testkit::TestServer;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::advance;
+use tokio::time::{Instant, advance};
 use tonic::Code;
 
 use super::one_route;
@@ -88,6 +88,7 @@ fn resources(cluster: &str, backends: &[&Backend]) -> Resources {
 #[tokio::test(start_paused = true)]
 async fn calls_go_on_for_an_hour_without_a_control_plane() {
     let _stopped = StoppedTime::begin();
+    let began = Instant::now();
     let (a, b) = (Backend::start("a").await, Backend::start("b").await);
     let control = TestServer::start(resources("old", &[&a, &b]).snapshot()).await;
     let control = control.expect("a server");
@@ -129,4 +130,5 @@ async fn calls_go_on_for_an_hour_without_a_control_plane() {
     for channel in [channel, late] {
         until(&channel, "what is new", |result| name(result) == Some("c")).await;
     }
+    assert_eq!(began.elapsed(), SECOND * 3_600 + LONGEST, "no other time has passed");
 }
