@@ -40,6 +40,8 @@ pub use extend::{
     CallSide, FilterFuture, FilterMessage, FilteredCall, HttpFilter, HttpFilterFactory,
     register_filter, register_policy,
 };
+#[cfg(feature = "opentelemetry")]
+pub use metrics::OpenTelemetryRecorder;
 #[cfg(feature = "prometheus")]
 pub use metrics::PrometheusRecorder;
 pub use metrics::{

@@ -21,7 +21,7 @@ use crate::page::{Step, alike, blocks, steps};
 const PAGE: &str = include_str!("../../../docs/mesh.md");
 
 /// The ports of the page. The first two are those that the control plane has by default.
-const PORTS: [&str; 8] = ["18000", "18080", "18001", "15099", "50051", "50052", "50053", "50054"];
+const PORTS: [&str; 8] = ["18000", "18080", "18001", "15099", "10001", "10002", "10003", "10004"];
 
 /// The words for the program of the example, which this test plays.
 const WORDS: &str = "SHOP_WORDS";
@@ -232,7 +232,7 @@ fn texts(dir: &Path, all: &mut Vec<String>) {
 }
 
 /// The name of the test that plays the program.
-const PLAYED: &str = "the_program_of_the_example_runs";
+const PLAYED: &str = "mesh::the_program_of_the_example_runs";
 
 /// The program of the example, if this process is started for it: a program of another crate cannot be had here.
 /// Without words it tells how it is used.

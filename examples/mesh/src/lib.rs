@@ -22,10 +22,11 @@ use std::error::Error;
 
 /// The usage of the program.
 const USAGE: &str = "usage:
-  shop orders ADDRESS NAME          serve orders, as an ordinary server of tonic
-  shop orders ADDRESS NAME --xds    the same, as a server that a control plane configures
-  shop storefront TARGET [STATUS]   get an order five times a second; STATUS is an address for CSDS
-  shop certificates DIR             make an authority, and a certificate for each service";
+  shop orders ADDRESS NAME            serve orders, as an ordinary server of tonic
+  shop orders ADDRESS NAME --fails N  the same, with a failure in every Nth call
+  shop orders ADDRESS NAME --xds      the same, as a server that a control plane configures
+  shop storefront TARGET [STATUS]     get an order five times a second; STATUS is an address for CSDS
+  shop certificates DIR               make an authority, and a certificate for each service";
 
 /// Runs the program with these words of the command line.
 ///
@@ -33,7 +34,10 @@ const USAGE: &str = "usage:
 /// If the words are wrong, or what they ask for cannot be done.
 pub async fn run(words: &[&str]) -> Result<(), Box<dyn Error + Send + Sync>> {
     match words {
-        ["orders", address, name] => orders::serve(address, name).await,
+        ["orders", address, name] => orders::serve(address, name, None).await,
+        ["orders", address, name, "--fails", every] => {
+            orders::serve(address, name, Some(every.parse()?)).await
+        }
         ["orders", address, name, "--xds"] => orders::serve_xds(address, name).await,
         ["storefront", target] => storefront::run(target, None).await,
         ["storefront", target, status] => storefront::run(target, Some(status.parse()?)).await,

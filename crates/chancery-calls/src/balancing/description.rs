@@ -248,7 +248,8 @@ impl Display for Turn {
 impl Display for DescribedEndpoint {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let address = self.connected.or_else(|| self.endpoint.addresses.first().copied());
-        match address {
+        let address = address.map(|address| self.endpoint.shown(address));
+        match &address {
             Some(address) => write!(f, "{address} {}", self.state)?,
             None => write!(f, "an endpoint without addresses {}", self.state)?,
         }

@@ -1,10 +1,11 @@
 //! The endpoints among which policies choose.
 
 use std::hash::{Hash, Hasher};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use chancery_core::Locality;
+use chancery_core::printable::{MAX_NAME_BYTES, Printable, cut};
 
 /// One endpoint: a server, with one or more addresses (C-120).
 #[derive(Clone, Debug, Eq)]
@@ -148,6 +149,19 @@ impl Endpoint {
         }
     }
 
+    /// Returns an endpoint that is reached by its name alone, as a socket of Unix is.
+    pub fn named(name: Arc<str>) -> Self {
+        Self { hostname: name, ..Self::at(NOWHERE) }
+    }
+
+    /// Returns an address of the endpoint for people: the name of an endpoint that is reached by it alone.
+    pub fn shown(&self, address: SocketAddr) -> String {
+        match address == NOWHERE && !self.hostname.is_empty() {
+            true => Printable(cut(&self.hostname, MAX_NAME_BYTES)).to_string(),
+            false => address.to_string(),
+        }
+    }
+
     pub(super) fn key(&self) -> EndpointKey {
         if self.addresses.is_sorted() {
             return EndpointKey(Arc::clone(&self.addresses));
@@ -157,3 +171,6 @@ impl Endpoint {
         EndpointKey(addresses.into())
     }
 }
+
+/// Stands for the address of an endpoint that has none. Nothing can be connected to it.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);

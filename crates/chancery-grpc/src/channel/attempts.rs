@@ -26,7 +26,7 @@ use super::sessions::CallSession;
 use crate::codes::{code, status};
 use crate::connect::Sender;
 use crate::dice::ThreadDice;
-use crate::metrics::{CallMeter, RetryKind};
+use crate::metrics::{AttemptMeter, CallMeter, RetryKind};
 use crate::read::quoted;
 
 /// A call that has its way.
@@ -122,14 +122,27 @@ impl Attempts<'_> {
             session: session.map(CallSession::addresses),
             waits: self.waits,
         };
+        let mut meter = self.meter.as_ref().map(|it| it.attempt(&cluster.name, self.end));
         let chosen = match pick::pick(cluster, asked) {
             Ok(Some(chosen)) => Ok(chosen),
             Ok(None) => Box::pin(pick::wait(cluster, asked)).await,
             Err(why) => Err(why),
         };
-        let Chosen { picked, permit, mut sender } = chosen.map_err(Failed::not_chosen)?;
+        let chosen = chosen.map_err(not_chosen).and_then(|chosen| {
+            let uri = self.uri(&chosen.picked.endpoint.hostname, &chosen.sender);
+            Ok((uri.map_err(|status| (AttemptEnd::Dropped, status))?, chosen))
+        });
+        let (uri, Chosen { picked, permit, mut sender }) = match chosen {
+            Ok(chosen) => chosen,
+            Err((end, status)) => {
+                if let Some(meter) = meter {
+                    meter.ended(status.code());
+                }
+                return Err(Failed { end, answer: Err(status) });
+            }
+        };
         let mut head = self.head.clone();
-        head.uri = self.uri(&picked.endpoint.hostname, &sender).map_err(Failed::for_good)?;
+        head.uri = uri;
         if let Some(left) = self.left() {
             deadline::state(&mut head.headers, left);
         }
@@ -137,10 +150,11 @@ impl Attempts<'_> {
             head.headers.insert(PREVIOUS_ATTEMPTS, HeaderValue::from(previous));
         }
         let place = CallPlace::new(&cluster.name, &picked, tries);
-        let meter = self.meter.as_ref();
-        let meter = meter.map(|it| it.attempt(&place.cluster, &picked.endpoint.locality));
+        if let Some(meter) = &mut meter {
+            meter.goes_to(&place.cluster, &picked.endpoint.locality);
+        }
+        let (body, running) = self.messages.attempt(meter.as_ref().map(AttemptMeter::count_sent));
         let mut sent = Sent::new(picked, permit, Arc::clone(cluster), meter);
-        let (body, running) = self.messages.attempt();
         sent.keeps_open(running);
         let request: Request<Body> = Request::from_parts(head, body);
         let answer = sender.try_send_request(request);
@@ -199,17 +213,11 @@ fn failure<B>(response: &Response<B>) -> Option<AttemptEnd> {
     (of != tonic::Code::Ok).then(|| AttemptEnd::Failed { code: code(of), pushback })
 }
 
-impl Failed {
-    fn for_good(status: Status) -> Self {
-        Self { end: AttemptEnd::Dropped, answer: Err(status) }
-    }
-
-    fn not_chosen(why: NotChosen) -> Self {
-        let (end, failure) = match why {
-            NotChosen::Dropped(failure) => (AttemptEnd::Dropped, failure),
-            NotChosen::Failed(failure) => (AttemptEnd::NotPicked(failure.code), failure),
-        };
-        Self { end, answer: Err(status(&failure)) }
+/// Returns the end of an attempt for which no endpoint was chosen.
+fn not_chosen(why: NotChosen) -> (AttemptEnd, Status) {
+    match why {
+        NotChosen::Dropped(failure) => (AttemptEnd::Dropped, status(&failure)),
+        NotChosen::Failed(failure) => (AttemptEnd::NotPicked(failure.code), status(&failure)),
     }
 }
 

@@ -114,6 +114,8 @@ impl Sent {
 /// A call that ends without a status has failed.
 impl Drop for Sent {
     fn drop(&mut self) {
+        // It knows whether the time of the call is over.
+        drop(self.meter.take());
         self.ends(Code::Cancelled);
     }
 }
@@ -166,6 +168,9 @@ impl Body for ResponseBody {
         }
         match Pin::new(inner).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
+                if let (Some(meter), Some(data)) = (&mut sent.meter, frame.data_ref()) {
+                    meter.received(data);
+                }
                 if let Some(trailers) = frame.trailers_ref() {
                     sent.hear(trailers);
                 }

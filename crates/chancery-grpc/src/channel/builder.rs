@@ -10,9 +10,11 @@ use chancery_client::{Bootstrap, BootstrapError, Options};
 use super::credentials::Ordinary;
 use super::direct::DirectDriver;
 use super::driver::Driver;
+use super::environment_proxy::ProxyVariables;
 use super::ordinary_target::{Demand, OrdinaryTarget};
 use super::security::ChannelSecurity;
 use super::shared::Shared;
+use super::ways::Ways;
 use super::{Channel, Credentials};
 use crate::certificates::Certificates;
 use crate::connect::Keepalive;
@@ -30,6 +32,7 @@ pub struct ChannelBuilder {
     credentials: Option<Credentials>,
     keepalive: Option<Keepalive>,
     policy: Option<ChannelPolicy>,
+    is_proxied: bool,
 }
 
 /// The choice among the addresses of a target without a control plane.
@@ -66,6 +69,9 @@ pub enum ChannelError {
     /// The target is a URL whose scheme says something else than the credentials that the program chose.
     #[error("the scheme of `{0}` does not go with the `credentials` that were chosen")]
     Credentials(String),
+    /// The environment names a proxy that cannot be used.
+    #[error("the proxy of the environment (`https_proxy`) cannot be used: {0}")]
+    Proxy(String),
     /// A policy was chosen for a target of `xds:`, whose policies are those of the control plane.
     #[error("`{0}` has the policies of its control plane, and no other can be chosen")]
     Policy(String),
@@ -79,7 +85,7 @@ pub enum ChannelError {
 
 impl ChannelBuilder {
     /// Begins a channel to this target, as in `xds:///orders:8080`, `dns:///orders.example:8080`,
-    /// `ipv4:10.0.0.1:80,10.0.0.2:80` or `https://orders.example`. A target without a scheme is a name of DNS.
+    /// `ipv4:10.0.0.1:80,10.0.0.2:80`, `unix:/run/orders.sock` or `https://orders.example`. A target without a scheme is a name of DNS.
     pub fn new(target: &str) -> Self {
         Self {
             target: target.to_owned(),
@@ -88,6 +94,7 @@ impl ChannelBuilder {
             credentials: None,
             keepalive: None,
             policy: None,
+            is_proxied: true,
         }
     }
 
@@ -127,6 +134,14 @@ impl ChannelBuilder {
     #[must_use]
     pub fn policy(mut self, policy: ChannelPolicy) -> Self {
         self.policy = Some(policy);
+        self
+    }
+
+    /// Connects to a target without a control plane itself, also if the environment names a proxy
+    /// (`https_proxy`). Targets of `xds:` never have that one.
+    #[must_use]
+    pub fn without_proxy(mut self) -> Self {
+        self.is_proxied = false;
         self
     }
 
@@ -187,6 +202,12 @@ impl ChannelBuilder {
                 credentials
             }
         };
+        let variables = match self.is_proxied {
+            true => ProxyVariables::of_process(),
+            false => ProxyVariables::default(),
+        };
+        let ways = Ways::of(target.place, &variables).map_err(ChannelError::Proxy)?;
+        let Ways { place, common, own } = ways;
         let authority = self.authority.unwrap_or(target.authority);
         let security =
             ChannelSecurity::new(&credentials, Certificates::default(), &authority, self.keepalive);
@@ -194,9 +215,9 @@ impl ChannelBuilder {
             ChannelPolicy::PickFirst => PolicyConfig::PickFirst { shuffle: false },
             ChannelPolicy::RoundRobin => PolicyConfig::RoundRobin,
         };
-        let shared = Arc::new(Shared::new(&self.target, authority.into(), ThreadDice.roll()));
-        let (of_driver, settings) = (Arc::clone(&shared), security.ordinary());
-        let driver = DirectDriver::new(of_driver, target.name, target.place, policy, settings);
+        let shared = Arc::new(Shared::new(&target.canonical, authority.into(), ThreadDice.roll()));
+        let (of_driver, settings) = (Arc::clone(&shared), security.ordinary(common, own));
+        let driver = DirectDriver::new(of_driver, target.name, place, policy, settings);
         let driver = tokio::spawn(driver.run()).abort_handle();
         Ok(Channel::of(shared, driver, None))
     }

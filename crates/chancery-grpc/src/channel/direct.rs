@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use chancery_calls::balancing::PolicyConfig;
+use chancery_calls::balancing::{Node, PolicyConfig};
 use chancery_calls::filters::{FilterChain, Overrides};
 use chancery_calls::routing::{
     Action, DomainPattern, ForwardAction, PathMatcher, Route, RouteConfig, RouteMatcher,
@@ -13,13 +13,13 @@ use chancery_calls::routing::{
 use chancery_core::Time;
 use tokio::time::{Instant, sleep_until};
 
-use super::cluster::RunningCluster;
+use super::cluster::{Clusters, RunningCluster};
 use super::dns::Names;
-use super::ordinary_target::Place;
 use super::published::{ChannelConfig, ClusterState, Published};
 use super::security::EndpointSettings;
 use super::shared::Shared;
 use super::targets;
+use super::ways::Place;
 use crate::connect::Inbox;
 
 /// The driver of a channel without a control plane.
@@ -64,6 +64,10 @@ impl DirectDriver {
     pub(super) async fn run(mut self) {
         match &self.place {
             Place::Addresses(addresses) => self.update(&Ok(addresses.clone())),
+            Place::Endpoint(endpoint) => {
+                let targets = targets::of_endpoint(&self.name, endpoint);
+                self.apply(&targets);
+            }
             Place::Name { host, port } => self.names.want(&[(host.clone(), *port)].into()),
         }
         loop {
@@ -97,9 +101,13 @@ impl DirectDriver {
 
     fn update(&mut self, found: &Result<Vec<SocketAddr>, String>) {
         let targets = targets::of_addresses(&self.name, found, &self.policy);
+        self.apply(&targets);
+    }
+
+    fn apply(&mut self, targets: &<Clusters as Node>::Config) {
         let settings = [(Arc::clone(&self.name), self.settings.clone())].into();
         let now = self.now();
-        self.cluster.update(&targets, settings, &self.inbox, now);
+        self.cluster.update(targets, settings, &self.inbox, now);
     }
 
     fn take_mail(&mut self) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_calls::balancing::{
-    ChildName, Connectivity, Description, Endpoint, Pick, PickArgs, Picked, Wake,
+    ChildName, Connectivity, Description, Pick, PickArgs, Picked, Wake,
 };
 use chancery_calls::routing;
 use chancery_calls::{Code, Failure};
@@ -192,6 +192,7 @@ fn outcome(
                 cluster: picked.cluster.as_deref().unwrap_or(&cluster.name).to_owned(),
                 priority,
                 locality: Arc::clone(&picked.endpoint.locality),
+                endpoint: picked.endpoint.shown(picked.address),
                 address: picked.address,
                 by_session: picked.by_session,
             })
@@ -199,7 +200,7 @@ fn outcome(
         Choice::Connects(Wake::Endpoint(id)) => {
             let endpoint = tree.and_then(|tree| tree.endpoint(id)).map(|it| &it.endpoint);
             ExplainedOutcome::Waits(
-                match endpoint.and_then(|it: &Arc<Endpoint>| it.addresses.first()) {
+                match endpoint.and_then(|it| it.addresses.first().map(|at| it.shown(*at))) {
                     Some(address) => {
                         format!("a connection to {address}, which is made when a call needs it")
                     }

@@ -127,10 +127,12 @@ pub struct ExplainedPlace {
     pub priority: Option<usize>,
     /// The locality of the endpoint.
     pub locality: Arc<EndpointLocality>,
-    /// The address.
+    /// The address; `0.0.0.0:0` of an endpoint that has none.
     pub address: SocketAddr,
     /// True if the session of the call has chosen the endpoint, and no policy.
     pub by_session: bool,
+    /// The endpoint as people know it: its address, or the name of one that has none.
+    pub endpoint: String,
 }
 
 impl CallExplanation {
@@ -275,8 +277,15 @@ impl Display for CallExplanation {
 impl Display for ExplainedOutcome {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Sent(ExplainedPlace { cluster, priority, locality, address, by_session }) => {
-                write!(f, "the next call goes to {address}, in cluster `{}`", quoted(cluster))?;
+            Self::Sent(ExplainedPlace {
+                cluster,
+                priority,
+                locality,
+                endpoint,
+                by_session,
+                ..
+            }) => {
+                write!(f, "the next call goes to {endpoint}, in cluster `{}`", quoted(cluster))?;
                 if let Some(priority) = priority {
                     write!(f, ", priority {priority}")?;
                 }

@@ -19,6 +19,7 @@ pub(crate) mod deadline;
 mod direct;
 mod dns;
 mod driver;
+mod environment_proxy;
 mod explain;
 mod explanation;
 mod filters;
@@ -33,6 +34,7 @@ mod sessions;
 mod shared;
 mod targets;
 mod watched_load;
+mod ways;
 
 use std::fmt;
 use std::pin::Pin;

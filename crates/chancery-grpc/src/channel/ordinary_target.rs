@@ -2,11 +2,13 @@
 //!
 //! ```text
 //!   dns:///host:port   dns:host   host:port   ipv4:1.2.3.4:80,5.6.7.8   ipv6:[::1]:80   http://host   https://host
+//!   unix:path   unix:///path   unix-abstract:name
 //! ```
 //!
-//! Not here: `xds:`, and how a name is resolved.
+//! Not here: `xds:`, how a name is resolved, and proxies (`ways`).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::read::quoted;
@@ -16,6 +18,8 @@ use crate::read::quoted;
 pub(super) struct OrdinaryTarget {
     /// The target, for messages.
     pub(super) name: Arc<str>,
+    /// The target with its scheme, for metrics (gRFC A66).
+    pub(super) canonical: String,
     /// The name of the service for servers, and for the check of their certificates.
     pub(super) authority: String,
     pub(super) place: Place,
@@ -30,6 +34,8 @@ pub(super) enum Place {
     Name { host: String, port: u16 },
     /// These addresses.
     Addresses(Vec<SocketAddr>),
+    /// The socket of Unix at this path. An abstract one has a name that begins with a zero byte.
+    Socket(PathBuf),
 }
 
 /// The security that the scheme of a URL asks for.
@@ -45,6 +51,7 @@ impl OrdinaryTarget {
     /// Reads a target, or returns the reason why it is none.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let (scheme, rest) = text.split_once(':').unwrap_or(("", text));
+        let mut canonical = text.to_owned();
         let (host, place, demand) = match scheme.to_ascii_lowercase().as_str() {
             "dns" => {
                 let host = without_server(rest)?;
@@ -60,17 +67,21 @@ impl OrdinaryTarget {
                 let host = host_of_url(rest)?;
                 (host, place(host, DEFAULT_PORT)?, Some(Demand::Tls))
             }
-            "unix" | "unix-abstract" | "vsock" => {
-                return Err(format!("sockets of `{scheme}:` are not supported"));
-            }
+            "unix" => (SOCKET_AUTHORITY, socket(rest)?, None),
+            "unix-abstract" => (SOCKET_AUTHORITY, abstract_socket(rest)?, None),
+            "vsock" => return Err("sockets of `vsock:` are not supported".to_owned()),
             _ if rest.starts_with("//") => {
-                let known = "`xds`, `dns`, `ipv4`, `ipv6`, `http` and `https`";
+                let known =
+                    "`xds`, `dns`, `ipv4`, `ipv6`, `unix`, `unix-abstract`, `http` and `https`";
                 return Err(format!("its scheme is not one of {known}"));
             }
             // A target without a scheme is a name of DNS.
-            _ => (text, place(text, DEFAULT_PORT)?, None),
+            _ => {
+                canonical.insert_str(0, "dns:///");
+                (text, place(text, DEFAULT_PORT)?, None)
+            }
         };
-        Ok(Self { name: quoted(text).into(), authority: host.to_owned(), place, demand })
+        Ok(Self { name: quoted(text).into(), canonical, authority: host.to_owned(), place, demand })
     }
 }
 
@@ -89,6 +100,30 @@ fn without_server(rest: &str) -> Result<&str, String> {
     }
 }
 
+/// Reads the path of a socket of Unix, which is absolute after `//`.
+fn socket(rest: &str) -> Result<Place, String> {
+    let path = rest.strip_prefix("//").unwrap_or(rest);
+    if rest.starts_with("//") && !path.starts_with('/') {
+        return Err("the path after `unix://` must begin with `/`".to_owned());
+    }
+    let is_usable = !path.is_empty() && std::os::unix::net::SocketAddr::from_pathname(path).is_ok();
+    match is_usable {
+        true => Ok(Place::Socket(path.into())),
+        false => Err(format!("`{}` is no path of a socket, or too long for one", quoted(path))),
+    }
+}
+
+/// Reads the name of an abstract socket.
+fn abstract_socket(name: &str) -> Result<Place, String> {
+    if !cfg!(any(target_os = "linux", target_os = "android")) {
+        return Err("this system has no abstract sockets".to_owned());
+    }
+    match (1..=MAX_ABSTRACT_BYTES).contains(&name.len()) {
+        true => Ok(Place::Socket(format!("\0{name}").into())),
+        false => Err(format!("an abstract socket has a name of 1 to {MAX_ABSTRACT_BYTES} bytes")),
+    }
+}
+
 /// Returns the host and port of a URL that has nothing else.
 fn host_of_url(rest: &str) -> Result<&str, String> {
     let rest = rest.strip_prefix("//").ok_or("`//` is missing after the scheme")?;
@@ -100,7 +135,7 @@ fn host_of_url(rest: &str) -> Result<&str, String> {
 }
 
 /// Reads a host with or without a port.
-fn place(text: &str, default: u16) -> Result<Place, String> {
+pub(super) fn place(text: &str, default: u16) -> Result<Place, String> {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, digits)) if !host.contains(':') || host.ends_with(']') => (host, port(digits)?),
         _ => (text, default),
@@ -164,6 +199,10 @@ fn no_address(text: &str) -> String {
 
 /// The port of a name or an address that has none, as in other implementations of gRPC.
 const DEFAULT_PORT: u16 = 443;
+/// The authority of calls to a socket of Unix, as in other implementations of gRPC.
+const SOCKET_AUTHORITY: &str = "localhost";
+/// The length of the longest name of an abstract socket: that of an address, without the byte that marks it.
+const MAX_ABSTRACT_BYTES: usize = 107;
 /// The length of the longest name of DNS.
 const MAX_HOST_BYTES: usize = 253;
 
@@ -202,11 +241,19 @@ mod tests {
             ("http://a:81/", "a:81", name("a", 81), Some(Demand::Plain)),
             ("http://a", "a", name("a", 80), Some(Demand::Plain)),
             ("https://[::1]", "[::1]", list(&["[::1]:443"]), Some(Demand::Tls)),
+            ("unix:a/b.sock", "localhost", Place::Socket("a/b.sock".into()), None),
+            ("unix:/a", "localhost", Place::Socket("/a".into()), None),
+            ("unix:///a", "localhost", Place::Socket("/a".into()), None),
+            ("UNIX-abstract:a b", "localhost", Place::Socket("\0a b".into()), None),
         ] {
             let target = OrdinaryTarget::read(text).unwrap();
             let name = text.into();
+            let has_scheme = ["dns:", "ipv", "http", "unix"]
+                .iter()
+                .any(|it| text.get(..it.len()).is_some_and(|start| start.eq_ignore_ascii_case(it)));
+            let canonical = if has_scheme { text.to_owned() } else { format!("dns:///{text}") };
             let authority = authority.to_owned();
-            assert_eq!(target, OrdinaryTarget { name, authority, place, demand });
+            assert_eq!(target, OrdinaryTarget { name, canonical, authority, place, demand });
         }
     }
 
@@ -230,7 +277,11 @@ mod tests {
             ("https://a/b", "a URL must have a host and a port"),
             ("https://a?b", "a URL must have a host and a port"),
             ("https://u@a", "a URL must have a host and a port"),
-            ("unix:/a", "sockets of `unix:` are not supported"),
+            ("unix:", "`` is no path of a socket"),
+            ("unix://a", "the path after `unix://` must begin with `/`"),
+            ("unix:a\0b", "`a\\u{0}b` is no path of a socket"),
+            ("unix-abstract:", "an abstract socket has a name of 1 to 107 bytes"),
+            ("vsock:2:1", "sockets of `vsock:` are not supported"),
             ("etcd://a/b", "its scheme is not one of"),
         ] {
             let fault = OrdinaryTarget::read(text).unwrap_err();
@@ -239,5 +290,9 @@ mod tests {
         let long = "a".repeat(254);
         OrdinaryTarget::read(&long).unwrap_err();
         OrdinaryTarget::read(&long[1..]).unwrap();
+        for scheme in ["unix", "unix-abstract"] {
+            OrdinaryTarget::read(&format!("{scheme}:{}", &long[..107])).unwrap();
+            OrdinaryTarget::read(&format!("{scheme}:{}", &long[..108])).unwrap_err();
+        }
     }
 }

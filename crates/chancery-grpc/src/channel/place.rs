@@ -36,7 +36,14 @@ impl CallPlace {
         &self.endpoint.locality
     }
 
-    /// Returns the address of the endpoint that the call was sent to.
+    /// Returns the endpoint that the call was sent to as people know it: its address, or the name of one that has none,
+    /// as `unix:/run/orders.sock`.
+    pub fn endpoint(&self) -> String {
+        self.endpoint.shown(self.address)
+    }
+
+    /// Returns the address of the endpoint that the call was sent to. A socket of Unix has none, and neither has a
+    /// name that a proxy looks up: both are `0.0.0.0:0`.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -15,6 +15,8 @@ use http_body::{Body as _, Frame};
 use tonic::Status;
 use tonic::body::Body;
 
+use crate::metrics::SizeCounter;
+
 /// The bytes of messages that are kept of one call, as in other implementations of gRPC. A call with more is
 /// committed to the attempt that runs.
 const MOST_KEPT: usize = 256 * 1024;
@@ -31,7 +33,11 @@ pub(super) struct RunningAttempt {
 }
 
 /// The body of one attempt.
-struct AttemptBody(RunningAttempt);
+struct AttemptBody {
+    running: RunningAttempt,
+    /// Counts what is sent, if somebody has asked for metrics.
+    counter: Option<SizeCounter>,
+}
 
 struct Messages {
     source: Body,
@@ -70,14 +76,14 @@ impl Replay {
 
     /// Returns the body of the next attempt, from the first message on. The one before must have
     /// [ended](Self::end).
-    pub(super) fn attempt(&self) -> (Body, RunningAttempt) {
+    pub(super) fn attempt(&self, counter: Option<SizeCounter>) -> (Body, RunningAttempt) {
         let number = {
             let mut messages = self.lock();
             messages.read = 0;
             messages.attempt
         };
         let running = RunningAttempt { messages: self.clone(), number };
-        (Body::new(AttemptBody(running.clone())), running)
+        (Body::new(AttemptBody { running: running.clone(), counter }), running)
     }
 
     /// Ends the attempt that runs: its body reads nothing more, and ends with an error, which resets its stream if
@@ -221,19 +227,26 @@ impl http_body::Body for AttemptBody {
     type Error = Box<dyn Error + Send + Sync>;
 
     fn poll_frame(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let mut messages = self.0.messages.lock();
-        if messages.attempt != self.0.number {
-            // The server hears that the call is cancelled.
-            return Poll::Ready(Some(Err(h2::Error::from(h2::Reason::CANCEL).into())));
+        let Self { running, counter } = &mut *self;
+        let polled = {
+            let mut messages = running.messages.lock();
+            if messages.attempt != running.number {
+                // The server hears that the call is cancelled.
+                return Poll::Ready(Some(Err(h2::Error::from(h2::Reason::CANCEL).into())));
+            }
+            messages.poll(cx)
+        };
+        if let (Some(counter), Poll::Ready(Some(Ok(frame)))) = (counter, &polled) {
+            frame.data_ref().into_iter().for_each(|data| counter.count(data));
         }
-        messages.poll(cx).map_err(Into::into)
+        polled.map_err(Into::into)
     }
 
     fn is_end_stream(&self) -> bool {
-        let messages = self.0.messages.lock();
+        let messages = self.running.messages.lock();
         let read = if messages.is_kept { messages.read } else { 0 };
         let has_more = read < messages.frames.len();
         !has_more && (matches!(messages.end, Some(Ok(()))) || messages.source.is_end_stream())
@@ -274,23 +287,23 @@ mod tests {
     async fn each_attempt_has_all_messages() {
         // gRFC A6
         let replay = replay(&["a", "b", "c"]);
-        let mut first = replay.attempt().0;
+        let mut first = replay.attempt(None).0;
         let frame = first.frame().await.expect("a frame").expect("no error");
         assert_eq!(frame.into_data().expect("data"), "a");
         assert!(replay.end());
         // It reads nothing more, before another attempt has begun either.
         let ended = first.frame().await.expect("an end").expect_err("it has ended");
         assert_eq!(ended.code(), tonic::Code::Cancelled);
-        assert_eq!(all(replay.attempt().0).await, "abc");
+        assert_eq!(all(replay.attempt(None).0).await, "abc");
         assert!(replay.end());
-        assert_eq!(all(replay.attempt().0).await, "abc");
+        assert_eq!(all(replay.attempt(None).0).await, "abc");
     }
 
     #[tokio::test]
     async fn a_call_that_is_committed_keeps_nothing() {
         // gRFC A6
         let replay = replay(&["a", "b"]);
-        let mut attempt = replay.attempt().0;
+        let mut attempt = replay.attempt(None).0;
         attempt.frame().await.expect("a frame").expect("no error");
         replay.commit();
         assert_eq!(all(attempt).await, "b");
@@ -303,7 +316,7 @@ mod tests {
         // gRFC A6
         let message = Bytes::from(vec![0; MOST_KEPT / 2]);
         let replay = Replay::new(Body::new(Source(vec![message; 4].into())));
-        let mut attempt = replay.attempt().0;
+        let mut attempt = replay.attempt(None).0;
         for is_kept in [true, true, false, false] {
             attempt.frame().await.expect("a frame").expect("no error");
             assert_eq!(replay.lock().is_kept, is_kept);

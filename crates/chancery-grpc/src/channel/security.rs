@@ -10,7 +10,7 @@ use tracing::warn;
 
 use super::credentials::{Credentials, Ordinary};
 use crate::certificates::{Certificates, Provider};
-use crate::connect::{ConnectionSettings, Keepalive, PeerNames, Security, Tls};
+use crate::connect::{ConnectionSettings, Keepalive, PeerNames, Security, Tls, Via};
 use crate::read::transport::{Roots, Transport, UpstreamTls};
 
 /// The part of the settings that is the same for all clusters of a channel.
@@ -59,14 +59,16 @@ impl ChannelSecurity {
                 }))
             }
         };
-        let ordinary = Arc::new(ConnectionSettings { security, proxy: None, keepalive });
+        let ordinary = Arc::new(ConnectionSettings { security, via: Via::Tcp, keepalive });
         let has_warned = AtomicBool::new(false);
         Self { ordinary, is_xds: credentials.is_xds, certificates, has_warned }
     }
 
-    /// Returns the settings without a say of the control plane.
-    pub(super) fn ordinary(&self) -> EndpointSettings {
-        EndpointSettings { common: Arc::clone(&self.ordinary), own: BTreeMap::new() }
+    /// Returns the settings without a say of the control plane, by the ways of all endpoints and of some addresses.
+    pub(super) fn ordinary(&self, common: Via, own: BTreeMap<SocketAddr, Via>) -> EndpointSettings {
+        let by = |via| Arc::new(ConnectionSettings { via, ..(*self.ordinary).clone() });
+        let own = own.into_iter().map(|(address, via)| (address, by(via))).collect();
+        EndpointSettings { common: by(common), own }
     }
 
     /// Returns the settings for a cluster. Its host is that of all its endpoints; some may have settings of their
@@ -82,13 +84,14 @@ impl ChannelSecurity {
             self.warn_once();
         }
         let has_names = tls.is_some_and(|tls| tls.server_name.is_hostname);
-        let settings = |hostname: Option<&str>, proxy| {
+        let settings = |hostname: Option<&str>, proxy: Option<SocketAddr>| {
             let security = match tls {
                 Some(tls) => Security::Tls(Arc::new(self.tls(tls, hostname))),
                 None => self.ordinary.security.clone(),
             };
             let keepalive = self.ordinary.keepalive;
-            Arc::new(ConnectionSettings { security, keepalive, proxy })
+            let via = proxy.map_or(Via::Tcp, Via::Proxy);
+            Arc::new(ConnectionSettings { security, keepalive, via })
         };
         let common = settings(host.filter(|_| has_names), None);
         let own = endpoints.into_iter().filter_map(|endpoint| {

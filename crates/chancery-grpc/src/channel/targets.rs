@@ -272,9 +272,23 @@ pub(super) fn of_addresses(
     found: &Result<Vec<SocketAddr>, String>,
     policy: &PolicyConfig,
 ) -> <Clusters as Node>::Config {
-    let target = without_endpoints(name, "its addresses are not known".into());
-    let target = ClusterTarget { max_requests: u32::MAX, ..target };
+    let target = unlimited(name);
     vec![(Arc::clone(name), detecting(with_addresses(target, found, policy, &"".into()), None))]
+}
+
+/// Returns the targets of a cluster that is one endpoint without an address.
+pub(super) fn of_endpoint(name: &Arc<str>, endpoint: &Arc<str>) -> <Clusters as Node>::Config {
+    let endpoints = [Arc::new(Endpoint::named(Arc::clone(endpoint)))].into();
+    let config = PolicyConfig::PickFirst { shuffle: false };
+    let policy = PolicyTarget { config, endpoints, note: None };
+    let priorities = vec![(ADDRESSES.into(), policy)];
+    let target = ClusterTarget { priorities, problem: None, ..unlimited(name) };
+    vec![(Arc::clone(name), detecting(target, None))]
+}
+
+fn unlimited(name: &Arc<str>) -> ClusterTarget {
+    let target = without_endpoints(name, "its addresses are not known".into());
+    ClusterTarget { max_requests: u32::MAX, ..target }
 }
 
 /// Gives a cluster the addresses that were found, each of which is an endpoint of this hostname.

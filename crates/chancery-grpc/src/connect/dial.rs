@@ -1,4 +1,4 @@
-//! The making of a connection: TCP, a proxy and TLS if the settings say so, and the beginning of HTTP/2.
+//! The making of a connection: a socket, a proxy and TLS if the settings say so, and the beginning of HTTP/2.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -9,12 +9,15 @@ use http::uri::Scheme;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, ToSocketAddrs, UnixStream};
 use tokio::sync::oneshot;
 use tonic::body::Body;
 
 use super::greeting::{Greeting, Told};
-use super::{ConnectionSettings, Keepalive, Security, Sender, broken, proxy};
+use super::tls::Handshake;
+use super::{
+    ConnectionSettings, HttpProxy, Keepalive, Secret, Security, Sender, Via, broken, proxy,
+};
 
 /// Runs a connection until it is lost, or until nobody sends on it and its calls have ended.
 pub(super) type Running = Pin<Box<dyn Future<Output = Ended> + Send>>;
@@ -40,13 +43,52 @@ pub(super) async fn dial(
         Security::Plain => None,
         Security::Tls(tls) => Some(tls.prepare().await?),
     };
-    let io = match settings.proxy {
-        None => tcp(address).await?,
-        Some(proxy) => {
-            let tunnel = tunnel(proxy, address).await;
+    let io = match &settings.via {
+        Via::Tcp => tcp(address).await?,
+        Via::Proxy(proxy) => {
+            let tunnel = tunnel(proxy, &address.to_string(), None).await;
             tunnel.map_err(|error| format!("proxy {proxy}: {error}"))?
         }
+        Via::Environment(proxy) => {
+            let HttpProxy { host, port, authorization, server } = &**proxy;
+            let server = server.clone().unwrap_or_else(|| address.to_string());
+            let tunnel = tunnel((host.as_str(), *port), &server, authorization.as_ref()).await;
+            tunnel.map_err(|error| format!("{proxy}: {error}"))?
+        }
+        Via::Unix(path) => {
+            let io = UnixStream::connect(path).await.map_err(|error| error.to_string())?;
+            return speak(io, handshake, keepalive, address).await;
+        }
     };
+    speak(io, handshake, keepalive, address).await
+}
+
+async fn tcp(address: impl ToSocketAddrs) -> Result<TcpStream, String> {
+    let io = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
+    io.set_nodelay(true).map_err(|error| error.to_string())?;
+    Ok(io)
+}
+
+async fn tunnel(
+    proxy: impl ToSocketAddrs,
+    server: &str,
+    authorization: Option<&Secret>,
+) -> Result<TcpStream, String> {
+    let mut io = tcp(proxy).await?;
+    proxy::ask(&mut io, server, authorization).await?;
+    Ok(io)
+}
+
+/// Makes the handshakes on a connection to the server.
+async fn speak<T>(
+    io: T,
+    handshake: Option<Handshake>,
+    keepalive: Option<Keepalive>,
+    address: SocketAddr,
+) -> Result<(Sender, Running), String>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let Some(handshake) = handshake else {
         let (inner, running) = begin(io, keepalive, address).await?;
         return Ok((Sender::new(inner, Scheme::HTTP, None), running));
@@ -54,18 +96,6 @@ pub(super) async fn dial(
     let (io, certificate) = handshake.make(io).await?;
     let (inner, running) = begin(io, keepalive, address).await?;
     Ok((Sender::new(inner, Scheme::HTTPS, certificate), running))
-}
-
-async fn tcp(address: SocketAddr) -> Result<TcpStream, String> {
-    let io = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
-    io.set_nodelay(true).map_err(|error| error.to_string())?;
-    Ok(io)
-}
-
-async fn tunnel(proxy: SocketAddr, address: SocketAddr) -> Result<TcpStream, String> {
-    let mut io = tcp(proxy).await?;
-    proxy::ask(&mut io, address).await?;
-    Ok(io)
 }
 
 /// Begins HTTP/2 on a connection.

@@ -20,6 +20,7 @@ mod sender;
 mod settings;
 mod subchannel;
 mod tls;
+mod via;
 
 pub(crate) use self::backoff::Backoff;
 pub(crate) use self::greeting::Greeting;
@@ -30,3 +31,4 @@ pub use self::settings::Keepalive;
 pub(crate) use self::settings::{ConnectionSettings, Security};
 pub(crate) use self::subchannel::Subchannel;
 pub(crate) use self::tls::{PeerNames, Tls};
+pub(crate) use self::via::{HttpProxy, Secret, Via};

@@ -1,17 +1,27 @@
-//! A connection by way of a proxy: `CONNECT` of HTTP/1.1 (C-128, gRFC A86).
-
-use std::net::SocketAddr;
+//! A connection by way of a proxy: `CONNECT` of HTTP/1.1 (C-128, gRFC A1, A86).
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use super::Secret;
 use crate::read::quoted;
 
-/// Asks a proxy for a connection to an address. After it the socket belongs to the server there.
-pub(super) async fn ask<T>(io: &mut T, address: SocketAddr) -> Result<(), String>
+/// Asks a proxy for a connection to a server, which is a host or an address with a port. After it the socket belongs
+/// to the server there.
+pub(super) async fn ask<T>(
+    io: &mut T,
+    server: &str,
+    authorization: Option<&Secret>,
+) -> Result<(), String>
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
-    let request = format!("CONNECT {address} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    let mut request = format!("CONNECT {server} HTTP/1.1\r\nHost: {server}\r\n");
+    if let Some(Secret(value)) = authorization {
+        request.push_str("Proxy-Authorization: ");
+        request.push_str(value);
+        request.push_str("\r\n");
+    }
+    request.push_str("\r\n");
     io.write_all(request.as_bytes()).await.map_err(|error| error.to_string())?;
     let head = head(io).await?;
     let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
@@ -51,10 +61,18 @@ mod tests {
 
     /// Asks a proxy that gives this answer, and returns the result and what comes after it.
     async fn asked(answer: &[u8]) -> (Result<(), String>, Vec<u8>) {
+        asked_with(answer, None, b"CONNECT [::1]:80 HTTP/1.1\r\nHost: [::1]:80\r\n\r\n").await
+    }
+
+    /// The same with this authorization. The proxy sees this request.
+    async fn asked_with(
+        answer: &[u8],
+        authorization: Option<Secret>,
+        expected: &[u8],
+    ) -> (Result<(), String>, Vec<u8>) {
         let (mut io, mut proxy) = duplex(1 << 16);
         proxy.write_all(answer).await.unwrap();
-        let result = ask(&mut io, "[::1]:80".parse().unwrap()).await;
-        let expected = b"CONNECT [::1]:80 HTTP/1.1\r\nHost: [::1]:80\r\n\r\n";
+        let result = ask(&mut io, "[::1]:80", authorization.as_ref()).await;
         let mut request = vec![0; expected.len()];
         timeout(PATIENCE, proxy.read_exact(&mut request)).await.unwrap().unwrap();
         assert_eq!(request, expected);
@@ -72,6 +90,15 @@ mod tests {
             let answer = [head.as_bytes(), b"rest\r\n\r\n"].concat();
             assert_eq!(asked(&answer).await, (Ok(()), b"rest\r\n\r\n".to_vec()));
         }
+    }
+
+    #[tokio::test]
+    async fn a_proxy_is_told_who_asks() {
+        let secret = Secret("Basic dTpw".to_owned());
+        assert_eq!(format!("{secret:?}"), "(a secret)");
+        let request = b"CONNECT [::1]:80 HTTP/1.1\r\nHost: [::1]:80\r\nProxy-Authorization: Basic dTpw\r\n\r\n";
+        let (result, _) = asked_with(b"HTTP/1.1 200 Ok\r\n\r\n", Some(secret), request).await;
+        assert_eq!(result, Ok(()));
     }
 
     #[tokio::test]

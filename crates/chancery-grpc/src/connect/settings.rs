@@ -1,17 +1,16 @@
 //! The settings of a connection beside its address: connections are shared where both are the same.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::tls::Tls;
+use super::via::Via;
 
 /// The settings of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ConnectionSettings {
     pub(crate) security: Security,
-    /// The proxy that is asked for the connection (C-128).
-    pub(crate) proxy: Option<SocketAddr>,
+    pub(crate) via: Via,
     /// `None` if a peer that is silent is waited for.
     pub(crate) keepalive: Option<Keepalive>,
 }

@@ -228,7 +228,8 @@ async fn run(connection: Weak<Connection>, mut needed: watch::Receiver<()>) {
                 recorder.add(&CONNECTIONS_FAILED, 1, &[]);
             }
             let backoff = shared.lock().backoff.failed(&mut ThreadDice);
-            shared.set(Phase::Failed(format!("{address}: {error}").into()));
+            let endpoint = settings.via.name().unwrap_or_else(|| address.to_string());
+            shared.set(Phase::Failed(format!("{endpoint}: {error}").into()));
             drop(shared);
             tokio::select! {
                 () = sleep_until(began + backoff) => {}

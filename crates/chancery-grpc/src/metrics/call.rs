@@ -1,6 +1,7 @@
 //! The metrics of one call and of its attempts (gRFC A66, A89, A96).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chancery_calls::balancing::EndpointLocality;
@@ -10,9 +11,10 @@ use tokio::time::Instant;
 use tonic::{Code, GrpcMethod};
 
 use super::names::{
-    ATTEMPT_DURATION, ATTEMPTS_STARTED, CALL_DURATION, CALL_RETRIES, LOCALITY, METHOD, RETRY_DELAY,
-    SERVICE, STATUS, TARGET, TRANSPARENT_RETRIES,
+    ATTEMPT_DURATION, ATTEMPT_RECEIVED, ATTEMPT_SENT, ATTEMPTS_STARTED, CALL_DURATION,
+    CALL_RETRIES, LOCALITY, METHOD, RETRY_DELAY, SERVICE, STATUS, TARGET, TRANSPARENT_RETRIES,
 };
+use super::sizes::{SizeCounter, Sizes};
 use super::{MetricsRecorder, recorder};
 
 /// Measures a call. It is there only if somebody has asked for metrics.
@@ -33,17 +35,25 @@ pub(crate) struct CallMeter {
 struct CallNames {
     method: String,
     target: Arc<str>,
+    /// True if the target leads to clusters that have names.
+    has_clusters: bool,
 }
 
-/// Measures one attempt.
+/// Measures one attempt, from before an endpoint is chosen.
 #[derive(Debug)]
 pub(crate) struct AttemptMeter {
     recorder: &'static dyn MetricsRecorder,
     names: Arc<CallNames>,
     began: Instant,
-    /// The cluster and the locality of the endpoint.
+    /// The end of the time of the call.
+    deadline: Option<Instant>,
     service: Arc<str>,
-    locality: Arc<EndpointLocality>,
+    /// The locality of the endpoint, if one was chosen.
+    locality: Option<Arc<EndpointLocality>>,
+    sizes: Arc<Sizes>,
+    received: SizeCounter,
+    /// The code that it has ended with.
+    code: Option<Code>,
 }
 
 /// The reason why a call has another attempt.
@@ -62,7 +72,10 @@ impl CallMeter {
         let recorder = recorder()?;
         let is_known = extensions.get::<GrpcMethod<'static>>().is_some();
         let method = if is_known { path.trim_start_matches('/') } else { "other" };
-        let names = CallNames { method: method.to_owned(), target: Arc::clone(target) };
+        let scheme = target.split(':').next().unwrap_or_default();
+        let has_clusters = scheme.eq_ignore_ascii_case("xds");
+        let names =
+            CallNames { method: method.to_owned(), target: Arc::clone(target), has_clusters };
         Some(Self {
             recorder,
             names: Arc::new(names),
@@ -74,19 +87,20 @@ impl CallMeter {
         })
     }
 
-    /// An attempt begins, at an endpoint of this cluster and locality.
-    pub(crate) fn attempt(
-        &self,
-        service: &Arc<str>,
-        locality: &Arc<EndpointLocality>,
-    ) -> AttemptMeter {
+    /// An attempt begins, in this cluster, of a call that has time until the deadline.
+    pub(crate) fn attempt(&self, cluster: &Arc<str>, deadline: Option<Instant>) -> AttemptMeter {
         self.recorder.add(&ATTEMPTS_STARTED, 1, &self.names.labels());
+        let sizes = Arc::default();
         AttemptMeter {
             recorder: self.recorder,
             names: Arc::clone(&self.names),
             began: Instant::now(),
-            service: Arc::clone(service),
-            locality: Arc::clone(locality),
+            deadline,
+            service: Arc::clone(cluster),
+            locality: None,
+            received: SizeCounter::of_received(&sizes),
+            sizes,
+            code: None,
         }
     }
 
@@ -134,18 +148,49 @@ impl CallNames {
 }
 
 impl AttemptMeter {
+    /// The attempt goes to an endpoint of this cluster and locality.
+    pub(crate) fn goes_to(&mut self, cluster: &Arc<str>, locality: &Arc<EndpointLocality>) {
+        self.service = Arc::clone(cluster);
+        self.locality = Some(Arc::clone(locality));
+    }
+
+    /// Returns what counts the messages that are sent.
+    pub(crate) fn count_sent(&self) -> SizeCounter {
+        SizeCounter::of_sent(&self.sizes)
+    }
+
+    /// A piece of the response has come.
+    pub(crate) fn received(&mut self, piece: &[u8]) {
+        self.received.count(piece);
+    }
+
     /// The attempt has ended.
-    pub(crate) fn ended(self, code: Code) {
-        let [method, target] = self.names.labels();
-        let locality = locality_text(&self.locality);
-        let labels = [
-            method,
-            target,
-            (STATUS, name_of(code)),
-            (LOCALITY, &locality),
-            (SERVICE, &self.service),
-        ];
-        self.recorder.observe(&ATTEMPT_DURATION, self.began.elapsed().as_secs_f64(), &labels);
+    pub(crate) fn ended(mut self, code: Code) {
+        self.code = Some(code);
+    }
+
+    /// Returns the code of the attempt. One that is dropped has come to its deadline, or is cancelled.
+    fn code(&self) -> Code {
+        let is_over = self.deadline.is_some_and(|deadline| deadline <= Instant::now());
+        let dropped = if is_over { Code::DeadlineExceeded } else { Code::Cancelled };
+        self.code.unwrap_or(dropped)
+    }
+}
+
+impl Drop for AttemptMeter {
+    fn drop(&mut self) {
+        let Self { recorder, names, began, sizes, .. } = &*self;
+        let [method, target] = names.labels();
+        // Both are empty where no control plane has said them.
+        let locality = self.locality.as_deref().filter(|_| names.has_clusters);
+        let locality = locality.map(locality_text).unwrap_or_default();
+        let service = if names.has_clusters { &*self.service } else { "" };
+        let status = (STATUS, name_of(self.code()));
+        let labels = [method, target, status, (LOCALITY, &*locality), (SERVICE, service)];
+        recorder.observe(&ATTEMPT_DURATION, began.elapsed().as_secs_f64(), &labels);
+        for (metric, size) in [(&ATTEMPT_SENT, &sizes.sent), (&ATTEMPT_RECEIVED, &sizes.received)] {
+            recorder.observe(metric, size.load(Ordering::Relaxed) as f64, &labels);
+        }
     }
 }
 
@@ -157,6 +202,6 @@ pub(super) fn locality_text(locality: &EndpointLocality) -> String {
 }
 
 /// The name of a code, as gRPC writes it.
-fn name_of(code: Code) -> &'static str {
+pub(super) fn name_of(code: Code) -> &'static str {
     ErrorDetail::name_of(code.into()).unwrap_or("UNKNOWN")
 }

@@ -1,7 +1,8 @@
-//! Metrics of channels, by the names that gRPC has for them (gRFC A66, A78, A89, A91, A94, A96).
+//! Metrics of channels and servers, by the names that gRPC has for them (gRFC A66, A78, A89, A91, A94, A96).
 //!
 //! ```text
-//!   calls, connections, policies  -->  MetricsRecorder  -->  prometheus (feature), or what the program has
+//!   calls, connections, policies  -->  MetricsRecorder  -->  prometheus or opentelemetry (features),
+//!                                                       or what the program has
 //! ```
 //!
 //! Nothing is counted until the program has given a recorder. Not here: metrics of the client of the control plane,
@@ -9,8 +10,12 @@
 
 mod call;
 mod names;
+#[cfg(feature = "opentelemetry")]
+mod opentelemetry;
 #[cfg(feature = "prometheus")]
 mod prometheus;
+mod server;
+mod sizes;
 mod tree;
 
 use std::fmt;
@@ -21,8 +26,12 @@ pub use self::names::METRICS;
 pub(crate) use self::names::{
     CONNECTIONS_FAILED, CONNECTIONS_MADE, CONNECTIONS_OPEN, DISCONNECTIONS,
 };
+#[cfg(feature = "opentelemetry")]
+pub use self::opentelemetry::OpenTelemetryRecorder;
 #[cfg(feature = "prometheus")]
 pub use self::prometheus::PrometheusRecorder;
+pub(crate) use self::server::ServerMeter;
+pub(crate) use self::sizes::SizeCounter;
 pub(crate) use self::tree::counted;
 
 /// Takes what is counted and measured. It is called on the way of calls, and must not block.
@@ -74,7 +83,7 @@ pub enum MetricKind {
 #[error("the process has a recorder of metrics already")]
 pub struct RecorderExists;
 
-/// Gives what the channels of the process count and measure to this recorder, from now on.
+/// Gives what the channels and servers of the process count and measure to this recorder, from now on.
 ///
 /// # Errors
 ///

@@ -6,10 +6,16 @@ use super::{Metric, MetricKind};
 pub const METRICS: &[&Metric] = &[
     &ATTEMPTS_STARTED,
     &ATTEMPT_DURATION,
+    &ATTEMPT_SENT,
+    &ATTEMPT_RECEIVED,
     &CALL_DURATION,
     &CALL_RETRIES,
     &TRANSPARENT_RETRIES,
     &RETRY_DELAY,
+    &SERVER_STARTED,
+    &SERVER_DURATION,
+    &SERVER_SENT,
+    &SERVER_RECEIVED,
     &CONNECTIONS_MADE,
     &CONNECTIONS_FAILED,
     &CONNECTIONS_OPEN,
@@ -24,13 +30,34 @@ pub const METRICS: &[&Metric] = &[
 
 /// The buckets of durations in seconds (gRFC A66).
 const SECONDS: &[f64] = &[
-    0.00001, 0.00005, 0.0001, 0.0003, 0.0006, 0.0008, 0.001, 0.002, 0.003, 0.004, 0.005, 0.006,
-    0.008, 0.01, 0.013, 0.016, 0.02, 0.025, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.16, 0.2,
-    0.25, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0,
+    0.0, 0.00001, 0.00005, 0.0001, 0.0003, 0.0006, 0.0008, 0.001, 0.002, 0.003, 0.004, 0.005,
+    0.006, 0.008, 0.01, 0.013, 0.016, 0.02, 0.025, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.13, 0.16,
+    0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0,
+];
+
+/// The buckets of sizes in bytes (gRFC A66).
+const BYTES: &[f64] = &[
+    0.0,
+    1_024.0,
+    2_048.0,
+    4_096.0,
+    16_384.0,
+    65_536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
+    16_777_216.0,
+    67_108_864.0,
+    268_435_456.0,
+    1_073_741_824.0,
+    4_294_967_296.0,
 ];
 
 /// The buckets of numbers of attempts (gRFC A96).
 const ATTEMPTS: &[f64] = &[1.0, 2.0, 3.0, 4.0, 5.0];
+
+/// The buckets of numbers of attempts that no program had seen (gRFC A96).
+const TRANSPARENT_ATTEMPTS: &[f64] = &[1.0, 2.0, 3.0, 4.0, 5.0, 10.0];
 
 /// The buckets of weights (gRFC A78 leaves them open).
 const WEIGHTS: &[f64] = &[1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0, 10_000.0];
@@ -77,6 +104,22 @@ pub(super) static ATTEMPT_DURATION: Metric = histogram(
     "The time of an attempt from its beginning to its status",
 );
 
+pub(super) static ATTEMPT_SENT: Metric = histogram(
+    "grpc.client.attempt.sent_total_compressed_message_size",
+    "By",
+    &[METHOD, TARGET, STATUS, LOCALITY, SERVICE],
+    BYTES,
+    "The bytes of the messages that an attempt has sent, compressed if they are, without frames",
+);
+
+pub(super) static ATTEMPT_RECEIVED: Metric = histogram(
+    "grpc.client.attempt.rcvd_total_compressed_message_size",
+    "By",
+    &[METHOD, TARGET, STATUS, LOCALITY, SERVICE],
+    BYTES,
+    "The bytes of the messages that an attempt has received, compressed if they are, without frames",
+);
+
 pub(super) static CALL_DURATION: Metric = histogram(
     "grpc.client.call.duration",
     "s",
@@ -97,7 +140,7 @@ pub(super) static TRANSPARENT_RETRIES: Metric = histogram(
     "grpc.client.call.transparent_retries",
     "{transparent_retry}",
     &[METHOD, TARGET],
-    ATTEMPTS,
+    TRANSPARENT_ATTEMPTS,
     "How often a call was sent again because no program had seen it, for calls that were",
 );
 
@@ -107,6 +150,37 @@ pub(super) static RETRY_DELAY: Metric = histogram(
     &[METHOD, TARGET],
     SECONDS,
     "The time of a call in which no attempt was under way, for calls with several",
+);
+
+pub(super) static SERVER_STARTED: Metric = counter(
+    "grpc.server.call.started",
+    "{call}",
+    &[METHOD],
+    "Calls that have arrived at a server, also those that have not ended",
+);
+
+pub(super) static SERVER_DURATION: Metric = histogram(
+    "grpc.server.call.duration",
+    "s",
+    &[METHOD, STATUS],
+    SECONDS,
+    "The time of a call from its arrival at a server to its status",
+);
+
+pub(super) static SERVER_SENT: Metric = histogram(
+    "grpc.server.call.sent_total_compressed_message_size",
+    "By",
+    &[METHOD, STATUS],
+    BYTES,
+    "The bytes of the messages of a response, compressed if they are, without frames",
+);
+
+pub(super) static SERVER_RECEIVED: Metric = histogram(
+    "grpc.server.call.rcvd_total_compressed_message_size",
+    "By",
+    &[METHOD, STATUS],
+    BYTES,
+    "The bytes of the messages of a request, compressed if they are, without frames",
 );
 
 pub(crate) static CONNECTIONS_MADE: Metric = counter(
@@ -176,7 +250,7 @@ pub(super) static WRR_STALE: Metric = counter(
 
 pub(super) static WRR_WEIGHTS: Metric = histogram(
     "grpc.lb.wrr.endpoint_weights",
-    "{endpoint}",
+    "{weight}",
     &[TARGET, LOCALITY, SERVICE],
     WEIGHTS,
     "The weights of the endpoints in an update of weights",

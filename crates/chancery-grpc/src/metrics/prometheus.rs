@@ -69,11 +69,17 @@ fn register<F>(
     F: prometheus_client::registry::Metric + Clone,
 {
     let name = prometheus_name(metric.name);
-    match metric.unit {
-        "s" => {
-            registry.register_with_unit(name, metric.description, Unit::Seconds, family.clone());
+    let unit = match metric.unit {
+        "s" => Some(Unit::Seconds),
+        "By" => Some(Unit::Bytes),
+        // The unit of what is counted is in the name already.
+        _ => None,
+    };
+    match unit {
+        Some(unit) => {
+            registry.register_with_unit(name, metric.description, unit, family.clone());
         }
-        _ => registry.register(name, metric.description, family.clone()),
+        None => registry.register(name, metric.description, family.clone()),
     }
     known.insert(metric.name, family);
 }
@@ -109,7 +115,7 @@ impl MetricsRecorder for PrometheusRecorder {
 #[cfg(test)]
 mod tests {
     use super::super::names::{
-        CALL_DURATION, CONNECTIONS_MADE, CONNECTIONS_OPEN, METHOD, STATUS, TARGET,
+        CALL_DURATION, CONNECTIONS_MADE, CONNECTIONS_OPEN, METHOD, SERVER_SENT, STATUS, TARGET,
     };
     use super::*;
 
@@ -123,11 +129,13 @@ mod tests {
         recorder.change(&CONNECTIONS_OPEN, -1, &[]);
         let labels = [(METHOD, "t/M"), (TARGET, "xds:///a"), (STATUS, "OK")];
         recorder.observe(&CALL_DURATION, 0.0007, &labels);
+        recorder.observe(&SERVER_SENT, 2000.0, &[(METHOD, "t/M"), (STATUS, "OK")]);
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).expect("a string takes it");
         for line in [
             "grpc_subchannel_connection_attempts_succeeded_total{} 2",
             "grpc_subchannel_open_connections{} 1",
+            "grpc_server_call_sent_total_compressed_message_size_bytes_sum{grpc_method=\"t/M\",grpc_status=\"OK\"} 2000.0",
             "grpc_client_call_duration_seconds_bucket{le=\"0.0006\",grpc_method=\"t/M\",grpc_target=\"xds:///a\",grpc_status=\"OK\"} 0",
             "grpc_client_call_duration_seconds_bucket{le=\"0.0008\",grpc_method=\"t/M\",grpc_target=\"xds:///a\",grpc_status=\"OK\"} 1",
         ] {

@@ -1,5 +1,6 @@
 //! The making of a server: its address, its bootstrap, and its limits.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -28,6 +29,7 @@ pub struct ServerBuilder {
     credentials: Credentials,
     limits: Limits,
     max_connections: usize,
+    methods: BTreeSet<String>,
 }
 
 /// The reason why a server cannot be made, or has ended.
@@ -75,7 +77,15 @@ impl ServerBuilder {
         let address = address.to_owned();
         let (limits, max_connections) = (Limits::default(), MAX_CONNECTIONS);
         let credentials = Credentials::xds(Credentials::insecure());
-        Self { address, bootstrap: None, on_state: None, credentials, limits, max_connections }
+        Self {
+            address,
+            bootstrap: None,
+            on_state: None,
+            credentials,
+            limits,
+            max_connections,
+            methods: BTreeSet::new(),
+        }
     }
 
     /// Uses this bootstrap instead of the one of the process.
@@ -124,6 +134,15 @@ impl ServerBuilder {
         self
     }
 
+    /// Lets these methods, as `orders.v1.Orders/Get`, have their names in
+    /// [metrics](crate::set_metrics_recorder). All others are `other`, because a service does not tell which it has,
+    /// and clients choose what they call.
+    pub fn measured_methods<'a>(mut self, methods: impl IntoIterator<Item = &'a str>) -> Self {
+        let methods = methods.into_iter().map(|method| method.trim_start_matches('/').to_owned());
+        self.methods.extend(methods);
+        self
+    }
+
     /// Makes the server, and binds it to its address.
     ///
     /// # Errors
@@ -142,8 +161,8 @@ impl ServerBuilder {
         let name = clients.bootstrap().listener(&address.to_string())?.place.name;
         let start = Start { security, clients, listener: name.as_str().to_owned() };
         let (limits, max_connections) = (self.limits, self.max_connections);
-        let states = States::new(self.on_state);
-        Ok(Server { listener, address, start, states, limits, max_connections })
+        let (states, methods) = (States::new(self.on_state), Arc::new(self.methods));
+        Ok(Server { listener, address, start, states, limits, max_connections, methods })
     }
 }
 

@@ -1,5 +1,7 @@
 //! The way of one call that has arrived: its authority, its route, its filters, and the program (C-144, C-129).
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use chancery_calls::filters::FilterConfig;
 use chancery_calls::filters::rbac::ArrivedCall;
@@ -20,6 +22,7 @@ use crate::channel::deadline;
 use crate::codes::status;
 use crate::dice::ThreadDice;
 use crate::extend::{CallSide, FilteredCall, ProgramFilter};
+use crate::metrics::ServerMeter;
 
 /// Answers a call: by the program, if it is let through to it.
 pub(super) async fn answer<S, B>(
@@ -27,6 +30,29 @@ pub(super) async fn answer<S, B>(
     info: ConnectionInfo,
     service: S,
     request: Request<Incoming>,
+    methods: &BTreeSet<String>,
+) -> Response<Body>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    match ServerMeter::begin(request.uri().path(), methods) {
+        None => answer_by(chain, info, service, request.map(Body::new)).await,
+        Some(meter) => {
+            let request = request.map(|body| Body::new(meter.request(body)));
+            let response = Box::pin(answer_by(chain, info, service, request)).await;
+            meter.answer(response).map(Body::new)
+        }
+    }
+}
+
+async fn answer_by<S, B>(
+    chain: &ServingChain,
+    info: ConnectionInfo,
+    service: S,
+    request: Request<Body>,
 ) -> Response<Body>
 where
     S: Service<Request<Body>, Response = Response<B>>,
@@ -39,7 +65,7 @@ where
     let answering = async {
         admit(chain, &info, &mut head).await?;
         head.extensions.insert(info);
-        serve(service, Request::from_parts(head, Body::new(body))).await
+        serve(service, Request::from_parts(head, body)).await
     };
     let answer = match allowed {
         Some(allowed) => timeout(allowed, answering)

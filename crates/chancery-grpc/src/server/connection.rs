@@ -1,5 +1,6 @@
 //! One connection to a server, from its first byte to its last.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
@@ -39,6 +40,8 @@ pub(super) struct Taken {
     pub(super) info: ConnectionInfo,
     pub(super) chain: Arc<ServingChain>,
     pub(super) drained: watch::Receiver<()>,
+    /// The methods that have metrics of their own.
+    pub(super) methods: Arc<BTreeSet<String>>,
 }
 
 impl Taken {
@@ -93,13 +96,16 @@ impl Taken {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let Self { info, chain, mut drained } = self;
+        let Self { info, chain, mut drained, methods } = self;
         let peer = info.peer_address();
         let (stream, told) = Greeting::of_client(stream);
         let mut greeted = told.begun;
         let calls = service_fn(move |request: Request<Incoming>| {
             let (info, chain, service) = (info.clone(), Arc::clone(&chain), service.clone());
-            async move { Ok::<_, Infallible>(call::answer(&chain, info, service, request).await) }
+            let methods = Arc::clone(&methods);
+            async move {
+                Ok::<_, Infallible>(call::answer(&chain, info, service, request, &methods).await)
+            }
         });
         let mut connection = pin!(builder().serve_connection(TokioIo::new(stream), calls));
         let mut is_draining = false;

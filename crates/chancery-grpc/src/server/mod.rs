@@ -25,9 +25,11 @@ mod state;
 mod tls;
 mod verifier;
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use chancery_calls::serving::ArrivedConnection;
@@ -66,6 +68,7 @@ pub struct Server {
     states: States,
     limits: Limits,
     max_connections: usize,
+    methods: Arc<BTreeSet<String>>,
 }
 
 type BoxError = Box<dyn Error + Send + Sync>;
@@ -136,7 +139,7 @@ impl Server {
                     while connections.try_join_next().is_some() {}
                     if connections.len() >= self.max_connections {
                         acceptor.is_full(self.max_connections);
-                    } else if let Some(taken) = take(&driver, &stream, peer) {
+                    } else if let Some(taken) = take(&driver, &stream, peer, &self.methods) {
                         connections.spawn(taken.run(stream, self.limits, service.clone()));
                     }
                 },
@@ -152,7 +155,12 @@ impl Server {
 }
 
 /// Returns what becomes of a connection; `None` if it is to be closed without a byte (C-140, C-143).
-fn take(driver: &Driver, stream: &TcpStream, peer: SocketAddr) -> Option<Taken> {
+fn take(
+    driver: &Driver,
+    stream: &TcpStream,
+    peer: SocketAddr,
+    methods: &Arc<BTreeSet<String>>,
+) -> Option<Taken> {
     let serving = driver.serving()?;
     let local = stream.local_addr().ok()?;
     let arrived = ArrivedConnection { local: local.ip(), peer };
@@ -160,7 +168,8 @@ fn take(driver: &Driver, stream: &TcpStream, peer: SocketAddr) -> Option<Taken> 
         tracing::debug!(%peer, %local, "no filter chain matches a connection");
         return None;
     };
-    Some(Taken { info: ConnectionInfo::new(local, peer), chain, drained: serving.drained() })
+    let (drained, methods) = (serving.drained(), Arc::clone(methods));
+    Some(Taken { info: ConnectionInfo::new(local, peer), chain, drained, methods })
 }
 
 impl fmt::Debug for Server {

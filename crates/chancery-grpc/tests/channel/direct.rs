@@ -6,13 +6,16 @@ use chancery_grpc::{
     WaitForReady,
 };
 use http::HeaderMap;
+use tokio::net::UnixListener;
+use tokio::task::JoinSet;
 use tonic::Code;
 
 use super::certificates::{Authority, Folder};
-use super::support::{Backend, PATIENCE, call, call_to, name, spread, until, with};
+use super::support::{Backend, PATIENCE, answer_on, call, call_to, name, spread, until, with};
 
+/// A builder whose channel is not that of a machine that has a proxy.
 fn insecure(target: &str) -> ChannelBuilder {
-    ChannelBuilder::new(target).credentials(Credentials::insecure())
+    ChannelBuilder::new(target).credentials(Credentials::insecure()).without_proxy()
 }
 
 fn channel(builder: ChannelBuilder) -> Channel {
@@ -54,6 +57,42 @@ async fn addresses_are_used_by_the_policy() {
     drop(a);
     until(&first, "the second", |result| name(result) == Some("b")).await;
     until(&turn, "the second alone", |result| name(result) == Some("b")).await;
+}
+
+/// C-117: a socket of Unix takes the calls, at a path or with an abstract name, and people see its name where others have
+/// an address.
+#[tokio::test]
+async fn a_socket_of_unix_takes_calls() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let path = folder.path().join("socket");
+    let path = path.to_str().expect("a text");
+    let absent = channel(insecure(&format!("unix://{path}-absent")));
+    let failed = call(&absent).await.expect_err("nobody is there");
+    assert_eq!(failed.code(), Code::Unavailable);
+    assert!(failed.message().contains(&format!("unix:{path}-absent: ")), "{failed}");
+    let name = format!("\0{path}");
+    let mut servers = JoinSet::new();
+    for (address, name) in [(path, "a"), (name.as_str(), "b")] {
+        let listener = UnixListener::bind(address).expect("a socket");
+        servers.spawn(async move {
+            let mut open = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                open.spawn(answer_on(name, stream));
+            }
+        });
+    }
+    for (target, shown, name) in [
+        (format!("unix:{path}"), format!("unix:{path}"), "a"),
+        (format!("unix-abstract:{path}"), format!("unix-abstract:{path}"), "b"),
+    ] {
+        let channel = channel(insecure(&target));
+        let answer = call_to(&channel, "/t/echo", with("k", "v")).await.expect("an answer");
+        assert_eq!(answer, format!("{name} localhost -"));
+        let explained = channel.explain("/t/echo", &HeaderMap::new(), PATIENCE).await;
+        let ExplainedOutcome::Sent(place) = &explained.outcome else { panic!("{explained}") };
+        assert_eq!(place.endpoint, shown);
+        assert!(explained.to_string().contains(&format!("{shown} READY")), "{explained}");
+    }
 }
 
 /// The way of a call is explained as that of a call by xDS.
@@ -144,7 +183,7 @@ async fn a_channel_without_security_is_no_channel() {
     }
     let policy = ChannelBuilder::new("xds:///a").policy(ChannelPolicy::RoundRobin);
     assert!(matches!(fault(policy), ChannelError::Policy(_)));
-    for target in ["unix:/a", "etcd:///a", "a:b", ""] {
+    for target in ["vsock:2:1", "etcd:///a", "a:b", ""] {
         let fault = fault(insecure(target));
         assert!(matches!(fault, ChannelError::OrdinaryTarget { .. }), "{fault}");
     }

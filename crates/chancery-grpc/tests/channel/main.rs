@@ -10,6 +10,7 @@ mod faults;
 mod faults_under_load;
 mod load;
 mod orca;
+mod outage;
 mod proxy;
 mod retries;
 mod sessions;

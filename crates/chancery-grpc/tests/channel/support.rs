@@ -142,6 +142,14 @@ impl Backend {
     }
 }
 
+/// Answers the calls of one connection with this name.
+pub(crate) async fn answer_on(
+    name: &'static str,
+    io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) {
+    serve(move |request| answer(name, request), io).await;
+}
+
 async fn serve<F>(
     answer: impl Fn(Request<Incoming>) -> F,
     io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,

@@ -45,7 +45,7 @@ fn outcome(outcome: &ExplainedOutcome) -> Value {
             "cluster": to.cluster,
             "priority": to.priority,
             "locality": locality(&to.locality),
-            "endpoint": to.address.to_string(),
+            "endpoint": to.endpoint,
             "by_session": to.by_session,
         }),
         ExplainedOutcome::Waits(what) => json!({"kind": "waits", "for": what}),

@@ -17,7 +17,7 @@ use crate::config::{Size, Span};
 #[command(verbatim_doc_comment, after_long_help = AFTER_HELP, arg_required_else_help = true)]
 pub(crate) struct CallArgs {
     /// The target, as a gRPC program has it: xds:///orders:8080; or without a control plane
-    /// dns:///HOST:PORT, HOST:PORT, ipv4:IP:PORT,IP:PORT or https://HOST:PORT
+    /// dns:///HOST:PORT, HOST:PORT, ipv4:IP:PORT,IP:PORT, unix:PATH or https://HOST:PORT
     pub(super) target: String,
 
     /// The method, as orders.v1.Orders/Get; a service with --list; a service, method or type with

@@ -91,7 +91,7 @@ fn sentence(report: &CallReport) -> String {
         None => format!("the call was not answered: {code} after {took}"),
         Some(place) => format!(
             "the call went to {}, in cluster `{}`, locality {}, in attempt {}: {code} after {took}",
-            place.address(),
+            place.endpoint(),
             printable(place.cluster(), PrintForm::Line),
             place.locality(),
             place.attempts()
@@ -108,7 +108,7 @@ fn object(call: u32, report: &CallReport) -> Value {
         "message": report.message,
         "cluster": place.map(|it| it.cluster()),
         "locality": place.map(|it| explained::locality(it.locality())),
-        "endpoint": place.map(|it| it.address().to_string()),
+        "endpoint": place.map(|it| it.endpoint()),
         "attempts": place.map(|it| it.attempts()),
         "milliseconds": (report.took.as_secs_f64() * 1e6).round() / 1e3,
         "headers": metadata(&report.headers),

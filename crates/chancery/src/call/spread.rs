@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use chancery_core::printable::{MAX_MESSAGE_BYTES, MAX_NAME_BYTES, Printable, cut};
+use chancery_grpc::CallPlace;
 use tonic::Code;
 
 use super::codes;
@@ -20,6 +21,7 @@ pub(super) struct Spread {
     /// The first message of each code that is not OK.
     messages: BTreeMap<i32, String>,
     calls: u32,
+    tried_again: u32,
     failed: u32,
     answered: u32,
 }
@@ -40,12 +42,14 @@ impl Spread {
         let unknown = || ["-", "-", "-"].map(str::to_owned);
         let key = report.place.as_ref().map_or_else(unknown, |place| {
             let cluster = Printable(cut(place.cluster(), MAX_NAME_BYTES)).to_string();
-            [cluster, place.locality().to_string(), place.address().to_string()]
+            [cluster, place.locality().to_string(), place.endpoint()]
         });
         let row = self.rows.entry(key).or_default();
         *row.codes.entry(report.code.into()).or_default() += 1;
         row.took.push(report.took);
         self.calls += 1;
+        let attempts = report.place.as_ref().map_or(0, CallPlace::attempts);
+        self.tried_again += u32::from(attempts > 1);
         self.answered += u32::from(report.place.is_some());
         if report.code != Code::Ok {
             self.failed += 1;
@@ -54,7 +58,7 @@ impl Spread {
         }
     }
 
-    /// Returns the table.
+    /// Returns the table, and how many calls had another attempt, if any had.
     pub(super) fn table(&mut self) -> String {
         let head = ["CLUSTER", "LOCALITY", "ENDPOINT", "CALLS", "MEDIAN", "99%", "CODES"];
         let mut lines = vec![head.map(str::to_owned).to_vec()];
@@ -70,7 +74,11 @@ impl Spread {
             let cells = key.iter().cloned().chain([calls]).chain(times).chain([codes]);
             lines.push(cells.collect());
         }
-        table(&lines, 3..6)
+        let mut text = table(&lines, 3..6);
+        if self.tried_again > 0 {
+            text += &format!("{} of {} calls were tried again\n", self.tried_again, self.calls);
+        }
+        text
     }
 
     /// Returns a failure unless all calls have ended with OK.

@@ -52,7 +52,8 @@ pub(crate) fn alike<'a>(lines: impl IntoIterator<Item = &'a str>) -> Vec<String>
 
 fn alike_line(line: &str) -> String {
     let mut words: VecDeque<_> = line.split_whitespace().map(alike_word).collect();
-    let counts = ["has landed", "calls failed"].iter().any(|part| line.contains(part));
+    let counts =
+        ["has landed", "calls failed", "were tried again"].iter().any(|part| line.contains(part));
     if counts || words.iter().any(|word| matches!(*word, "TIME" | "DATE")) {
         for word in &mut words {
             if word.trim_end_matches(',').bytes().all(|byte| byte.is_ascii_digit()) {
