@@ -1,6 +1,6 @@
 //! The cost of updates: a channel with 1,000 endpoints, one of which is replaced each 10 ms, makes calls meanwhile.
 //!
-//! What the same calls cost without updates is subtracted. A call that fails ends the bench.
+//! The cost of the same calls without updates is subtracted. A call that fails ends the bench.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;

@@ -108,6 +108,19 @@ impl Attempts<'_> {
         self.end.map(|end| end.saturating_duration_since(Instant::now()))
     }
 
+    /// Chooses an endpoint, and says how the call is addressed there.
+    async fn choose(&self, asked: Asked<'_>) -> Result<(Uri, Chosen), (AttemptEnd, Status)> {
+        let cluster = &self.way.cluster;
+        let chosen = match pick::pick(cluster, asked) {
+            Ok(Some(chosen)) => Ok(chosen),
+            Ok(None) => Box::pin(pick::wait(cluster, asked)).await,
+            Err(why) => Err(why),
+        };
+        let chosen = chosen.map_err(not_chosen)?;
+        let uri = self.uri(&chosen.picked.endpoint.hostname, &chosen.sender);
+        Ok((uri.map_err(|status| (AttemptEnd::Dropped, status))?, chosen))
+    }
+
     async fn attempt(
         &self,
         tries: u32,
@@ -123,16 +136,7 @@ impl Attempts<'_> {
             waits: self.waits,
         };
         let mut meter = self.meter.as_ref().map(|it| it.attempt(&cluster.name, self.end));
-        let chosen = match pick::pick(cluster, asked) {
-            Ok(Some(chosen)) => Ok(chosen),
-            Ok(None) => Box::pin(pick::wait(cluster, asked)).await,
-            Err(why) => Err(why),
-        };
-        let chosen = chosen.map_err(not_chosen).and_then(|chosen| {
-            let uri = self.uri(&chosen.picked.endpoint.hostname, &chosen.sender);
-            Ok((uri.map_err(|status| (AttemptEnd::Dropped, status))?, chosen))
-        });
-        let (uri, Chosen { picked, permit, mut sender }) = match chosen {
+        let (uri, Chosen { picked, permit, mut sender }) = match self.choose(asked).await {
             Ok(chosen) => chosen,
             Err((end, status)) => {
                 if let Some(meter) = meter {
