@@ -84,7 +84,7 @@ fn known(goals: &str) -> Result<Vec<String>> {
         |goal: &str| goal == NO_GOAL || specs::SPECS.iter().any(|spec| spec.goal == goal);
     match asked.iter().find(|goal| !is_known(goal)) {
         Some(unknown) => {
-            bail!("unknown goal `{unknown}`; there are G1 to G23 and rust-control-plane")
+            bail!("unknown goal `{unknown}`; there are G1 to G25 and rust-control-plane")
         }
         None => Ok(asked),
     }

@@ -1,7 +1,5 @@
 //! G23: unary calls through a channel of `chancery-grpc`, beside tonic's own and those of gRPC for Go.
 
-use std::process::Command;
-
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 
@@ -29,10 +27,7 @@ pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
     ));
     let mut series = SIDES.map(|(side, _)| Series { side: side.to_owned(), ..Series::default() });
     for round in 1..=lab.options.runs {
-        let words = ["bench", "--quiet", "--locked", "-p", "chancery-grpc", "--bench", "calls"];
-        let mut command = cargo(&lab.root, &words);
-        command.arg("--target-dir").arg(lab.root.join("target"));
-        let figures = answer(command.args(["--", calls, "64", &go]))?;
+        let figures = answer(lab, &[calls, "64", &go])?;
         println!("   run {round}: {}", Value::from(figures.clone()));
         for (series, (side, name)) in series.iter_mut().zip(SIDES) {
             let run = figures.get(name).and_then(Value::as_object);
@@ -46,8 +41,11 @@ pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
     Ok(comparison)
 }
 
-/// Runs the bench, which answers with one line of JSON.
-fn answer(command: &mut Command) -> Result<Map<String, Value>> {
+/// Runs the bench of channels, which answers with one line of JSON.
+pub(super) fn answer(lab: &Lab, words: &[&str]) -> Result<Map<String, Value>> {
+    let bench = ["bench", "--quiet", "--locked", "-p", "chancery-grpc", "--bench", "calls"];
+    let mut command = cargo(&lab.root, &bench);
+    command.arg("--target-dir").arg(lab.root.join("target")).arg("--").args(words);
     let output = command.output()?;
     if !output.status.success() {
         bail!(

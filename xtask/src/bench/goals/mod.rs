@@ -3,6 +3,7 @@
 mod audiences;
 mod calls;
 mod changes;
+mod channels;
 mod cold;
 mod events;
 mod fan_out;
@@ -27,7 +28,7 @@ use super::side::Side;
 pub(crate) type Compare = fn(&Lab) -> Result<Comparison>;
 
 /// Every comparison, with the goals it decides.
-pub(crate) const COMPARISONS: [(&[&str], Compare); 19] = [
+pub(crate) const COMPARISONS: [(&[&str], Compare); 21] = [
     (&["G1", "G2"], fan_out::compare),
     (&["G3", "G4", "G5"], whole_state::compare),
     (&["G6", "G7"], memory::idle),
@@ -46,6 +47,8 @@ pub(crate) const COMPARISONS: [(&[&str], Compare); 19] = [
     (&["G21"], events::compare),
     (&["G22"], load_reports::compare),
     (&["G23"], calls::compare),
+    (&["G24"], channels::memory),
+    (&["G25"], channels::updates),
     // Decides none.
     (&[], whole_state::small),
 ];
