@@ -201,6 +201,35 @@ fn a_connection_is_kept_for_the_idle_timeout() {
     assert_eq!(play.call_of_session("1"), "to 10.0.0.2:80");
 }
 
+/// C-106: an endpoint that no session uses is let go however often the cluster changes.
+#[test]
+fn updates_do_not_keep_a_connection() {
+    let draining = cluster(&["d:1 2"], ALL);
+    let mut play = play("1 2", &cluster(&["1 2"], ALL));
+    play.call_of_session("1");
+    for _ in 0..18 {
+        play.update_to(&draining).pass(10 * MINUTE);
+    }
+    assert_eq!(play.ready(), [address("2")].into());
+}
+
+/// C-106: the attempt to connect an endpoint comes to its end, however short the idle timeout is: calls wait for it.
+#[test]
+fn an_endpoint_that_calls_wait_for_is_not_let_go() {
+    let mut draining = cluster(&["d:1 2"], ALL);
+    draining.sessions.as_mut().expect("sessions").idle_timeout = Duration::from_secs(5);
+    let mut play = play("2", &draining);
+    play.silent("1");
+    for _ in 0..4 {
+        assert_eq!(play.call_of_session("1"), "queue");
+        play.pass(Duration::from_secs(10));
+    }
+    let dialled = play.dialled.iter().filter(|it| **it == address("1")).count();
+    assert_eq!(dialled, 1, "it is one attempt");
+    play.refuse("1");
+    assert_eq!(play.call_of_session("1"), "to 10.0.0.2:80");
+}
+
 /// C-106, C-118, C-147: calls of sessions are dropped, limited and counted as others are, and one that waits for its
 /// endpoint rolls no dice.
 #[test]

@@ -24,7 +24,7 @@ use crate::balancing::connectivity::{Connectivity, SubchannelState};
 use crate::balancing::context::{Context, SubchannelId};
 use crate::balancing::description::{ChildName, DescribedChild, Description, Turn};
 use crate::balancing::endpoint::Endpoint;
-use crate::balancing::endpoint_set::EndpointSet;
+use crate::balancing::endpoint_set::{EndpointSet, Member};
 
 /// The least time between two looks at who was used (gRFC A75).
 const SHORTEST_SWEEP: Duration = Duration::from_secs(5);
@@ -130,7 +130,10 @@ impl Sessions {
                 self.held.connect(place, cx);
             }
         }
+        // Updates may come more often than looks, and must not put them off.
+        let planned = self.sweep_at;
         self.set_sweep(cx.now);
+        self.sweep_at = self.sweep_at.map(|at| planned.map_or(at, |planned| planned.min(at)));
     }
 
     /// Holds and connects the endpoint with this address, for a session.
@@ -190,10 +193,12 @@ impl Sessions {
     fn sweep(&mut self, cx: &mut Context<'_>) {
         self.note_uses(cx.now);
         let is_used = |held: &Held| held.0.is_some_and(|at| at + self.idle_timeout > cx.now);
+        // Calls wait for one that is being connected. It must come to its end, or they would ask for it again.
+        let is_awaited = |member: &Member<Held>| member.connectivity() == Connectivity::Connecting;
         let members = self.held.members();
         let stay: Vec<_> = members
             .iter()
-            .filter(|member| is_used(&member.kept))
+            .filter(|member| is_used(&member.kept) || is_awaited(member))
             .map(|member| Arc::clone(&member.endpoint))
             .collect();
         if stay.len() < members.len() {
