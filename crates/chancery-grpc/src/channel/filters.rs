@@ -27,8 +27,8 @@ pub(super) async fn pass(
     authority: &str,
     head: &mut Parts,
 ) -> Option<Result<Response<ResponseBody>, Status>> {
-    let chain = way.filters.clone();
-    for filter in chain.filters() {
+    let Way { filters, sessions, cluster, .. } = way;
+    for filter in filters.filters() {
         let fault = match &filter.config {
             FilterConfig::Router | FilterConfig::Disabled => None,
             FilterConfig::Faults(policy) => {
@@ -49,11 +49,10 @@ pub(super) async fn pass(
                 }
             }
             FilterConfig::Session(cookie) => {
-                let sessions = way.sessions.as_mut();
                 let begin =
                     |it: &mut Box<CallSessions>| it.begin(cookie, head.uri.path(), &head.headers);
-                if let Some(cluster) = sessions.and_then(begin) {
-                    way.cluster = cluster;
+                if let Some(other) = sessions.as_mut().and_then(begin) {
+                    *cluster = other;
                 }
                 None
             }
@@ -65,6 +64,7 @@ pub(super) async fn pass(
             return Some(answer);
         }
     }
+    *sessions = sessions.take().and_then(CallSessions::chosen);
     None
 }
 

@@ -17,8 +17,8 @@ use super::published::{ClusterHandle, Published};
 
 /// The sessions of a call that passes filters with sessions.
 pub(super) struct CallSessions {
-    /// The configuration that decided about the call. Its clusters live as long as this.
-    published: Arc<Published>,
+    /// The configuration that decided about the call, until the cluster is chosen. Its clusters live as long as this.
+    published: Option<Arc<Published>>,
     /// The places of the virtual host and of the route in it.
     route: (usize, usize),
     session: Option<CallSession>,
@@ -40,7 +40,8 @@ impl CallSessions {
         let has_sessions = filters.filters().iter().any(|filter| is_session(&filter.config));
         has_sessions.then(|| {
             let route = (decision.place.host_index, decision.place.route_index);
-            Box::new(Self { published: Arc::clone(published), route, session: None })
+            let published = Some(Arc::clone(published));
+            Box::new(Self { published, route, session: None })
         })
     }
 
@@ -59,13 +60,20 @@ impl CallSessions {
         cluster
     }
 
+    /// Takes in that the cluster is chosen: the call keeps nothing else of the configuration (C-100, gRFC A60).
+    /// Returns what it keeps, if it has a session.
+    pub(super) fn chosen(mut self: Box<Self>) -> Option<Box<Self>> {
+        self.published = None;
+        self.session.is_some().then_some(self)
+    }
+
     pub(super) fn session(&self) -> Option<&CallSession> {
         self.session.as_ref()
     }
 
     /// Returns a cluster that the route of the call leads to.
     fn cluster(&self, name: &str) -> Option<Arc<ClusterHandle>> {
-        let Published::Config(config) = &*self.published else { return None };
+        let Published::Config(config) = &**self.published.as_ref()? else { return None };
         let route = config.routes.hosts().get(self.route.0)?.routes.get(self.route.1)?;
         let Action::Forward(action) = &route.action else { return None };
         config.clusters.get(action.target.find(name)?.name()).cloned()
