@@ -173,6 +173,10 @@ impl Attempts<'_> {
                 response.extensions_mut().insert(place);
                 sent.hear(response.headers());
                 let end = failure(&response);
+                if let Some(AttemptEnd::Failed { code, .. }) = &end {
+                    // What is not of gRPC has said no status.
+                    sent.ends(tonic::Code::from_i32(*code as i32));
+                }
                 let deadline = self.end.map(|end| Box::pin(sleep_until(end)));
                 let response = response.map(|inner| ResponseBody::new(inner, deadline, sent));
                 match end {

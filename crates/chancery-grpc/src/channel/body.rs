@@ -114,9 +114,9 @@ impl Sent {
 /// A call that ends without a status has failed.
 impl Drop for Sent {
     fn drop(&mut self) {
-        // It knows whether the time of the call is over.
-        drop(self.meter.take());
-        self.ends(Code::Cancelled);
+        // The meter knows whether the time of the call is over.
+        let code = self.meter.as_ref().map_or(Code::Cancelled, AttemptMeter::code);
+        self.ends(code);
     }
 }
 
@@ -182,7 +182,11 @@ impl Body for ResponseBody {
                 sent.ends(status.code());
                 Poll::Ready(Some(Err(status)))
             }
-            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Ready(None) => {
+                // The server has sent no status.
+                sent.ends(Code::Unknown);
+                Poll::Ready(None)
+            }
             Poll::Pending => Poll::Pending,
         }
     }

@@ -170,7 +170,7 @@ impl AttemptMeter {
     }
 
     /// Returns the code of the attempt. One that is dropped has come to its deadline, or is cancelled.
-    fn code(&self) -> Code {
+    pub(crate) fn code(&self) -> Code {
         let is_over = self.deadline.is_some_and(|deadline| deadline <= Instant::now());
         let dropped = if is_over { Code::DeadlineExceeded } else { Code::Cancelled };
         self.code.unwrap_or(dropped)

@@ -17,6 +17,8 @@ use std::time::Duration;
 
 use chancery_grpc::{Label, METRICS, Metric, MetricKind, MetricsRecorder, set_metrics_recorder};
 use chancery_testkit::TestServer;
+use http::{Response, StatusCode};
+use http_body_util::{BodyExt, Full};
 use support::{Backend, Resources, call_to, channel, message, status_alone, with, within};
 use tonic::{Code, GrpcMethod, Request};
 
@@ -134,7 +136,7 @@ async fn sizes_of_messages_are_measured() {
     let memory = &*MEMORY;
     let backend = Backend::serve(|request| async move {
         let is_first = !request.headers().contains_key("grpc-previous-rpc-attempts");
-        let body = http_body_util::BodyExt::collect(request.into_body()).await.expect("a body");
+        let body = BodyExt::collect(request.into_body()).await.expect("a body");
         assert_eq!(body.to_bytes().len(), 40_005);
         Ok::<_, Infallible>(if is_first { status_alone("14") } else { message("answer", "0") })
     });
@@ -184,5 +186,38 @@ async fn attempts_without_an_endpoint_are_measured() {
             format!("grpc.client.attempt.duration t/{method} xds:///service {status}  down");
         let (_, values) = memory.of(&series).unwrap_or_else(|| panic!("{series}: {memory:?}"));
         assert_eq!(values, 1);
+    }
+}
+
+/// C-138: an answer that is none of gRPC ends an attempt and its call with the code that it stands for, and one without a
+/// status with UNKNOWN.
+#[tokio::test]
+async fn answers_without_a_status_are_measured() {
+    let memory = &*MEMORY;
+    let backend = Backend::serve(|request| async move {
+        let mut response = Response::new(Full::default().boxed_unsync());
+        if request.uri().path() == "/t/page" {
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        }
+        Ok::<_, Infallible>(response)
+    });
+    let backend = backend.await;
+    let routes = "[{match: {prefix: /}, route: {cluster: pages}}]";
+    let resources = Resources::default().routes(routes).cluster("pages", "");
+    let server = TestServer::start(resources.endpoints("pages", &[&[&backend]]).snapshot());
+    let server = server.await.expect("a server");
+    let channel = channel(&server);
+    for (method, path, status) in
+        [("page", "/t/page", "UNAVAILABLE"), ("silent", "/t/silent", "UNKNOWN")]
+    {
+        call_to(&channel, path, request(method, 0)).await.expect_err("there is no status");
+        let duration = format!("duration t/{method} xds:///service {status}");
+        let attempt = format!(
+            "grpc.client.attempt.{duration} {{region=\"\", zone=\"z\", sub_zone=\"\"}} pages"
+        );
+        for series in [attempt, format!("grpc.client.call.{duration}")] {
+            let found = memory.of(&series).map(|(_, values)| values);
+            assert_eq!(found, Some(1), "{series}: {memory:?}");
+        }
     }
 }
