@@ -85,6 +85,7 @@ impl Exception {
             Some((host, digits)) => (host, Some(digits.parse().ok()?)),
             None => (text.as_str(), None),
         };
+        let host = host.strip_suffix('.').unwrap_or(host);
         let address = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host);
         let hosts = match (address.parse::<IpAddr>(), host.strip_prefix('*').unwrap_or(host)) {
             (Ok(address), _) => one(address),
@@ -123,7 +124,9 @@ fn proxy(url: &str) -> Result<HttpProxy, String> {
         Some((user, server)) => (Some(user), server),
         None => (None, rest),
     };
-    let (host, port) = match place(server, DEFAULT_PORT)? {
+    // Without an `@` it may be a user whose host was forgotten, so no message quotes it.
+    let hidden = |why| if user.is_some() { why } else { "its host or its port is none".to_owned() };
+    let (host, port) = match place(server, DEFAULT_PORT).map_err(hidden)? {
         Place::Name { host, port } => (host, port),
         Place::Addresses(addresses) => {
             let address = addresses.first().ok_or("it has no host")?;
@@ -186,6 +189,17 @@ mod tests {
         let exceptions = [("HTTPS_PROXY", "b"), ("no_proxy", "x.example"), ("NO_PROXY", "*")];
         assert_eq!(proxied(&exceptions, "x.example", 1), None);
         assert!(proxied(&exceptions, "y.example", 1).is_some());
+        let rooted = [("https_proxy", "a"), ("no_proxy", "x.example.")];
+        assert_eq!(proxied(&rooted, "x.example.", 1), None);
+        assert_eq!(proxied(&rooted, "x.example", 1), None);
+    }
+
+    #[test]
+    fn what_may_be_a_password_is_in_no_message() {
+        for url in ["http://user:s3cret", "user:s3cret/", "http://[s3cret"] {
+            let error = variables(&[("https_proxy", url)]).proxy_of("x.example", 1).unwrap_err();
+            assert!(!error.contains("s3cret"), "{error}");
+        }
     }
 
     #[test]
@@ -248,8 +262,8 @@ mod tests {
             ("http://u:secret@p:0", "`0` is no port"),
             ("http://u:%secret@p", "its user has a `%` that escapes nothing"),
             ("http://u:%+1@p", "its user has a `%` that escapes nothing"),
-            ("http://u:%", "`%` is no port"),
-            ("\u{fffd}", "`\u{fffd}` is no name of a host"),
+            ("http://u:%", "its host or its port is none"),
+            ("\u{fffd}", "its host or its port is none"),
         ] {
             let variables = variables(&[("https_proxy", url)]);
             let found = variables.proxy_of("a.example", 80).map(|_| ()).unwrap_err();
