@@ -100,11 +100,13 @@ impl Taken {
         let peer = info.peer_address();
         let (stream, told) = Greeting::of_client(stream);
         let mut greeted = told.begun;
+        // Calls count their use of what is the connection's own, and not of what all connections share.
+        let of_all = Arc::new((chain, methods));
         let calls = service_fn(move |request: Request<Incoming>| {
-            let (info, chain, service) = (info.clone(), Arc::clone(&chain), service.clone());
-            let methods = Arc::clone(&methods);
+            let (info, of_all, service) = (info.clone(), Arc::clone(&of_all), service.clone());
             async move {
-                Ok::<_, Infallible>(call::answer(&chain, info, service, request, &methods).await)
+                let (chain, methods) = &*of_all;
+                Ok::<_, Infallible>(call::answer(chain, info, service, request, methods).await)
             }
         });
         let mut connection = pin!(builder().serve_connection(TokioIo::new(stream), calls));
