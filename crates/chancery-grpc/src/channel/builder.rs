@@ -130,7 +130,8 @@ impl ChannelBuilder {
         self
     }
 
-    /// Chooses among the addresses of a target without a control plane in this way.
+    /// Chooses among the addresses of a target without a control plane in this way. A target that is reached by way of
+    /// a proxy, or at a socket of Unix, has one.
     #[must_use]
     pub fn policy(mut self, policy: ChannelPolicy) -> Self {
         self.policy = Some(policy);
