@@ -174,7 +174,7 @@ impl Attempts<'_> {
                 sent.hear(response.headers());
                 let end = failure(&response);
                 if let Some(AttemptEnd::Failed { code, .. }) = &end {
-                    // What is not of gRPC has said no status.
+                    // An answer that is not of gRPC has no status of its own.
                     sent.ends(tonic::Code::from_i32(*code as i32));
                 }
                 let deadline = self.end.map(|end| Box::pin(sleep_until(end)));
