@@ -136,6 +136,7 @@ fn connect_all<N: Node>(driven: &mut Driven<N>, fails: impl Fn(SocketAddr) -> bo
             dice: &mut dice,
             wake: None,
             permit: None,
+            by_session: false,
         };
         driven.picker().pick(&mut call);
         if let Some(wake) = call.wake {
@@ -201,6 +202,7 @@ fn weighted() -> Arc<dyn Picker> {
             dice,
             wake: None,
             permit: None,
+            by_session: false,
         };
         if let Pick::To(picked) = picker.pick(&mut call) {
             let report = OrcaReport {
@@ -238,6 +240,7 @@ fn pick_many(picker: &dyn Picker, times: u64, thread: usize) {
             dice,
             wake: None,
             permit: None,
+            by_session: false,
         };
         let pick = picker.pick(&mut call);
         assert!(matches!(pick, Pick::To(_)), "it is ready");

@@ -328,8 +328,7 @@ impl PickFirst {
     pub(super) fn picked(&self, observers: Observers) -> Option<Picked> {
         let Attempt { address, endpoint, subchannel, .. } = self.selected_attempt()?;
         let (subchannel, address, endpoint) = ((*subchannel)?, *address, Arc::clone(endpoint));
-        let by_session = false;
-        Some(Picked { subchannel, endpoint, address, cluster: None, by_session, observers })
+        Some(Picked { subchannel, endpoint, address, cluster: None, observers })
     }
 
     /// Returns the reason of the last failure.

@@ -44,6 +44,8 @@ pub struct PickArgs<'a> {
     pub wake: Option<Wake>,
     /// The permit of a call that goes somewhere: it is held until the call has ended (C-147).
     pub permit: Option<Permit>,
+    /// True if the session of the call has chosen, and no policy. It is not in [`Picked`], which is moved around a lot.
+    pub by_session: bool,
 }
 
 /// The decision of a picker.
@@ -70,8 +72,6 @@ pub struct Picked {
     pub address: SocketAddr,
     /// The cluster of the endpoint, below an aggregate one of those that this names. A policy does not know it.
     pub cluster: Option<Arc<str>>,
-    /// True if the session of the call has chosen it, and no policy.
-    pub by_session: bool,
     /// Those who want to hear how the call goes.
     pub observers: Observers,
 }

@@ -181,6 +181,7 @@ fn a_policy_of_the_program_chooses_endpoints() {
                 dice,
                 wake: None,
                 permit: None,
+                by_session: false,
             };
             let Pick::To(picked) = picker.pick(&mut call) else { panic!("it is ready") };
             picked.endpoint.addresses[0]

@@ -45,6 +45,7 @@ fn previews<N: chancery_calls::balancing::Node>(play: &mut Play<N>) -> Vec<Pick>
             dice,
             wake: None,
             permit: None,
+            by_session: false,
         };
         let pick = picker.preview(&mut call);
         assert!(call.permit.is_none(), "it is no call");

@@ -71,8 +71,7 @@ fn a_session_stays_with_its_endpoint() {
     let first = play.call_of_session("");
     let last = first.strip_prefix("to 10.0.0.").and_then(|it| it.strip_suffix(":80"));
     assert_eq!(play.call_of_session(last.expect("an address")), first);
-    let Pick::To(picked) = play.pick() else { panic!("it is ready") };
-    assert!(!picked.by_session);
+    assert!(matches!(play.pick(), Pick::To(_)) && !play.by_session);
 }
 
 /// C-106, C-109: an endpoint that is draining takes the calls of its sessions alone, on the connection that it has.

@@ -116,7 +116,7 @@ impl World {
             let state = self.play.state();
             let pick = self.play.pick_of_session(&name.to_string());
             match &pick {
-                Pick::To(picked) if picked.by_session => {
+                Pick::To(picked) if self.play.by_session => {
                     let to = picked.endpoint.addresses[0];
                     if to != wanted || !keeping.contains(&to) {
                         return fault(format!("a session with {wanted} goes to {to}"));

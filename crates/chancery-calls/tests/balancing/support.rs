@@ -47,6 +47,8 @@ pub(crate) struct Play<N = Switch> {
     /// The permits of calls that do not end.
     pub(crate) permits: Vec<Permit>,
     last_permit: Option<Permit>,
+    /// True if a session has chosen for the last call.
+    pub(crate) by_session: bool,
 }
 
 struct Subchannel {
@@ -130,6 +132,7 @@ impl<N: Node> Play<N> {
             dice: SeededDice(seed + 1),
             permits: Vec::new(),
             last_permit: None,
+            by_session: false,
         }
     }
 
@@ -350,11 +353,12 @@ impl<N: Node> Play<N> {
     ) -> Pick {
         let picker = self.tree.picker().expect("there was an update");
         let dice = &mut self.dice;
-        let (wake, permit) = (None, None);
-        let mut call = PickArgs { path: "/s/m", metadata, hash, session, dice, wake, permit };
+        let (path, wake, permit, by_session) = ("/s/m", None, None, false);
+        let mut call = PickArgs { path, metadata, hash, session, dice, wake, permit, by_session };
         let pick = picker.pick(&mut call);
         let wake = call.wake;
         self.last_permit = call.permit;
+        self.by_session = call.by_session;
         if let Pick::To(picked) = &pick {
             let subchannel = self.subchannels.get(&picked.subchannel).expect("it is not closed");
             assert_eq!(subchannel.state, SubchannelState::Ready);
@@ -394,7 +398,7 @@ impl<N: Node> Play<N> {
     /// Returns the endpoint of a call that has a session with it.
     pub(crate) fn picked_of_session(&mut self, name: &str) -> Picked {
         match self.pick_of_session(name) {
-            Pick::To(picked) if picked.by_session => picked,
+            Pick::To(picked) if self.by_session => picked,
             other => panic!("the session does not go on: {other:?}"),
         }
     }

@@ -25,7 +25,8 @@ use crate::dice::ThreadDice;
 
 /// The choice for a call in its cluster, as far as somebody can know it who does not call.
 enum Choice {
-    To(Picked),
+    /// Load balancing has chosen this, or a session if that is true.
+    To(Picked, bool),
     /// A call would have this connected first.
     Connects(Wake),
     /// Connections are being made.
@@ -165,10 +166,11 @@ fn preview(routed: &Routed, path: &str, metadata: &HeaderMap) -> Option<Choice> 
         dice: &mut dice,
         wake: None,
         permit: None,
+        by_session: false,
     };
     let waits_if_told = state.connectivity != Connectivity::Ready;
     match state.picker.as_ref()?.preview(&mut args) {
-        Pick::To(picked) => Some(Choice::To(picked)),
+        Pick::To(picked) => Some(Choice::To(picked, args.by_session)),
         Pick::Queue => args.wake.map(Choice::Connects),
         Pick::Fail(failure) => Some(Choice::Fails(failure, waits_if_told)),
         Pick::Drop(failure) => Some(Choice::Fails(failure, false)),
@@ -181,7 +183,7 @@ fn outcome(
     choice: Choice,
 ) -> ExplainedOutcome {
     match choice {
-        Choice::To(picked) => {
+        Choice::To(picked, by_session) => {
             let way = tree.and_then(|tree| tree.way_to(&picked.endpoint)).unwrap_or_default();
             let priorities = way.iter().filter(|child| !is_cluster(child.description.as_ref()));
             let priority = priorities.clone().find_map(|child| match child.name {
@@ -194,7 +196,7 @@ fn outcome(
                 locality: Arc::clone(&picked.endpoint.locality),
                 endpoint: picked.endpoint.shown(picked.address),
                 address: picked.address,
-                by_session: picked.by_session,
+                by_session,
             })
         }
         Choice::Connects(Wake::Endpoint(id)) => {

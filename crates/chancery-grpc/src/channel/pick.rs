@@ -66,6 +66,7 @@ pub(super) fn pick(cluster: &ClusterHandle, asked: Asked<'_>) -> Result<Option<C
         dice: &mut dice,
         wake: None,
         permit: None,
+        by_session: false,
     };
     let pick = picker.pick(&mut args);
     let (wake, permit) = (args.wake, args.permit);

@@ -151,11 +151,13 @@ impl Limited {
 
 impl Choosing {
     /// Looks for the endpoint of the session of a call. The caller says if this is a call, and no question about one.
-    fn session(&self, call: &PickArgs<'_>, is_call: bool) -> Choice {
-        match self.sessions.as_ref().zip(call.session) {
-            Some((sessions, addresses)) => sessions.choose(addresses, is_call),
-            None => Choice::Ordinary,
-        }
+    fn session(&self, call: &mut PickArgs<'_>, is_call: bool) -> Choice {
+        let Some((sessions, addresses)) = self.sessions.as_ref().zip(call.session) else {
+            return Choice::Ordinary;
+        };
+        let choice = sessions.choose(addresses, is_call);
+        call.by_session = matches!(choice, Choice::To(_));
+        choice
     }
 
     /// Lets the policies choose. The endpoint of a session that begins is held from now on.

@@ -90,7 +90,7 @@ impl SessionPicker {
 impl HeldState {
     fn of(member: &Member<Held>) -> Self {
         match (member.picked(Observers::new()), member.connectivity()) {
-            (Some(picked), _) => Self::Ready(Picked { by_session: true, ..picked }),
+            (Some(picked), _) => Self::Ready(picked),
             (None, Connectivity::Idle) => Self::Idle,
             (None, Connectivity::Connecting) => Self::Connecting,
             (None, Connectivity::Ready | Connectivity::TransientFailure) => Self::Failed,
