@@ -191,6 +191,11 @@ impl Drop for Open {
     }
 }
 
+/// The endpoint of a connection for people: its address, or the name of one that has none here.
+fn shown(settings: &ConnectionSettings, address: SocketAddr) -> String {
+    settings.via.name().unwrap_or_else(|| address.to_string())
+}
+
 /// Makes one connection and runs it until it is lost. It ends when nobody needs it.
 async fn run(connection: Weak<Connection>, mut needed: watch::Receiver<()>) {
     let _idle = Idle(Weak::clone(&connection));
@@ -216,7 +221,11 @@ async fn run(connection: Weak<Connection>, mut needed: watch::Receiver<()>) {
             let ended = running.await;
             if ended == Ended::TooManyPings {
                 // The program has to be told (gRFC A8).
-                tracing::warn!(%address, "the peer has closed the connection: it is asked too much, as by keepalive");
+                let endpoint = shown(&settings, address);
+                tracing::warn!(
+                    endpoint,
+                    "the peer has closed the connection: it is asked too much, as by keepalive"
+                );
             }
             if let Some(shared) = connection.upgrade() {
                 shared.lock().ended(ended);
@@ -228,7 +237,7 @@ async fn run(connection: Weak<Connection>, mut needed: watch::Receiver<()>) {
                 recorder.add(&CONNECTIONS_FAILED, 1, &[]);
             }
             let backoff = shared.lock().backoff.failed(&mut ThreadDice);
-            let endpoint = settings.via.name().unwrap_or_else(|| address.to_string());
+            let endpoint = shown(&settings, address);
             shared.set(Phase::Failed(format!("{endpoint}: {error}").into()));
             drop(shared);
             tokio::select! {

@@ -1,5 +1,7 @@
 //! Explanations as JSON. The keys are a promise to users; new ones may be added.
 
+use std::net::SocketAddr;
+
 use chancery_grpc::{
     CallExplanation, ChildName, DescribedChild, DescribedEndpoint, Description, EndpointLocality,
     ExplainedOutcome, TreePart, Turn,
@@ -103,12 +105,14 @@ fn child(child: &DescribedChild) -> Value {
 }
 
 fn endpoint(described: &DescribedEndpoint) -> Value {
-    let addresses = described.endpoint.addresses.iter().map(ToString::to_string);
+    // An endpoint that has only a name is told by it.
+    let shown = |address: &SocketAddr| described.endpoint.shown(*address);
+    let addresses = described.endpoint.addresses.iter().map(shown);
     json!({
         "addresses": addresses.collect::<Vec<_>>(),
         "weight": described.endpoint.weight,
         "state": described.state.to_string(),
-        "connected": described.connected.map(|it| it.to_string()),
+        "connected": described.connected.as_ref().map(shown),
         "ejected": described.is_ejected,
         "error": described.error.as_deref(),
     })
