@@ -358,8 +358,9 @@ fn connections_are_secured_by_flags() {
 /// C-138: an endpoint without an address is told by its name, also in JSON.
 #[test]
 fn a_socket_of_unix_is_told_by_its_name() {
-    let words = ["call", "unix:/nowhere/socket", "orders.v1.Orders/Get", "--dry-run", "-o", "json"];
-    let explained = finished(&mut chancery(&words));
+    let words =
+        ["call", "unix:/nowhere/socket", "orders.v1.Orders/Get", "--plaintext", "--dry-run"];
+    let explained = finished(chancery(&words).args(["-o", "json"]));
     let text = String::from_utf8_lossy(&explained.stdout);
     assert!(text.contains("unix:/nowhere/socket") && !text.contains("0.0.0.0"), "{text}");
 }
