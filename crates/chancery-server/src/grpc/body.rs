@@ -30,6 +30,7 @@ use crate::request_body::RequestBody;
 use crate::server_state::ServerState;
 use crate::slice::{LARGE_STREAM, Slice};
 use crate::stall::StallTimer;
+use crate::status::AwayFor;
 use crate::turns::Line;
 
 /// The number of requests that are taken before other streams get the thread.
@@ -42,8 +43,6 @@ const SMALL_REQUEST: usize = 4 * 1024;
 const SMALL_CHUNK: usize = 8 * 1024;
 /// The time for the first request of a client that has sent nothing when the connection drains.
 const FIRST_WORD: Duration = Duration::from_secs(1);
-/// A time within which all long work is done: for so long its client is not waited for.
-const LONGEST_WORK: Duration = Duration::from_secs(3600);
 /// The shortest time of the timer: a deadline in the past must not make the stream spin.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
@@ -178,7 +177,7 @@ impl StreamBody {
                 Responded::Nothing => break,
                 Responded::Later(work) => {
                     // A stream that is answered keeps less than one that is owed everything.
-                    self.leave(work, Line::Front);
+                    self.leave(work, Line::Front, AwayFor::Other);
                     return Ok(true);
                 }
             }
@@ -187,7 +186,7 @@ impl StreamBody {
         self.check_memory(0)?;
         let looks = self.session.as_ref().and_then(|session| session.answer_looks(now));
         if let Some(work) = looks {
-            self.leave(work, Line::End);
+            self.leave(work, Line::End, AwayFor::Other);
             return Ok(true);
         }
         if self.out.len() > 0 {
@@ -257,7 +256,7 @@ impl StreamBody {
                     let Some(session) = &mut self.session else { return Ok(true) };
                     if let Some(work) = session.receive(&message, now)? {
                         self.check_memory(message.len())?;
-                        self.leave(work, Line::End);
+                        self.leave(work, Line::End, AwayFor::Request);
                         return Ok(true);
                     }
                     // The memory of small ones is counted when all of them were taken.
@@ -327,12 +326,11 @@ impl StreamBody {
     }
 
     /// Sends the session away to do long work.
-    fn leave(&mut self, work: LongWork, line: Line) {
+    fn leave(&mut self, work: LongWork, line: Line, why: AwayFor) {
         let Some(session) = self.session.take() else { return };
-        // Its work may have to wait for others', and its client answers nothing meanwhile.
-        let now = Instant::now();
-        session.note(now);
-        session.takes(now + LONGEST_WORK);
+        // Its work may have to wait for others'.
+        session.note(Instant::now());
+        session.leaves(why);
         // Nothing more is read until it is back.
         self.arrival.clear();
         let beside = Self::BYTES + self.messages.held_bytes() + self.out.held_bytes();
@@ -347,7 +345,7 @@ impl StreamBody {
         self.away = None;
         match returned {
             Some(Ok((session, out))) => {
-                session.takes(Instant::now());
+                session.leaves(AwayFor::Nothing);
                 self.session = Some(session);
                 self.out.append(out);
             }

@@ -20,7 +20,7 @@ use crate::budget::ValuesPermit;
 use crate::policy::Peer;
 use crate::server_state::{ServerState, StreamPermit, permit_values};
 use crate::slice::{LARGE_STREAM, LONG_REQUEST, MANY_NAMES, MANY_RESOURCES, WorkSize};
-use crate::status::{Look, MachineState};
+use crate::status::{AwayFor, Look, MachineState};
 use crate::store::{AudienceState, Watch};
 
 /// One stream.
@@ -275,6 +275,11 @@ impl StreamSession {
     /// Notes that the client takes a part of a large response, or that the stream gets in line to send it.
     pub(crate) fn takes(&self, now: Instant) {
         self.account.takes(now);
+    }
+
+    /// Notes why the session is away from its connection, or that it is back.
+    pub(crate) fn leaves(&self, why: AwayFor) {
+        self.account.card().leaves(why);
     }
 
     /// Notes the status with which the stream is ended.

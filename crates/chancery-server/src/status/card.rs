@@ -9,7 +9,7 @@
 //! it when its client has acknowledged all of that state. A reader looks in the other order, so a card is
 //! never taken for settled with a state that its client does not have.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +37,8 @@ pub(crate) struct StreamCard {
     asks: AtomicBool,
     /// True if it is known whether the stream takes the place of one that is gone.
     is_compared: AtomicBool,
+    /// The reason why the session is away, as [`AwayFor`].
+    away: AtomicU8,
     /// The number of types with rejected content that waits for a change.
     rejected: AtomicU32,
     /// Until when as many rejections were noted as may be at once, in tenths of a second.
@@ -55,7 +57,7 @@ pub(crate) struct StreamCard {
     unsettled_at: AtomicU64,
     /// When the oldest response that is not answered was sent.
     unanswered: AtomicU64,
-    /// When the client last took a part of a large response, or until when the server is at work for it.
+    /// When the client last took a part of a large response.
     taken: AtomicU64,
     /// When the client last accepted a response.
     acknowledged: AtomicU64,
@@ -104,6 +106,17 @@ pub struct RejectionNote {
     pub(super) at: Instant,
     /// A mark of the reason as the client sent it, and of the number of resources.
     mark: u64,
+}
+
+/// The long work for which a session is away from its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AwayFor {
+    /// The session is there.
+    Nothing,
+    /// A request of the client, which may have its answer.
+    Request,
+    /// A response, or the questions of others.
+    Other,
 }
 
 /// The state of the machine of a stream, after it did something.
@@ -178,6 +191,7 @@ impl StreamCard {
             asked: AtomicBool::new(false),
             asks: AtomicBool::new(false),
             is_compared: AtomicBool::new(false),
+            away: AtomicU8::new(AwayFor::Nothing as u8),
             rejected: AtomicU32::new(0),
             noted: AtomicU32::new(0),
             noted_bytes: AtomicU32::new(0),
@@ -245,10 +259,18 @@ impl StreamCard {
         self.settled.store(true, Ordering::Release);
     }
 
-    /// The client takes a part of a large response, or the stream gets in line to send it; or the server is at
-    /// work for it until then. It is not waited for before.
+    /// The client takes a part of a large response, or the stream gets in line to send it.
     pub(super) fn takes(&self, at: u64) {
         self.taken.store(at, Ordering::Relaxed);
+    }
+
+    /// The session leaves its connection to do long work, or is back.
+    pub(crate) fn leaves(&self, why: AwayFor) {
+        self.away.store(why as u8, Ordering::Relaxed);
+    }
+
+    fn is_away(&self, why: AwayFor) -> bool {
+        self.away.load(Ordering::Relaxed) == why as u8
     }
 
     /// The client has said something.
@@ -478,6 +500,8 @@ impl StreamCard {
         }
         let unanswered = match self.unanswered.load(Ordering::Relaxed) {
             0 => None,
+            // The answer may be in what was not read yet.
+            _ if self.is_away(AwayFor::Request) => None,
             // A slow client cannot answer what it has not read.
             since => clock.since(since.max(self.taken.load(Ordering::Relaxed)), now),
         };
@@ -537,7 +561,9 @@ impl StreamCard {
         let at = clock.millis(now);
         match self.woken.compare_exchange(0, at, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => None,
-            Err(before) => clock.since(before.max(self.taken.load(Ordering::Relaxed)), now),
+            // It is not its client that keeps it from looking.
+            Err(_) if !self.is_away(AwayFor::Nothing) => None,
+            Err(before) => clock.since(before, now),
         }
     }
 
@@ -561,6 +587,11 @@ mod tests {
         StreamCard::new(1, &peer, Variant::Sotw, None, clock)
     }
 
+    /// A machine whose client has not answered since then.
+    fn unanswered(since: Instant) -> MachineState {
+        MachineState { has_landed: false, unanswered_since: Some(since), rejected_types: 0 }
+    }
+
     #[test]
     fn a_card_takes_little_memory() {
         // An idle stream has one.
@@ -571,9 +602,7 @@ mod tests {
     async fn a_client_that_takes_a_large_response_slowly_is_not_silent() {
         let clock = Clock::new();
         let (card, now) = (card(clock), Instant::now());
-        let state =
-            MachineState { has_landed: false, unanswered_since: Some(now), rejected_types: 0 };
-        card.note(state, clock, now);
+        card.note(unanswered(now), clock, now);
         let told = || card.status(0, Duration::from_secs(30), clock).state;
         for _ in 0..3 {
             advance(Duration::from_secs(29)).await;
@@ -585,21 +614,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_for_which_the_server_is_at_work_is_not_silent() {
+    async fn a_client_whose_request_waits_for_its_turn_is_not_silent() {
         let clock = Clock::new();
         let (card, now) = (card(clock), Instant::now());
-        let state =
-            MachineState { has_landed: false, unanswered_since: Some(now), rejected_types: 0 };
-        card.note(state, clock, now);
-        let told = || card.status(0, Duration::from_secs(30), clock).state;
-        card.takes(clock.millis(now + Duration::from_secs(3600)));
+        card.note(unanswered(now), clock, now);
+        card.leaves(AwayFor::Request);
         advance(Duration::from_secs(300)).await;
+        let told = || card.status(0, Duration::from_secs(30), clock).state;
         assert_eq!(told(), StreamState::Pending);
-        card.takes(clock.millis(Instant::now()));
-        advance(Duration::from_secs(29)).await;
-        assert_eq!(told(), StreamState::Pending);
-        advance(Duration::from_secs(1)).await;
-        assert_eq!(told(), StreamState::Silent);
+        // The request was no answer, or the work is none that the client asked for.
+        for why in [AwayFor::Nothing, AwayFor::Other] {
+            card.leaves(why);
+            assert_eq!(told(), StreamState::Silent, "{why:?}");
+        }
     }
 
     #[test]

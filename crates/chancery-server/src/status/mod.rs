@@ -36,7 +36,7 @@ use self::book::lock;
 pub use self::bounds::StatusBounds;
 use self::card::NotAsked;
 pub use self::card::RejectionNote;
-pub(crate) use self::card::{MachineState, StreamCard};
+pub(crate) use self::card::{AwayFor, MachineState, StreamCard};
 pub use self::events::{EventPage, EventStream, StatusEvent, StatusEventKind};
 pub use self::fleet::{Candidate, Fleet, NodeStatus};
 pub use self::gone::GoneStream;
