@@ -1,7 +1,6 @@
 //! The metrics of one call and of its attempts (gRFC A66, A89, A96).
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chancery_calls::balancing::EndpointLocality;
@@ -188,9 +187,7 @@ impl Drop for AttemptMeter {
         let status = (STATUS, name_of(self.code()));
         let labels = [method, target, status, (LOCALITY, &*locality), (SERVICE, service)];
         recorder.observe(&ATTEMPT_DURATION, began.elapsed().as_secs_f64(), &labels);
-        for (metric, size) in [(&ATTEMPT_SENT, &sizes.sent), (&ATTEMPT_RECEIVED, &sizes.received)] {
-            recorder.observe(metric, size.load(Ordering::Relaxed) as f64, &labels);
-        }
+        sizes.observe(*recorder, [&ATTEMPT_SENT, &ATTEMPT_RECEIVED], &labels);
     }
 }
 

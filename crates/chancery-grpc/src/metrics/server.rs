@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -79,9 +78,7 @@ impl Drop for ServerMeter {
         let Self { recorder, method, began, sizes, code } = self;
         let labels = [(METHOD, method.as_str()), (STATUS, name_of(*code))];
         recorder.observe(&SERVER_DURATION, began.elapsed().as_secs_f64(), &labels);
-        for (metric, size) in [(&SERVER_SENT, &sizes.sent), (&SERVER_RECEIVED, &sizes.received)] {
-            recorder.observe(metric, size.load(Ordering::Relaxed) as f64, &labels);
-        }
+        sizes.observe(*recorder, [&SERVER_SENT, &SERVER_RECEIVED], &labels);
     }
 }
 

@@ -8,11 +8,27 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
+use super::{Label, Metric, MetricsRecorder};
+
 /// The bytes of messages, compressed if they are, in each direction.
 #[derive(Debug, Default)]
 pub(crate) struct Sizes {
-    pub(super) sent: AtomicU64,
-    pub(super) received: AtomicU64,
+    sent: AtomicU64,
+    received: AtomicU64,
+}
+
+impl Sizes {
+    /// Gives both to a recorder.
+    pub(super) fn observe(
+        &self,
+        recorder: &dyn MetricsRecorder,
+        [sent, received]: [&'static Metric; 2],
+        labels: &[Label<'_>],
+    ) {
+        for (metric, size) in [(sent, &self.sent), (received, &self.received)] {
+            recorder.observe(metric, size.load(Ordering::Relaxed) as f64, labels);
+        }
+    }
 }
 
 /// Counts the bytes of messages of one direction, as pieces of its stream go by.
