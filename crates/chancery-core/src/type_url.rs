@@ -60,6 +60,17 @@ pub enum Api {
     Other,
 }
 
+impl Api {
+    /// Returns true if clients ask for other resources because of some of this API.
+    pub fn leads_on(self) -> bool {
+        match self {
+            Self::Cds | Self::Lds | Self::Fcds | Self::Srds => true,
+            Self::Rds | Self::Vhds | Self::Ecds => true,
+            Self::Eds | Self::Leds | Self::Sds | Self::Rtds | Self::Other => false,
+        }
+    }
+}
+
 impl TypeUrl {
     /// A type by its URL; the usual prefix may be left out.
     pub fn new(url: &str) -> Self {

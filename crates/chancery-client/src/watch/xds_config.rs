@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use chancery_core::client::{
     DependencyManager, ResourceKey, WatchChange, WatchEvent, XdsConfigResult,
 };
-use chancery_core::{Api, ResourceName, TypeUrl};
+use chancery_core::{ResourceName, TypeUrl};
 use chancery_proto::resource::links;
 use chancery_proto::schema::Schema;
 use futures_core::Stream;
@@ -106,8 +106,8 @@ impl XdsConfigWatch {
             }
         }
         if let Some(part) = latest {
-            // Endpoints are the end of the path, and there are thousands of them to read.
-            let leads_on = key.0.api() != Api::Eds;
+            // There may be thousands of endpoints to read for nothing.
+            let leads_on = key.0.api().leads_on();
             let body = part.as_ref().ok().filter(|_| leads_on).map(|cached| cached.resource.body());
             let links = body.map(|body| links(&self.schema, &key.0, body)).unwrap_or_default();
             self.dependencies.update(key.clone(), part, &links);

@@ -34,14 +34,6 @@ const MOST_LINKS: usize = 16;
 /// The resources that are looked at for links. Most have none, or have one that is wanted already.
 const MOST_RESOURCES: usize = 256;
 
-/// Returns true if a client asks for other resources because of some of this type.
-pub(super) fn leads_on(api: Api) -> bool {
-    match api {
-        Api::Cds | Api::Lds | Api::Fcds | Api::Srds | Api::Rds | Api::Vhds | Api::Ecds => true,
-        Api::Eds | Api::Leds | Api::Sds | Api::Rtds | Api::Other => false,
-    }
-}
-
 impl Asking {
     /// Takes in that the client has these resources from now on.
     pub(super) fn accepted<R: AsRef<Resource>>(

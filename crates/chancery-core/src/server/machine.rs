@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::asking::{Asking, leads_on};
+use super::asking::Asking;
 use super::node_limits::{check_node, check_node_bytes};
 use super::order::{points_at_clusters, users};
 use super::subscriptions::Subscriptions;
@@ -125,7 +125,7 @@ impl Machine {
         let mut from_before = Vec::new();
         for (at, subscription) in self.subscriptions.iter_mut().enumerate() {
             let comes_back = subscription.advance(now, &self.settings, snapshot);
-            if comes_back && leads_on(subscription.api()) {
+            if comes_back && subscription.api().leads_on() {
                 from_before.push(at);
             }
         }
@@ -447,7 +447,7 @@ impl Machine {
     /// Tells the warming clusters of a response that the client has read.
     fn record_read(&mut self, now: Time, api: Api, answered: &ReadResponse) {
         let is_accepted = answered.verdict == ResponseVerdict::Accepted;
-        if is_accepted && leads_on(api) && self.scope == Scope::Aggregated {
+        if is_accepted && api.leads_on() && self.scope == Scope::Aggregated {
             self.asking.accepted(now, answered.resources(), &self.subscriptions);
         }
         if api == Api::Cds {
