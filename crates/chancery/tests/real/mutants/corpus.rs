@@ -14,6 +14,7 @@ use prost_reflect::prost::Message;
 use prost_reflect::{DynamicMessage, Value};
 
 use super::good::Good;
+use super::stage::Expected;
 use super::{classes, judge, runtime, stage};
 use crate::support::clients::clients;
 
@@ -56,7 +57,8 @@ fn what_envoy_takes_of_others_has_no_error() {
                     wrong.push(format!("{}: {:?}", file.display(), judged.errors));
                     continue;
                 };
-                let answer = stage.ask(&resource.type_url, &body).await;
+                let expected = Expected::of(&judged.errors);
+                let answer = stage.ask_expecting(expected, &resource.type_url, &body).await;
                 let (refused, errors) = (answer.is_refusal(), &judged.errors);
                 let what = match (refused, errors.first(), classes::of(&answer)) {
                     (false, None, _) => "both take it",

@@ -31,7 +31,7 @@ use prost_reflect::prost::Message;
 use prost_reflect::{DynamicMessage, Value};
 
 use self::good::Good;
-use self::stage::Stage;
+use self::stage::{Expected, Stage};
 use self::values::Values;
 use crate::support::clients::{RealClients, clients};
 
@@ -180,13 +180,8 @@ impl<'a> Mutant<'a> {
             record.count("made before");
             return;
         }
-        let mut answer = stage.ask(&self.good.type_url, &resource).await;
-        let has_errors = !judged.errors.is_empty();
-        // A resource that was refused before may still be in force in a part of Envoy. A fresh one is asked again.
-        if answer.is_refusal() != has_errors && classes::of(&answer).is_none() {
-            stage.restart().await;
-            answer = stage.ask(&self.good.type_url, &resource).await;
-        }
+        let expected = Expected::of(&judged.errors);
+        let answer = stage.ask_expecting(expected, &self.good.type_url, &resource).await;
         if record.tells_all {
             let shown = Viewer::new(schema).show(Notation::Yaml, &body.0, &body.1);
             println!("{shown}\n{}\n{answer:?}\n{:?}", self.how.join("\n"), judged.errors);

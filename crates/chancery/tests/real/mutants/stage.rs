@@ -14,6 +14,7 @@ use chancery_testkit::{TestEventKind, TestServer};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use super::classes;
 use super::good::Good;
 use crate::support::clients::RealClients;
 use crate::support::envoy::Envoy;
@@ -30,8 +31,22 @@ pub(super) enum Answer {
     Refused(String),
     /// It ended, with this as its last words.
     Ended(String),
-    /// It did not answer in time.
-    Silent,
+    /// It did not answer in time. This is what was seen meanwhile.
+    Silent(String),
+}
+
+/// The answer to a resource that our checks lead to expect.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Expected {
+    Taken,
+    Refusal,
+}
+
+impl Expected {
+    /// Our checks have found these errors.
+    pub(super) fn of(errors: &[String]) -> Self {
+        if errors.is_empty() { Self::Taken } else { Self::Refusal }
+    }
 }
 
 impl Answer {
@@ -48,7 +63,7 @@ impl Answer {
                 let mut lines = said.lines();
                 lines.find(|line| line.contains("[assert]")).unwrap_or("it ended")
             }
-            Self::Silent => "no answer",
+            Self::Silent(seen) => seen,
         }
     }
 }
@@ -64,6 +79,8 @@ pub(super) struct Stage<'a> {
     envoy: Option<Envoy>,
     /// The number of the newest stream.
     stream: u64,
+    /// The events since the last question.
+    seen: Vec<TestEventKind>,
     /// True if it has ended.
     is_gone: bool,
 }
@@ -88,6 +105,7 @@ impl<'a> Stage<'a> {
             server,
             envoy: None,
             stream: 0,
+            seen: Vec::new(),
             is_gone: false,
         };
         stage.start().await;
@@ -123,9 +141,29 @@ impl<'a> Stage<'a> {
                 self.stream = self.stream.max(event.stream);
             }
             if event.stream == self.stream {
+                self.seen.push(event.kind.clone());
                 return event.kind;
             }
         }
+    }
+
+    /// Gives a resource to Envoy, and once more to a fresh one if the answer is another than is expected
+    /// and cannot be explained: a resource that was refused before may still be in force in a part of
+    /// Envoy.
+    pub(super) async fn ask_expecting(
+        &mut self,
+        expected: Expected,
+        type_url: &TypeUrl,
+        resource: &Arc<Resource>,
+    ) -> Answer {
+        let answer = self.ask(type_url, resource).await;
+        if answer.is_refusal() == (expected == Expected::Refusal) || classes::of(&answer).is_some()
+        {
+            return answer;
+        }
+        println!("{} {} is asked again: {}", type_url.short(), resource.name(), answer.said());
+        self.restart().await;
+        self.ask(type_url, resource).await
     }
 
     /// Gives a resource to Envoy.
@@ -139,19 +177,27 @@ impl<'a> Stage<'a> {
             }
         }
         self.shown.insert(type_url, Arc::clone(resource));
+        self.seen.clear();
         self.server.publish(self.shown.clone());
         let answer = match timeout(PATIENCE, self.answer(type_url)).await {
             Ok(answer) => answer,
-            Err(_) => Answer::Silent,
+            Err(_) => Answer::Silent(self.silence()),
         };
-        if matches!(answer, Answer::Ended(_) | Answer::Silent) {
+        if matches!(answer, Answer::Ended(_) | Answer::Silent(_)) {
             self.restart().await;
         }
         answer
     }
 
+    /// The events since the question, and the last words of an Envoy that does not answer.
+    fn silence(&self) -> String {
+        let output = self.envoy.as_ref().map(Envoy::output).unwrap_or_default();
+        let last: Vec<_> = output.lines().rev().take(3).collect();
+        format!("no answer after {:?}; Envoy's last lines, newest first: {last:?}", self.seen)
+    }
+
     /// Starts another Envoy.
-    pub(super) async fn restart(&mut self) {
+    async fn restart(&mut self) {
         self.shown = self.rest.clone();
         self.envoy = None;
         self.ended().await;
