@@ -26,7 +26,9 @@ mod ports;
 mod repeated;
 mod shadowed;
 
-pub(crate) use self::grpc::{check_sources, findings as grpc_findings, is_only_for_grpc};
+pub(crate) use self::grpc::{
+    check_sources, findings as grpc_findings, is_only_for_grpc, may_name_sources,
+};
 
 /// A part of a resource that some client would refuse, or would handle wrongly.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -172,13 +172,14 @@ impl<'r> Judge<'r> {
     /// checks the bytes.
     fn decoded(&self, name: &ResourceName, body: &Bytes) -> Result<Option<DecodedBody>, String> {
         let decoded = self.reader.decoder.decode(self.type_url, name, body)?;
-        let is_checked = decoded.is_none() || self.reader.for_grpc;
-        if let Some(descriptor) = self.descriptor.clone().filter(|_| is_checked) {
+        let has_sources = self.reader.for_grpc && lint::may_name_sources(self.type_url);
+        let is_read = decoded.is_none() || has_sources;
+        if let Some(descriptor) = self.descriptor.clone().filter(|_| is_read) {
             let message = DynamicMessage::decode(descriptor, &**body).map_err(|source| {
                 let type_name = self.type_url.message_name().to_owned();
                 ResourceError::Decode { type_name, source }.with_causes()
             })?;
-            if self.reader.for_grpc {
+            if has_sources {
                 lint::check_sources(self.type_url, &message)?;
             }
         }

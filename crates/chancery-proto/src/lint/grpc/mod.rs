@@ -28,7 +28,7 @@ use prost_reflect::DynamicMessage;
 
 pub(crate) use self::only::is_only_for_grpc;
 pub(super) use self::server::is_server;
-pub(crate) use self::sources::check as check_sources;
+pub(crate) use self::sources::{check as check_sources, may_name as may_name_sources};
 use super::Warning;
 use crate::any;
 use crate::facts::is_v2;

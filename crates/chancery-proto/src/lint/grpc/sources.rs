@@ -21,6 +21,11 @@ struct Refusal {
     why: String,
 }
 
+/// Returns true if bodies of this type may name sources at all. Endpoints come often, and do not.
+pub(crate) fn may_name(type_url: &TypeUrl) -> bool {
+    matches!(type_url.api(), Api::Lds | Api::Cds)
+}
+
 /// Checks that a gRPC client may use a body of this type.
 ///
 /// # Errors
