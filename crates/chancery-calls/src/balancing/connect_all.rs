@@ -41,7 +41,7 @@ pub trait Choose: Default + Send + fmt::Debug {
     /// An endpoint has a new connection.
     fn connected(&mut self, _: &Member<Self::Kept>, _: &mut Context<'_>) {}
 
-    /// Returns a picker among those that are ready. There is at least one.
+    /// Returns a picker among those that are ready. There is at least one. It is used until others are ready.
     fn picker(&mut self, endpoints: &[Member<Self::Kept>]) -> Arc<dyn Picker>;
 
     /// The time of its deadline may have come. Returns true if there has to be another picker.
@@ -74,10 +74,16 @@ impl<C: Choose> Balancer for ConnectAll<C> {
 
 impl<C: Choose> Branch for ConnectAll<C> {
     fn subchannel(&mut self, id: SubchannelId, state: &SubchannelState, cx: &mut Context<'_>) {
-        self.picker = None;
-        let Some(place) = self.endpoints.subchannel(id, state, cx) else { return };
+        let Some(place) = self.endpoints.place_of_subchannel(id) else { return };
+        let before = (self.connectivity(), self.endpoints.members()[place].ready());
+        self.endpoints.subchannel(id, state, cx);
         self.endpoints.connect(place, cx);
         let member = &self.endpoints.members()[place];
+        let (whole, was_ready) = before;
+        let is_same = whole == self.connectivity() && was_ready == member.ready();
+        if whole != Connectivity::Ready || !is_same {
+            self.picker = None;
+        }
         if *state == SubchannelState::Ready && member.connected() == Some(id) {
             self.choose.connected(member, cx);
         }

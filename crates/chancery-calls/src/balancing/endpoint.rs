@@ -90,6 +90,18 @@ impl FromIterator<Health> for SessionHealth {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EndpointKey(Arc<[SocketAddr]>);
 
+impl EndpointKey {
+    /// Returns true if it is that of this endpoint.
+    pub(super) fn is_of(&self, endpoint: &Endpoint) -> bool {
+        // Most addresses are in the same order, and many are even the same in memory.
+        Arc::ptr_eq(&self.0, &endpoint.addresses)
+            || self.0 == endpoint.addresses
+            || (self.0.len() == endpoint.addresses.len()
+                && self.0.len() > 1
+                && *self == endpoint.key())
+    }
+}
+
 /// An update looks for each of many endpoints several times, and an address is a number.
 impl Hash for EndpointKey {
     fn hash<H: Hasher>(&self, state: &mut H) {

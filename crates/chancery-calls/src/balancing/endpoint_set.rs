@@ -1,7 +1,6 @@
 //! The endpoints of a policy that connects to many, each with a `pick_first` of its own (gRFC A61).
 //! Not here: how a policy chooses among them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use chancery_core::Time;
@@ -13,12 +12,12 @@ use super::endpoint::{Endpoint, EndpointKey};
 use super::owners::{Deadlines, Owners};
 use super::pick_first::PickFirst;
 use super::picker::{Observers, Picked};
+use super::roster::{OfEndpoint, Roster, Seated};
 
 /// The endpoints of a policy, which may keep something of its own for each.
 #[derive(Debug, Default)]
 pub(super) struct EndpointSet<T = ()> {
-    members: Vec<Member<T>>,
-    places: HashMap<EndpointKey, usize>,
+    members: Roster<Member<T>>,
     owners: Owners<EndpointKey>,
     deadlines: Deadlines<EndpointKey>,
     counts: StateCounts,
@@ -39,21 +38,17 @@ impl<T: Default> EndpointSet<T> {
     /// Takes new endpoints. Those that stay keep their connections, those that go are given up
     /// (C-120).
     pub(super) fn update(&mut self, endpoints: &[Arc<Endpoint>], cx: &mut Context<'_>) {
-        let mut before: Vec<_> = std::mem::take(&mut self.members).into_iter().map(Some).collect();
-        let places = std::mem::take(&mut self.places);
-        self.counts = StateCounts::default();
+        let mut place = 0;
         for endpoint in endpoints {
-            let key = endpoint.key();
-            if self.places.contains_key(&key) {
-                continue;
+            match self.members.seat(place, endpoint) {
+                Seated::Known => self.refresh(place, endpoint, cx),
+                Seated::New(key) => self.insert(place, key, endpoint, cx),
+                Seated::Twice => continue,
             }
-            let known = places.get(&key).and_then(|place| before.get_mut(*place)?.take());
-            let member = self.updated(known, key, endpoint, cx);
-            self.counts.add(member.connectivity());
-            self.places.insert(member.key.clone(), self.members.len());
-            self.members.push(member);
+            place += 1;
         }
-        for mut member in before.into_iter().flatten() {
+        for mut member in self.members.cut(place) {
+            self.counts.remove(member.connectivity());
             self.deadlines.set(&member.key, None);
             self.owners.within(&member.key, cx, |cx| {
                 member.connection.close(cx);
@@ -62,48 +57,55 @@ impl<T: Default> EndpointSet<T> {
         }
     }
 
-    fn updated(
+    /// Takes what an update says of an endpoint that is there.
+    fn refresh(&mut self, place: usize, endpoint: &Arc<Endpoint>, cx: &mut Context<'_>) {
+        let member = &mut self.members.items_mut()[place];
+        let is_same = member.endpoint == *endpoint;
+        member.endpoint = Arc::clone(endpoint);
+        if !is_same {
+            let endpoints = std::slice::from_ref(endpoint);
+            self.change(place, cx, |connection, cx| connection.update(endpoints, cx));
+        }
+    }
+
+    fn insert(
         &mut self,
-        known: Option<Member<T>>,
+        place: usize,
         key: EndpointKey,
         endpoint: &Arc<Endpoint>,
         cx: &mut Context<'_>,
-    ) -> Member<T> {
-        let is_same = known.as_ref().is_some_and(|known| known.endpoint == *endpoint);
-        let mut member = match known {
-            Some(known) => Member { endpoint: Arc::clone(endpoint), ..known },
-            None => {
-                let id = self.owners.within(&key, cx, |cx| cx.new_endpoint());
-                let connection = PickFirst::default();
-                Member { id, endpoint: Arc::clone(endpoint), kept: T::default(), key, connection }
-            }
-        };
-        if !is_same {
-            let connection = &mut member.connection;
-            let endpoints = std::slice::from_ref(endpoint);
-            self.owners.within(&member.key, cx, |cx| connection.update(endpoints, cx));
-            self.deadlines.set(&member.key, member.connection.deadline());
-        }
-        member
+    ) {
+        let mut connection = PickFirst::default();
+        let endpoints = std::slice::from_ref(endpoint);
+        let id = self.owners.within(&key, cx, |cx| {
+            connection.update(endpoints, cx);
+            cx.new_endpoint()
+        });
+        self.counts.add(connection.connectivity());
+        self.deadlines.set(&key, connection.deadline());
+        let endpoint = Arc::clone(endpoint);
+        self.members.insert(place, Member { id, endpoint, kept: T::default(), key, connection });
     }
 
     /// Takes one more endpoint, which is not connected yet, and returns its place. One that is there stays as it is.
     pub(super) fn add(&mut self, endpoint: &Arc<Endpoint>, cx: &mut Context<'_>) -> usize {
         let key = endpoint.key();
-        if let Some(place) = self.places.get(&key) {
-            return *place;
+        if let Some(place) = self.members.place_of(&key) {
+            return place;
         }
-        let member = self.updated(None, key, endpoint, cx);
-        let place = self.members.len();
-        self.counts.add(member.connectivity());
-        self.places.insert(member.key.clone(), place);
-        self.members.push(member);
+        let place = self.members().len();
+        self.insert(place, key, endpoint, cx);
         place
     }
 
     /// Returns true if a subchannel is one of these endpoints.
     pub(super) fn has(&self, id: SubchannelId) -> bool {
         self.owners.of(Part::Subchannel(id)).is_some()
+    }
+
+    /// Returns the place of the endpoint of a subchannel.
+    pub(super) fn place_of_subchannel(&self, id: SubchannelId) -> Option<usize> {
+        self.place_of(Part::Subchannel(id))
     }
 
     /// A subchannel has another state. Returns the place of its endpoint.
@@ -113,14 +115,14 @@ impl<T: Default> EndpointSet<T> {
         state: &SubchannelState,
         cx: &mut Context<'_>,
     ) -> Option<usize> {
-        let place = self.place_of(Part::Subchannel(id))?;
+        let place = self.place_of_subchannel(id)?;
         self.change(place, cx, |connection, cx| connection.subchannel(id, state, cx));
         Some(place)
     }
 
     /// An endpoint was taken out by outlier detection, or let in again.
     pub(super) fn ejected(&mut self, id: SubchannelId, is_ejected: bool, cx: &mut Context<'_>) {
-        if let Some(place) = self.place_of(Part::Subchannel(id)) {
+        if let Some(place) = self.place_of_subchannel(id) {
             self.change(place, cx, |connection, _| connection.ejected(id, is_ejected));
         }
     }
@@ -142,8 +144,8 @@ impl<T: Default> EndpointSet<T> {
         if self.counts.idle == 0 {
             return;
         }
-        for place in 0..self.members.len() {
-            if self.members[place].connectivity() == Connectivity::Idle {
+        for place in 0..self.members().len() {
+            if self.members()[place].connectivity() == Connectivity::Idle {
                 self.connect(place, cx);
             }
         }
@@ -152,7 +154,7 @@ impl<T: Default> EndpointSet<T> {
     /// The time of the deadline has come.
     pub(super) fn on_time(&mut self, cx: &mut Context<'_>) {
         while let Some(key) = self.deadlines.pop_due(cx.now) {
-            if let Some(place) = self.places.get(&key).copied() {
+            if let Some(place) = self.members.place_of(&key) {
                 self.change(place, cx, PickFirst::on_time);
             }
         }
@@ -163,12 +165,12 @@ impl<T: Default> EndpointSet<T> {
     }
 
     pub(super) fn members(&self) -> &[Member<T>] {
-        &self.members
+        self.members.items()
     }
 
     /// The policy may change what it keeps.
     pub(super) fn members_mut(&mut self) -> &mut [Member<T>] {
-        &mut self.members
+        self.members.items_mut()
     }
 
     pub(super) fn counts(&self) -> StateCounts {
@@ -178,7 +180,7 @@ impl<T: Default> EndpointSet<T> {
     /// Returns the error of one that has failed, so that a call that fails can say why.
     pub(super) fn error(&self) -> Arc<str> {
         let failed = |member: &&Member<T>| member.connectivity() == Connectivity::TransientFailure;
-        let error = self.members.iter().rev().find(failed).map(Member::error);
+        let error = self.members().iter().rev().find(failed).map(Member::error);
         error.unwrap_or_else(|| "there are no endpoints".into())
     }
 
@@ -187,7 +189,7 @@ impl<T: Default> EndpointSet<T> {
             let described = member.connection.describe().into_iter().next()?;
             Some(DescribedEndpoint { id: Some(member.id), ..described })
         };
-        self.members.iter().filter_map(of).collect()
+        self.members().iter().filter_map(of).collect()
     }
 
     /// Gives up all connections.
@@ -196,7 +198,7 @@ impl<T: Default> EndpointSet<T> {
     }
 
     fn place_of(&self, part: Part) -> Option<usize> {
-        self.places.get(self.owners.of(part)?).copied()
+        self.members.place_of(self.owners.of(part)?)
     }
 
     fn change(
@@ -205,12 +207,18 @@ impl<T: Default> EndpointSet<T> {
         cx: &mut Context<'_>,
         change: impl FnOnce(&mut PickFirst, &mut Context<'_>),
     ) {
-        let Some(member) = self.members.get_mut(place) else { return };
+        let Some(member) = self.members.items_mut().get_mut(place) else { return };
         self.counts.remove(member.connectivity());
         let connection = &mut member.connection;
         self.owners.within(&member.key, cx, |cx| change(connection, cx));
         self.counts.add(member.connectivity());
         self.deadlines.set(&member.key, member.connection.deadline());
+    }
+}
+
+impl<T> OfEndpoint for Member<T> {
+    fn key(&self) -> &EndpointKey {
+        &self.key
     }
 }
 

@@ -37,6 +37,7 @@ mod priority;
 mod random_subsetting;
 mod report;
 mod ring_hash;
+mod roster;
 mod round_robin;
 mod switch;
 mod tree;

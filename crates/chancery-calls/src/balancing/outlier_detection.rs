@@ -23,6 +23,7 @@ use super::description::Description;
 use super::endpoint::{Endpoint, EndpointKey};
 use super::node::{Branch, Node};
 use super::picker::{Picker, Wake};
+use super::roster::{OfEndpoint, Roster, Seated};
 
 mod config;
 mod counts;
@@ -52,9 +53,9 @@ pub struct DetectionTarget<C> {
 pub struct OutlierDetection<N: Node> {
     target: DetectionTarget<N::Config>,
     node: N,
-    endpoints: Vec<Watched>,
-    /// The places of endpoints, by their addresses.
-    places: HashMap<SocketAddr, usize>,
+    endpoints: Roster<Watched>,
+    /// The endpoints of addresses.
+    keys: HashMap<SocketAddr, EndpointKey>,
     /// The subchannels of the node, by their addresses.
     subchannels: BTreeMap<SocketAddr, BTreeSet<SubchannelId>>,
     addresses: BTreeMap<SubchannelId, SocketAddr>,
@@ -82,6 +83,18 @@ struct Watched {
     ejected_at: Option<Time>,
     /// The number of times that it was taken out, less those intervals that it was in since then.
     times: u32,
+}
+
+impl Watched {
+    fn new(key: EndpointKey, addresses: Arc<[SocketAddr]>) -> Self {
+        Self { key, addresses, counts: Arc::default(), ejected_at: None, times: 0 }
+    }
+}
+
+impl OfEndpoint for Watched {
+    fn key(&self) -> &EndpointKey {
+        &self.key
+    }
 }
 
 impl<N: Node> OutlierDetection<N> {
@@ -117,7 +130,7 @@ impl<N: Node> OutlierDetection<N> {
     }
 
     fn endpoint_at(&self, address: SocketAddr) -> Option<&Watched> {
-        self.places.get(&address).and_then(|place| self.endpoints.get(*place))
+        self.endpoints.get(self.keys.get(&address)?)
     }
 
     /// Calls to a subchannel count for the endpoint that has its address now.
@@ -130,43 +143,60 @@ impl<N: Node> OutlierDetection<N> {
         counters[id.slot()] = counts;
     }
 
-    /// Takes the endpoints of an update. One with the same addresses is the same.
-    fn watch(&mut self, endpoints: &[Arc<Endpoint>]) {
-        let before = std::mem::take(&mut self.endpoints);
-        let mut before: HashMap<_, _> = before.into_iter().map(|it| (it.key.clone(), it)).collect();
-        self.places.clear();
+    /// Takes the endpoints of an update. One with the same addresses is the same. Returns the addresses of those
+    /// that came and of those that went.
+    fn watch(&mut self, endpoints: &[Arc<Endpoint>]) -> BTreeSet<SocketAddr> {
+        let (mut changed, mut place) = (BTreeSet::new(), 0);
         for endpoint in endpoints {
-            let key = endpoint.key();
-            let addresses = Arc::clone(&endpoint.addresses);
-            if addresses.iter().any(|address| self.places.contains_key(address)) {
-                continue;
+            match self.endpoints.seat(place, endpoint) {
+                Seated::Known => {}
+                Seated::New(key) => {
+                    let addresses = Arc::clone(&endpoint.addresses);
+                    changed.extend(addresses.iter().copied());
+                    self.keys.extend(addresses.iter().map(|address| (*address, key.clone())));
+                    self.endpoints.insert(place, Watched::new(key, addresses));
+                }
+                Seated::Twice => continue,
             }
-            self.places.extend(addresses.iter().map(|address| (*address, self.endpoints.len())));
-            let known = before.remove(&key);
-            self.endpoints.push(known.unwrap_or_else(|| Watched {
-                key,
-                addresses,
-                counts: Arc::default(),
-                ejected_at: None,
-                times: 0,
-            }));
+            place += 1;
         }
+        for gone in self.endpoints.cut(place) {
+            changed.extend(gone.addresses.iter().copied());
+            for address in &*gone.addresses {
+                if self.keys.get(address) == Some(&gone.key) {
+                    self.keys.remove(address);
+                }
+            }
+        }
+        changed
     }
 
-    /// Tells the node of a subchannel whose endpoint is another one now.
-    fn retell(&mut self, was_out: &BTreeSet<SubchannelId>, cx: &mut Context<'_>) {
-        for (id, address) in self.addresses.clone() {
-            self.count_for(id, address);
-            let is_out = self.endpoint_at(address).is_some_and(|it| it.ejected_at.is_some());
-            if is_out != was_out.contains(&id) {
-                self.with_node(cx, |node, cx| node.ejected(id, is_out, cx));
+    /// Tells the node of the subchannels at these addresses, whose endpoint is another one now.
+    fn retell(
+        &mut self,
+        changed: &BTreeSet<SocketAddr>,
+        was_out: &BTreeSet<SubchannelId>,
+        cx: &mut Context<'_>,
+    ) {
+        for address in changed {
+            let ids: Vec<_> = self.subchannels_of(&[*address]);
+            let is_out = self.endpoint_at(*address).is_some_and(|it| it.ejected_at.is_some());
+            for id in ids {
+                self.count_for(id, *address);
+                if is_out != was_out.contains(&id) {
+                    self.with_node(cx, |node, cx| node.ejected(id, is_out, cx));
+                }
             }
         }
     }
 
     fn out(&self) -> BTreeSet<SubchannelId> {
-        let out = self.endpoints.iter().filter(|it| it.ejected_at.is_some());
+        let out = self.watched().iter().filter(|it| it.ejected_at.is_some());
         out.flat_map(|it| self.subchannels_of(&it.addresses)).collect()
+    }
+
+    fn watched(&self) -> &[Watched] {
+        self.endpoints.items()
     }
 
     fn subchannels_of(&self, addresses: &[SocketAddr]) -> Vec<SubchannelId> {
@@ -177,13 +207,13 @@ impl<N: Node> OutlierDetection<N> {
     fn configure(&mut self, cx: &mut Context<'_>) {
         if !self.target.detection.is_enabled() {
             self.interval_began = None;
-            for place in 0..self.endpoints.len() {
-                self.endpoints[place].times = 0;
+            for place in 0..self.watched().len() {
+                self.endpoints.items_mut()[place].times = 0;
                 self.let_in(place, cx);
             }
         } else if self.interval_began.is_none() {
             self.interval_began = Some(cx.now);
-            for endpoint in &self.endpoints {
+            for endpoint in self.watched() {
                 endpoint.counts.take();
             }
         }
@@ -198,10 +228,10 @@ impl<N: Node> OutlierDetection<N> {
     fn sweep(&mut self, cx: &mut Context<'_>) {
         self.interval_began = Some(cx.now);
         let detection = Arc::clone(&self.target.detection);
-        let calls: Vec<Calls> = self.endpoints.iter().map(|it| it.counts.take()).collect();
-        let mut out = self.endpoints.iter().filter(|it| it.ejected_at.is_some()).count();
+        let calls: Vec<Calls> = self.watched().iter().map(|it| it.counts.take()).collect();
+        let mut out = self.watched().iter().filter(|it| it.ejected_at.is_some()).count();
         for (place, method) in outliers::outliers(&detection, &calls) {
-            if self.endpoints[place].ejected_at.is_none() {
+            if self.watched()[place].ejected_at.is_none() {
                 let unenforced = self.judge(method, out, cx);
                 if unenforced.is_none() {
                     out += 1;
@@ -211,8 +241,8 @@ impl<N: Node> OutlierDetection<N> {
                 cx.count(Counted::Ejection(Ejection { cluster, method, unenforced }));
             }
         }
-        for place in 0..self.endpoints.len() {
-            let endpoint = &mut self.endpoints[place];
+        for place in 0..self.watched().len() {
+            let endpoint = &mut self.endpoints.items_mut()[place];
             match endpoint.ejected_at {
                 None => endpoint.times = endpoint.times.saturating_sub(1),
                 Some(at) if at + detection.ejection_time(endpoint.times) <= cx.now => {
@@ -232,7 +262,7 @@ impl<N: Node> OutlierDetection<N> {
     ) -> Option<Unenforced> {
         let detection = &self.target.detection;
         let most = usize::from(detection.max_ejection_percent.of_hundred());
-        if out * 100 >= most * self.endpoints.len() {
+        if out * 100 >= most * self.watched().len() {
             return Some(Unenforced::MaxEjectionOverflow);
         }
         let success_rate = || detection.success_rate.as_ref().map(|it| it.enforcement);
@@ -247,20 +277,20 @@ impl<N: Node> OutlierDetection<N> {
     }
 
     fn take_out(&mut self, place: usize, cx: &mut Context<'_>) {
-        let endpoint = &mut self.endpoints[place];
+        let endpoint = &mut self.endpoints.items_mut()[place];
         endpoint.ejected_at = Some(cx.now);
         endpoint.times += 1;
         self.tell(place, true, cx);
     }
 
     fn let_in(&mut self, place: usize, cx: &mut Context<'_>) {
-        if self.endpoints[place].ejected_at.take().is_some() {
+        if self.endpoints.items_mut()[place].ejected_at.take().is_some() {
             self.tell(place, false, cx);
         }
     }
 
     fn tell(&mut self, place: usize, is_ejected: bool, cx: &mut Context<'_>) {
-        for id in self.subchannels_of(&self.endpoints[place].addresses) {
+        for id in self.subchannels_of(&self.watched()[place].addresses) {
             self.with_node(cx, |node, cx| node.ejected(id, is_ejected, cx));
         }
     }
@@ -273,8 +303,8 @@ impl<N: Node> Node for OutlierDetection<N> {
         Self {
             target: target.clone(),
             node: N::new(&target.node),
-            endpoints: Vec::new(),
-            places: HashMap::new(),
+            endpoints: Roster::default(),
+            keys: HashMap::new(),
             subchannels: BTreeMap::new(),
             addresses: BTreeMap::new(),
             counters: Arc::default(),
@@ -286,8 +316,8 @@ impl<N: Node> Node for OutlierDetection<N> {
     fn update(&mut self, target: &Self::Config, cx: &mut Context<'_>) {
         self.target.clone_from(target);
         let was_out = self.out();
-        self.watch(&target.endpoints);
-        self.retell(&was_out, cx);
+        let changed = self.watch(&target.endpoints);
+        self.retell(&changed, &was_out, cx);
         self.configure(cx);
         self.with_node(cx, |node, cx| node.update(&target.node, cx));
     }
