@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::published::{ClusterHandle, ClusterState};
 use super::security::EndpointSettings;
+use super::senders::Senders;
 use super::watched_load::WatchedLoad;
 use crate::connect::{ConnectionSettings, Inbox, InboxKey, Subchannel};
 use crate::dice::ThreadDice;
@@ -29,6 +30,7 @@ pub(super) struct RunningCluster {
     name: Arc<str>,
     tree: Tree<Clusters, ThreadDice>,
     subchannels: Vec<Option<Connected>>,
+    senders: Senders,
     /// The settings of connections to each cluster that it aggregates, or to itself.
     settings: BTreeMap<Arc<str>, EndpointSettings>,
     /// The names of the priorities of each cluster that it aggregates, or of itself.
@@ -86,6 +88,7 @@ impl RunningCluster {
             name,
             tree: Tree::new(ThreadDice),
             subchannels: Vec::new(),
+            senders: Senders::default(),
             settings: BTreeMap::new(),
             names: BTreeMap::new(),
             handle: Arc::downgrade(&handle),
@@ -140,6 +143,7 @@ impl RunningCluster {
             // In this order, so that the state of the old connection is not taken for that of the new one.
             let (id, address, leaf) = (it.id, it.address, Arc::clone(&it.leaf));
             self.subchannels[slot] = None;
+            self.senders.set(id, None);
             inbox.forget(key);
             self.tree.subchannel(id, &SubchannelState::Idle, now);
             let subchannel = process::pool().subchannel(address, &wanted, inbox, key);
@@ -150,11 +154,15 @@ impl RunningCluster {
     }
 
     pub(super) fn subchannel(&mut self, id: SubchannelId, state: &SubchannelState, now: Time) {
-        if *state != SubchannelState::Ready
-            && let Some(connected) = self.connected(id)
-        {
-            // Also where calls that are under way keep the old connection.
-            connected.reports = None;
+        if let Some(connected) = self.connected(id) {
+            let mut sender = None;
+            if *state == SubchannelState::Ready {
+                sender = connected.subchannel.sender();
+            } else {
+                // Also where calls that are under way keep the old connection.
+                connected.reports = None;
+            }
+            self.senders.set(id, sender);
         }
         self.tree.subchannel(id, state, now);
         self.is_changed = true;
@@ -203,6 +211,7 @@ impl RunningCluster {
                     if let Some(place) = self.subchannels.get_mut(id.slot()) {
                         *place = None;
                     }
+                    self.senders.set(id, None);
                 }
                 Action::Resolve => resolves = true,
                 Action::Count(counted) => metrics::counted(&counted, target, &self.name),
@@ -248,11 +257,7 @@ impl RunningCluster {
     /// Publishes the picker with the connections of now. Calls are woken by it.
     fn publish(&mut self) {
         let Some(handle) = self.handle.upgrade() else { return };
-        let senders = self.subchannels.iter().map(|place| {
-            let connected = place.as_ref()?;
-            Some((connected.id, connected.subchannel.sender()?))
-        });
-        let senders = senders.collect();
+        let senders = self.senders.clone();
         let (connectivity, picker) = (self.tree.connectivity(), self.tree.picker());
         handle.publish(ClusterState { connectivity, picker, senders, is_closed: false });
     }

@@ -30,6 +30,7 @@ mod place;
 mod published;
 mod replay;
 mod security;
+mod senders;
 mod sessions;
 mod shared;
 mod targets;

@@ -76,7 +76,8 @@ pub(super) fn pick(cluster: &ClusterHandle, asked: Asked<'_>) -> Result<Option<C
     match pick {
         // A connection that was lost a moment ago has no sender, and another picker comes.
         Pick::To(picked) => Ok(state
-            .sender(picked.subchannel)
+            .senders
+            .get(picked.subchannel)
             .filter(|sender| !sender.is_closed())
             .map(|sender| Chosen { picked, permit, sender })),
         Pick::Queue => Ok(None),

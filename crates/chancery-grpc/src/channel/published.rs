@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chancery_calls::Failure;
-use chancery_calls::balancing::{Connectivity, Description, Picker, SubchannelId, Wake};
+use chancery_calls::balancing::{Connectivity, Description, Picker, Wake};
 use chancery_calls::filters::FilterChain;
 use chancery_calls::routing::RouteConfig;
 use chancery_core::Time;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use crate::connect::{Inbox, Sender};
+use super::senders::Senders;
+use crate::connect::Inbox;
 
 /// The configuration of a channel, as far as it is known.
 #[derive(Debug)]
@@ -58,7 +59,7 @@ pub(super) struct ClusterHandle {
 pub(super) struct ClusterState {
     pub(super) connectivity: Connectivity,
     pub(super) picker: Option<Arc<dyn Picker>>,
-    pub(super) senders: Vec<Option<(SubchannelId, Sender)>>,
+    pub(super) senders: Senders,
     /// True if nothing will be published any more.
     pub(super) is_closed: bool,
 }
@@ -68,7 +69,7 @@ impl ClusterHandle {
         let state = ClusterState {
             connectivity: Connectivity::Idle,
             picker: None,
-            senders: Vec::new(),
+            senders: Senders::default(),
             is_closed: false,
         };
         Arc::new(Self {
@@ -115,14 +116,8 @@ impl ClusterHandle {
 impl ClusterState {
     /// Returns the last state of a cluster whose driver has ended.
     pub(super) fn closed() -> Self {
-        let (picker, senders) = (None, Vec::new());
+        let (picker, senders) = (None, Senders::default());
         Self { connectivity: Connectivity::TransientFailure, picker, senders, is_closed: true }
-    }
-
-    /// Returns what sends calls on a subchannel, if it is connected.
-    pub(super) fn sender(&self, id: SubchannelId) -> Option<Sender> {
-        let (of, sender) = self.senders.get(id.slot())?.as_ref()?;
-        (*of == id).then(|| sender.clone())
     }
 }
 
