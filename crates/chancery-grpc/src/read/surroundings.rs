@@ -8,7 +8,7 @@ use chancery_client::{Bootstrap, Client};
 use prost::Message;
 
 use super::clusters::{self, Cluster};
-use super::endpoints::Endpoints;
+use super::endpoints::{Endpoints, KnownSets};
 use super::fault::Fault;
 use super::listeners::{self, Listener};
 use super::quoted;
@@ -50,7 +50,8 @@ pub(crate) fn decode_for(client: &Client, surroundings: Surroundings) {
     let surroundings = Arc::new(surroundings);
     client.decode_with::<Listener>(listeners::connectable);
     client.decode_as::<Routes>();
-    client.decode_as::<Endpoints>();
+    let known = KnownSets::default();
+    client.decode_with::<Endpoints>(move |name, body| known.decode(name, body));
     client.decode_with::<Cluster>(move |name, body| {
         let cluster = Message::decode(body.clone()).map_err(|error| error.to_string())?;
         Ok(clusters::read(name, &cluster, &surroundings)?)

@@ -1,0 +1,177 @@
+//! Endpoints that were read before.
+//!
+//! ```text
+//!   set of before:   a   b   c   d
+//!                    |       |   |     equal bytes in the same locality, about the same place
+//!   the update:      a   x   c   d     only x is read
+//! ```
+//!
+//! Endpoints that stay are the same value in memory, too, so that all who compare them later are done at once.
+//! Not here: the reading.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use bytes::Bytes;
+use chancery_calls::balancing::{Endpoint, EndpointLocality};
+
+use super::super::fault::Fault;
+use super::{Endpoints, decode_after};
+
+/// The sets that a client has, by their names.
+#[derive(Debug, Default)]
+pub(crate) struct KnownSets(Mutex<HashMap<Box<str>, Weak<ReadSet>>>);
+
+/// All that was read of a set.
+#[derive(Debug, Default)]
+pub(super) struct ReadSet {
+    /// The localities in their order; `None` for one that is skipped.
+    localities: Vec<Option<ReadLocality>>,
+}
+
+/// All that was read of a locality.
+#[derive(Debug)]
+pub(super) struct ReadLocality {
+    locality: Arc<EndpointLocality>,
+    endpoints: Vec<ReadEndpoint>,
+}
+
+/// A locality that is being read.
+pub(super) struct LocalityReader<'a> {
+    locality: Arc<EndpointLocality>,
+    endpoints: Vec<ReadEndpoint>,
+    before: &'a [ReadEndpoint],
+    /// The place in `before` at which the next endpoint is looked for.
+    next: usize,
+}
+
+/// An endpoint, with the bytes that it was read of.
+#[derive(Clone, Debug)]
+pub(super) struct ReadEndpoint {
+    pub(super) bytes: Bytes,
+    pub(super) endpoint: Arc<Endpoint>,
+    /// False if its health is one with which it takes no calls.
+    pub(super) takes_calls: bool,
+    /// The proxy of its own metadata.
+    pub(super) proxy: Option<Box<SocketAddr>>,
+}
+
+/// The place of an address in a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct AddressPlace {
+    pub(super) locality: usize,
+    pub(super) endpoint: usize,
+    /// 0 for the address of the endpoint, and one more for each additional one.
+    pub(super) address: usize,
+}
+
+impl KnownSets {
+    /// Reads the set of this name.
+    ///
+    /// # Errors
+    /// The reason why it cannot be used.
+    pub(crate) fn decode(&self, name: &str, body: &Bytes) -> Result<Endpoints, String> {
+        let before = self.lock().get(name).and_then(Weak::upgrade).unwrap_or_default();
+        let endpoints = decode_after(&before, body)?;
+        let read = Arc::downgrade(&endpoints.read);
+        let mut sets = self.lock();
+        if let Some(known) = sets.get_mut(name) {
+            *known = read;
+        } else {
+            if sets.len() == sets.capacity() {
+                // Before it grows, those that nobody has any more go.
+                sets.retain(|_, set| set.strong_count() > 0);
+            }
+            sets.insert(name.into(), read);
+        }
+        Ok(endpoints)
+    }
+
+    /// No code panics with the lock held.
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Weak<ReadSet>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ReadSet {
+    pub(super) fn locality(&self, at: usize) -> Option<&ReadLocality> {
+        self.localities.get(at)?.as_ref()
+    }
+
+    /// Adds the next locality; `None` if it is skipped.
+    pub(super) fn push(&mut self, locality: Option<ReadLocality>) {
+        self.localities.push(locality);
+    }
+
+    /// Returns all addresses, in the order of their places.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = (SocketAddr, AddressPlace)> {
+        let localities = self.localities.iter().enumerate();
+        let localities = localities.filter_map(|(at, locality)| Some((at, locality.as_ref()?)));
+        localities.flat_map(|(locality, read)| {
+            read.endpoints.iter().enumerate().flat_map(move |(endpoint, read)| {
+                let addresses = read.endpoint.addresses.iter().enumerate();
+                addresses
+                    .map(move |(address, it)| (*it, AddressPlace { locality, endpoint, address }))
+            })
+        })
+    }
+}
+
+impl<'a> LocalityReader<'a> {
+    /// Begins with a locality, of which something may have been read before.
+    pub(super) fn new(locality: EndpointLocality, before: Option<&'a ReadLocality>) -> Self {
+        // Endpoints have their locality in them.
+        match before.filter(|before| *before.locality == locality) {
+            Some(before) => Self {
+                locality: Arc::clone(&before.locality),
+                endpoints: Vec::with_capacity(before.endpoints.len()),
+                before: &before.endpoints,
+                next: 0,
+            },
+            None => {
+                Self { locality: Arc::new(locality), endpoints: Vec::new(), before: &[], next: 0 }
+            }
+        }
+    }
+
+    pub(super) fn locality(&self) -> &Arc<EndpointLocality> {
+        &self.locality
+    }
+
+    /// Adds the next endpoint, which is read by a function if it is not known.
+    pub(super) fn endpoint(
+        &mut self,
+        bytes: &Bytes,
+        read: impl FnOnce(&Bytes, &Arc<EndpointLocality>) -> Result<ReadEndpoint, Fault>,
+    ) -> Result<&ReadEndpoint, Fault> {
+        let place = self.find(bytes);
+        self.next = place.unwrap_or(self.next) + 1;
+        let endpoint = match place.and_then(|place| self.before.get(place)) {
+            // With its own bytes: those of before would keep a whole response in memory.
+            Some(known) => ReadEndpoint { bytes: bytes.clone(), ..known.clone() },
+            None => read(bytes, &self.locality)?,
+        };
+        self.endpoints.push(endpoint);
+        self.endpoints.last().ok_or_else(|| "there is none".into())
+    }
+
+    /// Looks for an endpoint of these bytes: where it is expected, and then around that place, as some may have
+    /// come or gone before it.
+    fn find(&self, bytes: &Bytes) -> Option<usize> {
+        let is_at = |place: usize| self.before.get(place).is_some_and(|it| it.bytes == *bytes);
+        if is_at(self.next) {
+            return Some(self.next);
+        }
+        let around = self.next.saturating_sub(AROUND)..=self.next + AROUND;
+        around.into_iter().find(|place| is_at(*place))
+    }
+
+    pub(super) fn finish(self) -> ReadLocality {
+        ReadLocality { locality: self.locality, endpoints: self.endpoints }
+    }
+}
+
+/// The number of places to each side of the expected one at which an endpoint is looked for. Further away it is
+/// read again.
+const AROUND: usize = 8;
