@@ -34,6 +34,12 @@ struct Child {
     switch: Switch,
 }
 
+impl Child {
+    fn is_idle(&self) -> bool {
+        self.switch.connectivity() == Connectivity::Idle
+    }
+}
+
 /// Divides calls by weight.
 #[derive(Debug)]
 struct ByWeight {
@@ -94,6 +100,18 @@ impl WrrLocality {
     ) {
         if let Some(locality) = self.owners.of(part).cloned() {
             self.change(&locality, cx, handle);
+            self.rouse(cx);
+        }
+    }
+
+    /// Connects localities that are idle while another one is not: no call goes to them, so none would wake them.
+    fn rouse(&mut self, cx: &mut Context<'_>) {
+        if self.counts.idle == 0 || self.counts.idle == self.children.len() {
+            return;
+        }
+        let idle = self.children.iter().filter(|(_, it)| it.is_idle());
+        for locality in idle.map(|(locality, _)| locality.clone()).collect::<Vec<_>>() {
+            self.change(&locality, cx, |child, cx| child.wake(Wake::All, cx));
         }
     }
 
@@ -127,6 +145,7 @@ impl Balancer for WrrLocality {
             }
             self.change(locality, cx, |child, cx| child.update_with(&update, cx));
         }
+        self.rouse(cx);
     }
 }
 
@@ -154,6 +173,7 @@ impl Branch for WrrLocality {
         while let Some(locality) = self.deadlines.pop_due(cx.now) {
             self.change(&locality, cx, Switch::on_time);
         }
+        self.rouse(cx);
     }
 
     fn deadline(&self) -> Option<Time> {

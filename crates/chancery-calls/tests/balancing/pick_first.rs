@@ -1,5 +1,6 @@
 //! `pick_first`: happy eyeballs, what is kept, and what is tried again (C-117, C-120).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_calls::balancing::{Connectivity, PolicyConfig};
@@ -174,4 +175,24 @@ fn a_shuffle_gives_a_locality_its_weight_whatever_it_has() {
         first += usize::from(play.call() == "to 10.0.0.4:80");
     }
     assert!((888..1_112).contains(&first), "{first}");
+}
+
+/// C-111, C-117: a policy with one connection in each locality, whose endpoint is replaced or lost while another
+/// locality takes all calls.
+#[test]
+fn a_locality_connects_again_while_another_one_is_ready() {
+    let policy = PolicyConfig::WrrLocality(Arc::new(PolicyConfig::PickFirst { shuffle: false }));
+    let both = |one: &str| [in_locality("a", 1, one), in_locality("b", 1, "9")].concat();
+    let mut play = Play::new();
+    play.up("1 2 9").update(&policy, &both("1"));
+    assert!(play.dialled().is_empty(), "nobody calls so far");
+    play.call();
+    assert_eq!(play.spread(100).len(), 2);
+    play.update(&policy, &both("2"));
+    assert!(play.spread(100).contains_key(&address("2")), "its endpoint is another one");
+    play.down("2").up("2").pass(BACKOFF);
+    assert!(play.spread(100).contains_key(&address("2")), "its connection was lost");
+    let third = [both("2"), in_locality("c", 1, "1")].concat();
+    play.update(&policy, &third);
+    assert!(play.spread(100).contains_key(&address("1")), "there is one more locality");
 }

@@ -74,6 +74,7 @@ fn policy(number: u64) -> PolicyConfig {
         6 => ring(64),
         7 => part(PolicyConfig::RoundRobin),
         8 => part(PolicyConfig::PickFirst { shuffle: false }),
+        9 => within(PolicyConfig::PickFirst { shuffle: false }),
         _ => within(PolicyConfig::LeastRequest(ChoiceCount::default())),
     }
 }
@@ -136,7 +137,7 @@ impl World {
 
     fn change_policy(&mut self) {
         if self.dice.below(2) == 0 {
-            self.policy = policy(self.dice.below(10));
+            self.policy = policy(self.dice.below(11));
         } else {
             self.detection = detection(self.dice.below(3));
         }
@@ -206,6 +207,13 @@ impl World {
         });
     }
 
+    /// Returns the localities that have some of these addresses.
+    fn zones_of(&self, addresses: &BTreeSet<SocketAddr>) -> BTreeSet<u64> {
+        let there =
+            self.endpoints.iter().filter(|(it, _)| addresses.contains(&address(&name(**it))));
+        there.map(|(_, (zone, _))| *zone).collect()
+    }
+
     fn addresses(&self) -> BTreeSet<SocketAddr> {
         self.endpoints.keys().map(|it| address(&name(*it))).collect()
     }
@@ -259,6 +267,11 @@ impl World {
         let used = self.used();
         let is_right = match &self.policy {
             PolicyConfig::PickFirst { .. } => used.len() == expected.len().min(1),
+            PolicyConfig::WrrLocality(child)
+                if matches!(**child, PolicyConfig::PickFirst { .. }) =>
+            {
+                used.len() == self.zones_of(&expected).len()
+            }
             PolicyConfig::RandomSubsetting { .. } => used.len() <= SUBSET.into(),
             PolicyConfig::RingHash(_) => return self.check_homes(&expected),
             _ => used == expected,
