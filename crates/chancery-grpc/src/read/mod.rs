@@ -10,6 +10,7 @@ pub(crate) mod downstream;
 pub(crate) mod endpoints;
 mod fault;
 mod filters;
+mod json_policies;
 pub(crate) mod kept_sessions;
 pub(crate) mod listed_names;
 pub(crate) mod listeners;

@@ -22,7 +22,7 @@ use policies::wrr_locality::v3::WrrLocality;
 
 use super::fault::{At, Fault};
 use super::typed_struct::TypedStruct;
-use super::{opened, quoted, values};
+use super::{json_policies, opened, quoted, values};
 
 /// The depth to which policies may stand in each other.
 const MAX_DEPTH: usize = 16;
@@ -91,7 +91,7 @@ impl Place<'_> {
                 return known.at(path);
             }
         }
-        let names: Vec<_> = configs.map(|(_, config)| quoted(&config.type_url)).take(8).collect();
+        let names: Vec<_> = configs.map(|(_, config)| name_of(config)).take(8).collect();
         Err(match names.is_empty() {
             true => "`policies` must have one that gRPC knows, and is empty".into(),
             false => format!("none of the policies is known: {}", names.join(", ")).into(),
@@ -144,14 +144,25 @@ impl Place<'_> {
         within.first_known(policy).map(Arc::new)
     }
 
-    /// Reads a policy that the program has added, if it has added one of this name.
+    /// Reads a policy that the program has added, or else one of gRPC, if there is one of this name.
     fn custom(self, config: Result<TypedStruct, String>) -> Option<Read> {
         let config = match config {
             Ok(config) => config,
             Err(fault) => return Some(Err(fault.into())),
         };
-        let read = self.custom.read(config.name(), &config.json())?;
+        let fields = config.fields();
+        let Some(read) = self.custom.read(config.name(), &fields.to_string()) else {
+            return json_policies::read(config.name(), &fields).map(|read| read.at("value"));
+        };
         Some(read.map_err(|fault| Fault::from(quoted(&fault).into_owned())))
+    }
+}
+
+/// Returns the name of a policy for people: that of the type which a struct stands for, and not that of the struct.
+fn name_of(config: &Any) -> String {
+    match TypedStruct::opened(config) {
+        Some(Ok(inner)) => format!("{} (in a `TypedStruct`)", quoted(&inner.type_url)),
+        _ => quoted(&config.type_url).into_owned(),
     }
 }
 
@@ -163,6 +174,7 @@ fn least_request(count: Option<&UInt32Value>) -> Read {
 
 fn ring_hash(config: &RingHash) -> Read {
     match HashFunction::try_from(config.hash_function) {
+        // The default hash is this one. Go and Java want it to be named, the C core does not.
         Ok(HashFunction::XxHash | HashFunction::DefaultHash) => {
             ring(config.minimum_ring_size.as_ref(), config.maximum_ring_size.as_ref())
         }
@@ -446,6 +458,14 @@ mod tests {
         // Without it the next one counts.
         let without = read_with(&CustomPolicies::default(), &configs);
         assert_eq!(without, Ok(PolicyConfig::RoundRobin));
+        let nobody = read_with(&CustomPolicies::default(), &configs[..1]).unwrap_err();
+        assert_eq!(
+            nobody.to_string(),
+            "load_balancing_policy: none of the policies is known: example.com/orders.Other (in a \
+             `TypedStruct`)"
+        );
+        let least = read_with(&custom, &[typed("least_request_experimental", json!(1))]);
+        assert_eq!(least, Ok(PolicyConfig::LeastRequest(ChoiceCount::default())));
         let fault = read_with(&custom, &[typed("orders.ByShard", json!("x"))]).unwrap_err();
         assert_eq!(
             fault.to_string(),

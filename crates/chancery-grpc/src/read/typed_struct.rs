@@ -4,7 +4,7 @@ use chancery_core::TypeUrl;
 use envoy_types::pb::google::protobuf::value::Kind;
 use envoy_types::pb::google::protobuf::{Any, Struct, Value};
 use prost::Message;
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
 /// The names of the message: the newer and the older.
 const NAMES: [&str; 2] = ["xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"];
@@ -33,8 +33,8 @@ impl TypedStruct {
     }
 
     /// The fields as JSON, in an order that is always the same.
-    pub(super) fn json(&self) -> String {
-        self.value.as_ref().map_or_else(|| "{}".to_owned(), |fields| object(fields).to_string())
+    pub(super) fn fields(&self) -> Json {
+        self.value.as_ref().map_or_else(|| Json::Object(Map::new()), object)
     }
 }
 
@@ -92,10 +92,13 @@ mod tests {
         for name in NAMES {
             let read = TypedStruct::opened(&any(name, &fields)).unwrap().unwrap();
             assert_eq!(read.name(), "a.Policy");
-            assert_eq!(read.json(), r#"{"a":3,"b":0.5,"c":true,"d":["x\"",null],"e":null}"#);
+            assert_eq!(
+                read.fields().to_string(),
+                r#"{"a":3,"b":0.5,"c":true,"d":["x\"",null],"e":null}"#
+            );
         }
         assert!(TypedStruct::opened(&any("google.protobuf.Struct", &fields)).is_none());
         let empty = TypedStruct { type_url: String::new(), value: None };
-        assert_eq!(empty.json(), "{}");
+        assert_eq!(empty.fields().to_string(), "{}");
     }
 }

@@ -1,5 +1,6 @@
 //! A ring: hashes in order, each with the endpoint that it belongs to. The layout is that of grpc-go, so
-//! that the same call goes to the same endpoint from both.
+//! that the same call goes to the same endpoint from both. Only the weights differ while an endpoint of one of
+//! several localities is not healthy: it counts there, and not here.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
