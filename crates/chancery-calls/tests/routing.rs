@@ -241,8 +241,10 @@ fn toy(name: &str, number: u32) -> Overrides {
 
 /// A chain of one filter, `toy` with the number 0, and the router.
 fn chain() -> FilterChain {
-    let entry =
-        |name: &str, config| FilterEntry { name: name.into(), filter: ListedFilter::Known(config) };
+    let entry = |name: &str, config| {
+        let filter = ListedFilter::Known(config);
+        FilterEntry { name: name.into(), filter, is_disabled: false }
+    };
     let toy = entry("toy", FilterConfig::Custom(Arc::new(Toy(0))));
     FilterChain::new(vec![toy, entry("router", FilterConfig::Router)]).unwrap()
 }

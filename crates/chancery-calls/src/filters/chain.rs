@@ -16,6 +16,8 @@ pub struct FilterEntry {
     pub name: Arc<str>,
     /// The filter.
     pub filter: ListedFilter,
+    /// True if it is off, unless a route configures it.
+    pub is_disabled: bool,
 }
 
 /// A filter that is known, or not.
@@ -37,8 +39,10 @@ pub enum ListedFilter {
 pub struct Filter {
     /// The name of this use of the filter.
     pub name: Arc<str>,
-    /// Its configuration.
+    /// Its configuration on this way.
     pub config: FilterConfig,
+    /// The configuration that the listener has for it, even if it is off there.
+    listed: FilterConfig,
 }
 
 /// The filters that a call passes. The last one ends the chain, and no other does.
@@ -53,12 +57,18 @@ impl FilterChain {
             faults.push(FilterFault::NoFilters);
         }
         let (mut names, mut filters) = (BTreeSet::new(), Vec::new());
-        for FilterEntry { name, filter } in entries {
+        for FilterEntry { name, filter, is_disabled } in entries {
             if !names.insert(name.clone()) {
                 faults.push(FilterFault::Duplicate { name: name.to_string() });
             }
             match filter {
-                ListedFilter::Known(config) => filters.push(Filter { name, config }),
+                ListedFilter::Known(listed) => {
+                    if is_disabled && listed.is_terminal() {
+                        faults.push(FilterFault::Off { name: name.to_string() });
+                    }
+                    let config = if is_disabled { FilterConfig::Disabled } else { listed.clone() };
+                    filters.push(Filter { name, config, listed });
+                }
                 ListedFilter::Unknown { is_optional: true, .. } => {}
                 ListedFilter::Unknown { type_url, is_optional: false } => {
                     faults.push(FilterFault::Unknown { name: name.to_string(), type_url });
@@ -67,11 +77,11 @@ impl FilterChain {
         }
         match filters.split_last() {
             Some((last, before)) => {
-                let early = before.iter().filter(|filter| filter.config.is_terminal());
+                let early = before.iter().filter(|filter| filter.listed.is_terminal());
                 faults.extend(
                     early.map(|filter| FilterFault::Early { name: filter.name.to_string() }),
                 );
-                if !last.config.is_terminal() {
+                if !last.listed.is_terminal() {
                     faults.push(FilterFault::NoEnd { name: last.name.to_string() });
                 }
             }
@@ -83,7 +93,8 @@ impl FilterChain {
 
     /// The end alone, for calls of which nothing says that they pass filters.
     pub fn without_filters() -> Self {
-        Self(Arc::from([Filter { name: "router".into(), config: FilterConfig::Router }]))
+        let config = FilterConfig::Router;
+        Self(Arc::from([Filter { name: "router".into(), listed: config.clone(), config }]))
     }
 
     /// The filters in their order.
@@ -98,15 +109,16 @@ impl FilterChain {
         }
         let merged = self.0.iter().map(|filter| {
             let config = match scopes.get(&filter.name) {
-                Some(config) if config.replaces(&filter.config) => config.clone(),
+                Some(config) if config.replaces(&filter.listed) => config.clone(),
                 None => filter.config.clone(),
                 Some(config) => {
-                    let (wanted, found) = (filter.config.kind(), config.kind());
+                    let (wanted, found) = (filter.listed.kind(), config.kind());
                     let (wanted, found) = (wanted.to_owned(), found.to_owned());
                     return Err(OverrideMismatch { name: filter.name.clone(), wanted, found });
                 }
             };
-            Ok(Filter { name: filter.name.clone(), config })
+            let (name, listed) = (filter.name.clone(), filter.listed.clone());
+            Ok(Filter { name, config, listed })
         });
         Ok(Self(merged.collect::<Result<_, _>>()?))
     }
@@ -127,6 +139,8 @@ pub enum FilterFault {
     Early { name: String },
     /// The last filter does not end the chain.
     NoEnd { name: String },
+    /// A filter that ends the chain is off.
+    Off { name: String },
 }
 
 impl Display for FilterFault {
@@ -147,6 +161,13 @@ impl Display for FilterFault {
             Self::NoEnd { name } => {
                 let name = quoted(name);
                 write!(f, "the last HTTP filter, `{name}`, has to be one that ends the chain")
+            }
+            Self::Off { name } => {
+                write!(
+                    f,
+                    "the HTTP filter `{}` ends the chain, and cannot be disabled",
+                    quoted(name)
+                )
             }
         }
     }
@@ -197,12 +218,13 @@ mod tests {
     }
 
     fn known(name: &str, config: FilterConfig) -> FilterEntry {
-        FilterEntry { name: name.into(), filter: ListedFilter::Known(config) }
+        let filter = ListedFilter::Known(config);
+        FilterEntry { name: name.into(), filter, is_disabled: false }
     }
 
     fn unknown(name: &str, is_optional: bool) -> FilterEntry {
         let filter = ListedFilter::Unknown { type_url: "t/x".to_owned(), is_optional };
-        FilterEntry { name: name.into(), filter }
+        FilterEntry { name: name.into(), filter, is_disabled: false }
     }
 
     fn router() -> FilterEntry {
@@ -238,6 +260,25 @@ mod tests {
         let numbers: Vec<_> =
             chain.filters().iter().map(|it| it.config.custom::<Toy>().map(|toy| toy.1)).collect();
         assert_eq!(numbers, [Some(1), Some(2), None]);
+    }
+
+    #[test]
+    fn a_filter_that_is_disabled_is_on_where_a_route_configures_it() {
+        // C-093
+        let off = |entry: FilterEntry| FilterEntry { is_disabled: true, ..entry };
+        let chain = FilterChain::new(vec![off(known("a", toy("t", 1))), router()]).unwrap();
+        assert!(matches!(chain.filters()[0].config, FilterConfig::Disabled));
+        let of_route = |overrides: &Overrides| {
+            let host = &Overrides::default();
+            chain.with(&OverrideScopes { cluster: None, route: overrides, host })
+        };
+        let on = of_route(&Overrides::new([("a".into(), toy("t", 2))])).unwrap();
+        assert_eq!(on.filters()[0].config.custom::<Toy>().map(|toy| toy.1), Some(2));
+        let other = of_route(&Overrides::new([("a".into(), toy("u", 2))]));
+        assert!(other.is_err(), "it is of another kind");
+        let faults = FilterChain::new(vec![off(router())]).unwrap_err();
+        let why = "the HTTP filter `router` ends the chain, and cannot be disabled";
+        assert_eq!(faults[0].to_string(), why);
     }
 
     #[test]

@@ -77,7 +77,8 @@ fn entry(message: &hcm::HttpFilter, side: Side) -> Result<FilterEntry, Fault> {
         Ok(_) => ListedFilter::Unknown { type_url: config.type_url.clone(), is_optional },
         Err(type_url) => ListedFilter::Unknown { type_url, is_optional },
     };
-    Ok(FilterEntry { name: message.name.as_str().into(), filter })
+    let (name, is_disabled) = (message.name.as_str().into(), message.disabled);
+    Ok(FilterEntry { name, filter, is_disabled })
 }
 
 /// Reads the configurations of a virtual host, a route or a weighted cluster.
@@ -130,7 +131,9 @@ fn known(
     let inner = Any { type_url: fields.type_url.clone(), value: Vec::new() };
     match is_built_in(&inner) {
         true => Err("the filter must have its own message, and no `TypedStruct`".into()),
-        false => of_program(&inner.type_url, side, FilterMessage::Json(&fields.json())),
+        false => {
+            of_program(&inner.type_url, side, FilterMessage::Json(&fields.fields().to_string()))
+        }
     }
 }
 
@@ -177,6 +180,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::super::support::{any, filter, listed, override_of};
+    use super::FilterConfig;
 
     fn typed_struct(name: &str, type_name: &str) -> Value {
         let type_url = format!("type.googleapis.com/{type_name}");
@@ -196,6 +200,15 @@ mod tests {
                 "`type.googleapis.com/example.com.Filter` is no known filter, and not optional";
             assert_eq!(unknown, format!(".typed_per_filter_config[f]: {why}"));
         }
+    }
+
+    #[test]
+    fn a_filter_may_be_off_unless_a_route_configures_it() {
+        // C-093
+        let mut off = filter("f", "fault.v3.HTTPFault", json!({"maxActiveFaults": 1}));
+        assert!(matches!(listed(&off), Ok(FilterConfig::Faults(_))));
+        off["disabled"] = json!(true);
+        assert!(matches!(listed(&off), Ok(FilterConfig::Disabled)));
     }
 
     #[test]

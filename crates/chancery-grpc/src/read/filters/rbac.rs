@@ -13,6 +13,7 @@ use envoy_types::pb::envoy::extensions::filters::http::rbac::v3 as filter;
 use envoy_types::pb::envoy::r#type::matcher::v3::{PathMatcher, path_matcher};
 use rbac::permission::Rule;
 use rbac::principal::Identifier;
+use rbac::rbac::audit_logging_options::AuditCondition;
 
 use super::super::addresses::address_range;
 use super::super::fault::{At, Fault};
@@ -33,7 +34,26 @@ pub(super) fn of_route(message: filter::RbacPerRoute) -> Result<FilterConfig, Fa
     }
 }
 
+/// Checks that nothing has to be logged. There are no audit loggers here, and a log that has to be written is not
+/// left out in silence (gRFC A59).
+fn check_audit(message: &rbac::rbac::AuditLoggingOptions) -> Result<(), Fault> {
+    let is_asked = message.audit_condition != i32::from(AuditCondition::None);
+    let needed = message.logger_configs.iter().position(|logger| !logger.is_optional);
+    match needed {
+        Some(at) if is_asked => {
+            let why = "audit loggers are not known here; with `is_optional` it is left out";
+            Err(why).at(format_args!("logger_configs[{at}]"))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn rules(message: &rbac::Rbac) -> Result<Rbac, Fault> {
+    message
+        .audit_logging_options
+        .as_ref()
+        .map_or(Ok(()), check_audit)
+        .at("audit_logging_options")?;
     let action = match rbac::rbac::Action::try_from(message.action) {
         Ok(rbac::rbac::Action::Allow) => RbacAction::Allow,
         Ok(rbac::rbac::Action::Deny) => RbacAction::Deny,
@@ -175,6 +195,29 @@ mod tests {
         assert_eq!(rbac_of(&per_route(json!({"rbac": {}}))), Rbac::new(RbacAction::Ignore, []));
         let none = override_of(&per_route(json!({}))).unwrap();
         assert!(matches!(none, FilterConfig::Disabled));
+    }
+
+    #[test]
+    fn a_log_that_has_to_be_written_is_not_left_out() {
+        // gRFC A59
+        let with = |condition: &str, is_optional: bool| {
+            let log = "extensions.rbac.audit_loggers.stream.v3.StdoutAuditLog";
+            let logger = json!({"name": "log", "typedConfig": any(log, json!({}))});
+            let loggers = json!([{"auditLogger": logger, "isOptional": is_optional}]);
+            let options = json!({"auditCondition": condition, "loggerConfigs": loggers});
+            override_of(&per_route(json!({"rbac": {"rules": {"auditLoggingOptions": options}}})))
+        };
+        let fault = with("ON_DENY", false).unwrap_err();
+        let path = "rbac.rules.audit_logging_options.logger_configs[0]";
+        assert_eq!(
+            fault,
+            format!(
+                ".typed_per_filter_config[f].{path}: audit loggers are not known here; with \
+                 `is_optional` it is left out"
+            )
+        );
+        with("ON_DENY", true).unwrap();
+        with("NONE", false).unwrap();
     }
 
     #[test]
