@@ -43,7 +43,14 @@ pub(crate) fn active_faults() -> &'static ActiveFaults {
 }
 
 /// Makes clients with a bootstrap of their own, which the process tells of too.
-pub(crate) fn clients_of(bootstrap: Bootstrap) -> Result<Arc<Clients>, BootstrapError> {
+pub(crate) fn clients_of(mut bootstrap: Bootstrap) -> Result<Arc<Clients>, BootstrapError> {
+    if !bootstrap.states_user_agent {
+        // Control planes tell clients of gRPC from others by the beginning of it.
+        let node = &mut bootstrap.node;
+        node.user_agent_name = "gRPC Rust (Chancery)".to_owned();
+        node.user_agent_version = env!("CARGO_PKG_VERSION").to_owned();
+        bootstrap.states_user_agent = true;
+    }
     let clients = Arc::new(Clients::new(bootstrap, options())?);
     let mut all = all_clients();
     all.retain(|known| known.strong_count() > 0);

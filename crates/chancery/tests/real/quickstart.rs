@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use crate::support::chancery::{Chancery, Directory};
 use crate::support::clients::clients;
@@ -76,6 +77,13 @@ fn the_tour_goes_as_it_is_told() {
     directory.write("nodes/envoy-1/routes.yaml", &personal);
     envoy.answers_with(&[], "hello envoy-1");
     envoy.refused_nothing();
+
+    // A channel of this project is a client of gRPC like others.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+    command.env("GRPC_XDS_BOOTSTRAP", &grpc);
+    command.args(["call", "xds:///hello.test", "grpc.health.v1.Health/Check"]);
+    let caller = Process::start(dir.path(), "call", &mut command);
+    caller.says("SERVING");
 
     let mut command = clients.python("client.py");
     command.env("GRPC_XDS_BOOTSTRAP", grpc).arg("xds:///hello.test");
