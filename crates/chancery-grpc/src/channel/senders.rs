@@ -14,7 +14,7 @@ use crate::connect::Sender;
 #[derive(Clone, Default)]
 pub(super) struct Senders(Arc<[Slot]>);
 
-/// What sends calls on the subchannel that has the slot, if it is connected.
+/// The sender of the subchannel that has the slot, if it is connected.
 type Slot = Arc<ArcSwapOption<(SubchannelId, Sender)>>;
 
 impl Senders {
@@ -25,8 +25,7 @@ impl Senders {
         (*of == id).then(|| sender.clone())
     }
 
-    /// Puts what sends calls on a subchannel into its slot, or takes it out. Clones have no slot that comes later
-    /// than they do.
+    /// Puts the sender of a subchannel into its slot, or takes it out. A clone sees no slot that is later than it is.
     pub(super) fn set(&mut self, id: SubchannelId, sender: Option<Sender>) {
         if let Some(sender) = sender {
             self.grow(id.slot());

@@ -237,7 +237,7 @@ impl Targets<'_> {
         match endpoints {
             Ok(endpoints) => ClusterTarget {
                 priorities: endpoints.assignment.priorities(&cluster.policy, None, names),
-                problem: None,
+                problem: skipped(&endpoints),
                 drops: Arc::clone(&endpoints.drops),
                 ..target
             },
@@ -327,6 +327,14 @@ fn detecting(node: ClusterTarget, detection: Option<&Detection>) -> DetectionTar
 /// Returns the endpoints that take any call.
 fn endpoints_of(target: &ClusterTarget) -> impl Iterator<Item = &Arc<Endpoint>> {
     target.priorities.iter().flat_map(|(_, target)| &*target.endpoints)
+}
+
+/// Returns the reason why a set with localities has no endpoints, if there is one.
+fn skipped(endpoints: &Endpoints) -> Option<Arc<str>> {
+    let is_empty = endpoints.assignment.localities.is_empty();
+    (is_empty && endpoints.has_skipped).then(|| {
+        "all its localities are without a `load_balancing_weight`, and gRPC skips these".into()
+    })
 }
 
 fn without_endpoints(name: &Arc<str>, problem: Arc<str>) -> ClusterTarget {

@@ -4,9 +4,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use crate::support::chancery::{Chancery, Directory};
+use crate::support::chancery::{Chancery, Directory, program};
 use crate::support::clients::clients;
 use crate::support::envoy::{Envoy, VERSIONS};
 use crate::support::ports::Port;
@@ -79,7 +78,7 @@ fn the_tour_goes_as_it_is_told() {
     envoy.refused_nothing();
 
     // A channel of this project is a client of gRPC like others.
-    let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+    let mut command = program();
     command.env("GRPC_XDS_BOOTSTRAP", &grpc);
     command.args(["call", "xds:///hello.test", "grpc.health.v1.Health/Check"]);
     let caller = Process::start(dir.path(), "call", &mut command);

@@ -29,7 +29,9 @@ impl Setup {
         why: &str,
     ) -> WatchError {
         let (short, uri, node) = (type_url.short(), self.uri(server), &self.node.id);
-        let text = format!("{short} `{name}` from {uri} (node `{node}`): {why}").into();
+        let is_rejected = rejected(kind);
+        let text =
+            format!("{short} `{name}` from {uri} (node `{node}`){is_rejected}: {why}").into();
         WatchError { kind, text, server: Some(server), is_nameless: false }
     }
 
@@ -43,7 +45,8 @@ impl Setup {
         why: &str,
     ) -> WatchError {
         let (short, uri, node) = (type_url.short(), self.uri(server), &self.node.id);
-        let text = format!("{short} from {uri} (node `{node}`): {why}").into();
+        let is_rejected = rejected(kind);
+        let text = format!("{short} from {uri} (node `{node}`){is_rejected}: {why}").into();
         let is_nameless = kind == ErrorKind::Rejected;
         WatchError { kind, text, server: Some(server), is_nameless }
     }
@@ -54,4 +57,9 @@ impl Setup {
         let text = format!("server {uri} cannot be reached (node `{node}`): {why}").into();
         WatchError { kind: ErrorKind::Unreachable, text, server: Some(server), is_nameless: false }
     }
+}
+
+/// Words for an error of this client about what a server sent, so that it is not taken for one of the server.
+fn rejected(kind: ErrorKind) -> &'static str {
+    if kind == ErrorKind::Rejected { " is rejected" } else { "" }
 }

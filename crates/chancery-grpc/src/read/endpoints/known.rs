@@ -104,6 +104,11 @@ impl ReadSet {
         self.localities.push(locality);
     }
 
+    /// Returns true if a locality is skipped.
+    pub(super) fn has_skipped(&self) -> bool {
+        self.localities.iter().any(Option::is_none)
+    }
+
     /// Returns all addresses, in the order of their places.
     pub(super) fn addresses(&self) -> impl Iterator<Item = (SocketAddr, AddressPlace)> {
         let localities = self.localities.iter().enumerate();

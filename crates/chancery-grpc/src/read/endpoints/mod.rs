@@ -34,6 +34,8 @@ pub(crate) struct Endpoints {
     pub(crate) drops: Arc<[DropCategory]>,
     /// The proxies by which addresses are reached, in clusters that ask for that (C-128).
     pub(crate) proxies: BTreeMap<SocketAddr, SocketAddr>,
+    /// True if there are localities without a weight, which gRPC skips.
+    pub(crate) has_skipped: bool,
     /// All that was read, for the update that comes next.
     read: Arc<ReadSet>,
 }
@@ -69,6 +71,7 @@ fn read(before: &ReadSet, message: &RawAssignment) -> Result<Endpoints, Fault> {
         drops: drops.collect::<Result<_, _>>()?,
         assignment: Assignment { localities: reader.localities },
         proxies: reader.proxies,
+        has_skipped: reader.read.has_skipped(),
         read: Arc::new(reader.read),
     })
 }

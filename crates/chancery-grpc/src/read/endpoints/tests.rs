@@ -55,6 +55,16 @@ fn localities_have_a_name_and_are_there_once_in_a_priority() {
 }
 
 #[test]
+fn a_locality_without_a_weight_is_skipped() {
+    // C-108
+    let weightless = with(&locality("a", 0, &[endpoint(1)]), "loadBalancingWeight", Value::Null);
+    let read = of(&[weightless, locality("b", 0, &[endpoint(1)])]);
+    assert!(read.has_skipped);
+    assert_eq!(read.assignment.localities.len(), 1);
+    assert!(!of(&[locality("b", 0, &[endpoint(1)])]).has_skipped);
+}
+
+#[test]
 fn no_priority_is_left_out() {
     // C-108
     let gap = [locality("a", 0, &[]), locality("b", 2, &[])];

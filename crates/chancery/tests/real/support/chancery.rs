@@ -23,6 +23,11 @@ pub(crate) struct Directory {
     scratch: PathBuf,
 }
 
+/// The program, to be started with words and a bound.
+pub(crate) fn program() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_chancery"))
+}
+
 impl Directory {
     /// Makes an empty one below the test's own directory.
     pub(crate) fn new(test: &Path, name: &str) -> Self {
@@ -42,7 +47,7 @@ impl Directory {
 
     /// The output of `chancery check` about it.
     pub(crate) fn check(&self, flags: &[&str]) -> String {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+        let mut command = program();
         command.arg("check").arg(&self.path).args(flags);
         let test = self.path.parent().expect("it is below the test's directory");
         let mut check = Process::start(test, "check", &mut command);
@@ -87,7 +92,7 @@ impl Chancery {
         flags: &[impl AsRef<OsStr>],
     ) -> Self {
         let test = directory.path.parent().expect("it is below the test's directory");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+        let mut command = program();
         command.arg("serve").arg(&directory.path);
         command.args(["--listen", &listen.address(), "--admin", &admin.address()]).args(flags);
         let name = format!("chancery-{}", listen.number());
@@ -149,7 +154,7 @@ impl Chancery {
 
     /// The exit code and the output of a command that asks it, as what it knows of a node.
     pub(crate) fn asked_by(&self, words: &[&str]) -> (Option<i32>, String) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+        let mut command = program();
         let (server, admin) = (self.address(), self.admin.address());
         command.args(words).args(["--server", &server, "--admin", &admin]).env("NO_COLOR", "1");
         let done = command.output().expect("it can be run");
@@ -160,7 +165,7 @@ impl Chancery {
     /// The exit code and the output of a command that asks its admin interface.
     pub(crate) fn told_by(&self, words: &[&str]) -> (Option<i32>, String) {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+        let mut command = program();
         command.args(words).env("CHANCERY_ADMIN", self.admin.address()).env("NO_COLOR", "1");
         let name = format!("{}-{}", words[0], NEXT.fetch_add(1, Ordering::Relaxed));
         let mut asking = Process::start(self.process.dir(), &name, &mut command);
@@ -236,7 +241,7 @@ impl Chancery {
     /// Lets everything pass that it holds back.
     #[track_caller]
     pub(crate) fn confirm(&self) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+        let mut command = program();
         command.args(["confirm", "--all", "--admin", &self.admin.address()]);
         let done = command.output().expect("it can be run");
         assert!(done.status.success(), "{done:?}");
@@ -252,7 +257,7 @@ impl Chancery {
     /// Lets everything pass that it holds back, if that is something.
     pub(crate) fn confirm_if_held(&self) {
         if self.page("/ready").contains("held back") {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
+            let mut command = program();
             command.args(["confirm", "--all", "--admin", &self.admin.address()]);
             // Nothing may be held back any more by then.
             command.output().expect("it can be run");
