@@ -21,6 +21,8 @@ pub(super) struct EndpointSet<T = ()> {
     owners: Owners<EndpointKey>,
     deadlines: Deadlines<EndpointKey>,
     counts: StateCounts,
+    /// The number of changes of members so far.
+    changes: u64,
 }
 
 /// An endpoint of a policy, with its connection.
@@ -32,6 +34,8 @@ pub struct Member<T = ()> {
     pub kept: T,
     key: EndpointKey,
     connection: PickFirst,
+    /// The number of the change that it had last. No two members of a set have the same.
+    changed: u64,
 }
 
 impl<T: Default> EndpointSet<T> {
@@ -60,9 +64,8 @@ impl<T: Default> EndpointSet<T> {
     /// Takes what an update says of an endpoint that is there.
     fn refresh(&mut self, place: usize, endpoint: &Arc<Endpoint>, cx: &mut Context<'_>) {
         let member = &mut self.members.items_mut()[place];
-        let is_same = member.endpoint == *endpoint;
-        member.endpoint = Arc::clone(endpoint);
-        if !is_same {
+        if member.endpoint != *endpoint {
+            member.endpoint = Arc::clone(endpoint);
             let endpoints = std::slice::from_ref(endpoint);
             self.change(place, cx, |connection, cx| connection.update(endpoints, cx));
         }
@@ -83,8 +86,10 @@ impl<T: Default> EndpointSet<T> {
         });
         self.counts.add(connection.connectivity());
         self.deadlines.set(&key, connection.deadline());
-        let endpoint = Arc::clone(endpoint);
-        self.members.insert(place, Member { id, endpoint, kept: T::default(), key, connection });
+        self.changes += 1;
+        let (endpoint, changed) = (Arc::clone(endpoint), self.changes);
+        let kept = T::default();
+        self.members.insert(place, Member { id, endpoint, kept, key, connection, changed });
     }
 
     /// Takes one more endpoint, which is not connected yet, and returns its place. One that is there stays as it is.
@@ -208,6 +213,8 @@ impl<T: Default> EndpointSet<T> {
         change: impl FnOnce(&mut PickFirst, &mut Context<'_>),
     ) {
         let Some(member) = self.members.items_mut().get_mut(place) else { return };
+        self.changes += 1;
+        member.changed = self.changes;
         self.counts.remove(member.connectivity());
         let connection = &mut member.connection;
         self.owners.within(&member.key, cx, |cx| change(connection, cx));
@@ -247,6 +254,11 @@ impl<T> Member<T> {
     pub fn picked(&self, observers: Observers) -> Option<Picked> {
         let picked = self.connection.picked(observers)?;
         Some(Picked { endpoint: Arc::clone(&self.endpoint), ..picked })
+    }
+
+    /// Returns a number that is another one after each change of it, and that no other member of the set has.
+    pub(super) fn changed(&self) -> u64 {
+        self.changed
     }
 
     pub(super) fn error(&self) -> Arc<str> {

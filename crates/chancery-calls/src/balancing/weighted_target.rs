@@ -2,7 +2,9 @@
 //! (C-111, gRFC A52). There is no overprovisioning: a locality keeps its part until none of its
 //! endpoints works.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use chancery_core::{Locality, Time};
@@ -225,12 +227,14 @@ impl Branch for WrrLocality {
     }
 }
 
-fn by_locality(endpoints: &[Arc<Endpoint>]) -> BTreeMap<&Locality, Vec<Arc<Endpoint>>> {
-    let mut localities = BTreeMap::<_, Vec<_>>::new();
+fn by_locality(endpoints: &[Arc<Endpoint>]) -> BTreeMap<&Locality, Cow<'_, [Arc<Endpoint>]>> {
+    let mut localities = BTreeMap::<_, Cow<'_, [_]>>::new();
     // Neighbours mostly share their locality, which then need not be compared by its texts.
     for neighbours in endpoints.chunk_by(|one, next| Arc::ptr_eq(&one.locality, &next.locality)) {
-        let name = &neighbours[0].locality.name;
-        localities.entry(name).or_default().extend_from_slice(neighbours);
+        match localities.entry(&neighbours[0].locality.name) {
+            Entry::Vacant(entry) => drop(entry.insert(Cow::Borrowed(neighbours))),
+            Entry::Occupied(entry) => entry.into_mut().to_mut().extend_from_slice(neighbours),
+        }
     }
     localities
 }

@@ -22,7 +22,7 @@ fn assignment(localities: &[(u32, &str, u32, &str)]) -> Assignment {
     let localities = localities.iter().map(|(priority, zone, weight, text)| {
         let endpoints = in_locality(zone, *weight, text);
         let locality = Arc::clone(&endpoints.first().expect("an endpoint").locality);
-        AssignedLocality { locality, priority: *priority, endpoints }
+        AssignedLocality { locality, priority: *priority, endpoints: endpoints.into() }
     });
     Assignment { localities: localities.collect() }
 }

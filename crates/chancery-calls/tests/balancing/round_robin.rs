@@ -1,8 +1,10 @@
 //! `round_robin` and the division by localities (C-111, C-113, C-120).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chancery_calls::balancing::{Connectivity, PolicyConfig};
+use chancery_calls::{Dice, SeededDice};
 
 use crate::support::{BACKOFF, Play, address, endpoints, in_locality};
 
@@ -57,6 +59,34 @@ fn endpoints_that_stay_keep_their_connections() {
         let dialled = play.dialled().len();
         assert_eq!(dialled, if first == 0 { 1_000 } else { 1 });
         assert_eq!(play.open(), 1_000);
+    }
+}
+
+/// C-113, C-120: among many endpoints each event concerns one, and all that are ready are used, each once in a round.
+#[test]
+fn each_that_is_ready_has_its_turn_after_every_event() {
+    let mut dice = SeededDice(5);
+    let mut number = |below: u64| usize::try_from(dice.below(below)).expect("a small number");
+    let mut play = Play::new();
+    let mut there: Vec<String> = (1..=150).map(|it| it.to_string()).collect();
+    play.up(&there.join(" "));
+    for round in 0..300 {
+        match number(6) {
+            0 => drop(there.remove(number(there.len() as u64))),
+            1 => there.insert(number(there.len() as u64), format!("v6.{round:x}")),
+            2 => {
+                let (one, other) = (number(there.len() as u64), number(there.len() as u64));
+                there.swap(one, other);
+            }
+            3 => drop(play.down(&there[number(there.len() as u64)])),
+            4 => drop(play.up(&there[number(there.len() as u64)])),
+            _ => drop(play.pass(BACKOFF)),
+        }
+        play.update(&PolicyConfig::RoundRobin, &endpoints(&there.join(" ")));
+        let ready: BTreeSet<_> = play.ready();
+        let spread = play.spread(2 * ready.len());
+        assert!(spread.values().all(|count| *count == 2), "{round}: {spread:?}");
+        assert_eq!(spread.into_keys().collect::<BTreeSet<_>>(), ready, "{round}");
     }
 }
 

@@ -22,7 +22,7 @@ fn cluster(priorities: &[&str], health: impl IntoIterator<Item = Health>) -> Clu
         let endpoints = text.split_whitespace().map(|word| endpoint(word, priority));
         let endpoints: Vec<_> = endpoints.collect();
         let locality = Arc::clone(&endpoints.first().expect("an endpoint").locality);
-        AssignedLocality { locality, priority, endpoints }
+        AssignedLocality { locality, priority, endpoints: endpoints.into() }
     };
     let assignment = Assignment { localities: (0..).zip(priorities).map(of).collect() };
     let policy = PolicyConfig::WrrLocality(Arc::new(PolicyConfig::RoundRobin));

@@ -81,7 +81,7 @@ impl World {
         }
         let localities = by_priority.into_iter().map(|(priority, endpoints)| {
             let locality = Arc::clone(&endpoints.first().expect("one at least").locality);
-            AssignedLocality { locality, priority, endpoints }
+            AssignedLocality { locality, priority, endpoints: endpoints.into() }
         });
         let assignment = Assignment { localities: localities.collect() };
         let policy = PolicyConfig::WrrLocality(Arc::new(PolicyConfig::RoundRobin));

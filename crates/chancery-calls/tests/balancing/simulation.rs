@@ -234,7 +234,7 @@ fn assignment(endpoints: &BTreeMap<u64, (u32, u64)>) -> Assignment {
         let weight = u32::try_from(zone + 1).expect("a small number");
         let endpoints = in_locality(&zone.to_string(), weight, &names.join(" "));
         let locality = Arc::clone(&endpoints.first().expect("one at least").locality);
-        AssignedLocality { locality, priority, endpoints }
+        AssignedLocality { locality, priority, endpoints: endpoints.into() }
     });
     Assignment { localities: localities.collect() }
 }

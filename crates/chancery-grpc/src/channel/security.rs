@@ -94,7 +94,9 @@ impl ChannelSecurity {
             Arc::new(ConnectionSettings { security, keepalive, via })
         };
         let common = settings(host.filter(|_| has_names), None);
-        let own = endpoints.into_iter().filter_map(|endpoint| {
+        // Most clusters have the same for all, and then nobody looks at each.
+        let most = if has_names || transport.is_proxied { usize::MAX } else { 0 };
+        let own = endpoints.into_iter().take(most).filter_map(|endpoint| {
             let hostname = Some(endpoint.hostname).filter(|name| has_names && !name.is_empty());
             // A program that did not choose xDS has the proxies of the control plane too (gRFC A86).
             let proxy = endpoint.proxy.filter(|_| transport.is_proxied);

@@ -103,7 +103,7 @@ impl Targets<'_> {
         let Some(Ok(endpoints)) = self.endpoints(service) else {
             return self.security.of_cluster(transport, None, []);
         };
-        let all = endpoints.assignment.localities.iter().flat_map(|it| &it.endpoints);
+        let all = endpoints.assignment.localities.iter().flat_map(|it| &*it.endpoints);
         let all = all.flat_map(|endpoint| {
             endpoint.addresses.iter().map(|address| OneEndpoint {
                 address: *address,
@@ -315,7 +315,11 @@ fn with_addresses(
 fn detecting(node: ClusterTarget, detection: Option<&Detection>) -> DetectionTarget<ClusterTarget> {
     let of_sessions = node.sessions.iter().flat_map(|sessions| &*sessions.endpoints);
     let draining = of_sessions.filter(|endpoint| endpoint.health == Health::Draining);
-    let endpoints = endpoints_of(&node).chain(draining).cloned().collect();
+    let mut draining = draining.peekable();
+    let endpoints = match &*node.priorities {
+        [(_, one)] if draining.peek().is_none() => Arc::clone(&one.endpoints),
+        _ => endpoints_of(&node).chain(draining).cloned().collect(),
+    };
     DetectionTarget {
         cluster: Arc::clone(&node.name),
         detection: Arc::new(detection.cloned().unwrap_or_default()),

@@ -24,7 +24,7 @@ pub struct AssignedLocality {
     /// Its priority; 0 is the best.
     pub priority: u32,
     /// The endpoints that may take calls, and those that are draining.
-    pub endpoints: Vec<Arc<Endpoint>>,
+    pub endpoints: Arc<[Arc<Endpoint>]>,
 }
 
 impl Assignment {
@@ -44,17 +44,29 @@ impl Assignment {
             .values()
             .map(|all| all.iter().map(|it| &it.locality.name).collect::<BTreeSet<_>>());
         let names = names.assign(&localities.collect::<Vec<_>>());
-        let targets = priorities.into_values().map(|localities| {
-            let endpoints = localities.iter().flat_map(|it| &it.endpoints);
-            let endpoints = endpoints.filter(|it| it.health != Health::Draining).cloned().collect();
-            PolicyTarget { config: config.clone(), endpoints, note: note.cloned() }
+        let targets = priorities.into_values().map(|localities| PolicyTarget {
+            config: config.clone(),
+            endpoints: of_priority(&localities),
+            note: note.cloned(),
         });
         names.into_iter().zip(targets).collect()
     }
 
     /// Returns the endpoints that sessions may stay with, of all priorities.
     pub fn of_sessions(&self, health: SessionHealth) -> Arc<[Arc<Endpoint>]> {
-        let endpoints = self.localities.iter().flat_map(|it| &it.endpoints);
+        let endpoints = self.localities.iter().flat_map(|it| &*it.endpoints);
         endpoints.filter(|it| health.allows(it.health)).cloned().collect()
+    }
+}
+
+/// Returns the endpoints of a priority that take any call.
+fn of_priority(localities: &[&AssignedLocality]) -> Arc<[Arc<Endpoint>]> {
+    let takes_calls = |endpoint: &&Arc<Endpoint>| endpoint.health != Health::Draining;
+    match localities {
+        [one] if one.endpoints.iter().all(|it| takes_calls(&it)) => Arc::clone(&one.endpoints),
+        _ => {
+            let all = localities.iter().flat_map(|it| &*it.endpoints);
+            all.filter(takes_calls).cloned().collect()
+        }
     }
 }

@@ -136,7 +136,7 @@ impl Reader {
         if sum > u64::from(u32::MAX) {
             return Err("the weights add up to more than 32 bits").at("lb_endpoints");
         }
-        let locality = Arc::clone(read.locality());
+        let (locality, endpoints) = (Arc::clone(read.locality()), endpoints.into());
         self.localities.push(AssignedLocality { locality, priority, endpoints });
         self.read.push(Some(read.finish()));
         Ok(())
