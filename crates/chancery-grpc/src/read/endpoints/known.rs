@@ -26,6 +26,7 @@ pub(crate) struct KnownSets(Mutex<HashMap<Box<str>, Weak<ReadSet>>>);
 /// All that was read of a set.
 #[derive(Debug, Default)]
 pub(super) struct ReadSet {
+    body: Bytes,
     /// The localities in their order; `None` for one that is skipped.
     localities: Vec<Option<ReadLocality>>,
 }
@@ -41,15 +42,26 @@ pub(super) struct ReadLocality {
 pub(super) struct LocalityReader<'a> {
     locality: Arc<EndpointLocality>,
     endpoints: Vec<ReadEndpoint>,
+    body: &'a [u8],
     before: &'a [ReadEndpoint],
+    body_before: &'a [u8],
     /// The place in `before` at which the next endpoint is looked for.
     next: usize,
 }
 
-/// An endpoint, with the bytes that it was read of.
-#[derive(Clone, Debug)]
+/// An endpoint, with the place of the bytes in the body that it was read of.
+#[derive(Debug)]
 pub(super) struct ReadEndpoint {
-    pub(super) bytes: Bytes,
+    start: u32,
+    len: u32,
+    /// Its address, if it has no other. All are compared with each other, and are together here.
+    only_address: Option<SocketAddr>,
+    pub(super) value: EndpointValue,
+}
+
+/// All that the bytes of an endpoint say.
+#[derive(Clone, Debug)]
+pub(super) struct EndpointValue {
     pub(super) endpoint: Arc<Endpoint>,
     /// False if its health is one with which it takes no calls.
     pub(super) takes_calls: bool,
@@ -94,7 +106,30 @@ impl KnownSets {
     }
 }
 
+impl ReadEndpoint {
+    fn bytes<'a>(&self, body: &'a [u8]) -> Option<&'a [u8]> {
+        let start = usize::try_from(self.start).ok()?;
+        body.get(start..)?.get(..usize::try_from(self.len).ok()?)
+    }
+
+    fn addresses(&self) -> &[SocketAddr] {
+        match &self.only_address {
+            Some(only) => std::slice::from_ref(only),
+            None => &self.value.endpoint.addresses,
+        }
+    }
+}
+
 impl ReadSet {
+    /// Returns a set of this body, of which nothing was read so far.
+    pub(super) fn of(body: Bytes) -> Self {
+        Self { body, localities: Vec::new() }
+    }
+
+    pub(super) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
     pub(super) fn locality(&self, at: usize) -> Option<&ReadLocality> {
         self.localities.get(at)?.as_ref()
     }
@@ -115,7 +150,7 @@ impl ReadSet {
         let localities = localities.filter_map(|(at, locality)| Some((at, locality.as_ref()?)));
         localities.flat_map(|(locality, read)| {
             read.endpoints.iter().enumerate().flat_map(move |(endpoint, read)| {
-                let addresses = read.endpoint.addresses.iter().enumerate();
+                let addresses = read.addresses().iter().enumerate();
                 addresses
                     .map(move |(address, it)| (*it, AddressPlace { locality, endpoint, address }))
             })
@@ -124,19 +159,27 @@ impl ReadSet {
 }
 
 impl<'a> LocalityReader<'a> {
-    /// Begins with a locality, of which something may have been read before.
-    pub(super) fn new(locality: EndpointLocality, before: Option<&'a ReadLocality>) -> Self {
+    /// Begins with a locality in a body. The one at the same place in the set before may have endpoints in common
+    /// with it, if it is the same.
+    pub(super) fn new(
+        locality: EndpointLocality,
+        body: &'a [u8],
+        before: &'a ReadSet,
+        at: usize,
+    ) -> Self {
         // Endpoints have their locality in them.
-        match before.filter(|before| *before.locality == locality) {
-            Some(before) => Self {
-                locality: Arc::clone(&before.locality),
-                endpoints: Vec::with_capacity(before.endpoints.len()),
-                before: &before.endpoints,
-                next: 0,
-            },
-            None => {
-                Self { locality: Arc::new(locality), endpoints: Vec::new(), before: &[], next: 0 }
-            }
+        let known = before.locality(at).filter(|before| *before.locality == locality);
+        let (locality, endpoints) = match known {
+            Some(known) => (Arc::clone(&known.locality), &*known.endpoints),
+            None => (Arc::new(locality), &[][..]),
+        };
+        Self {
+            locality,
+            endpoints: Vec::with_capacity(endpoints.len()),
+            body,
+            before: endpoints,
+            body_before: before.body(),
+            next: 0,
         }
     }
 
@@ -144,27 +187,36 @@ impl<'a> LocalityReader<'a> {
         &self.locality
     }
 
-    /// Adds the next endpoint, which is read by a function if it is not known.
+    /// Adds the next endpoint, which is a part of the body. It is read by a function if it is not known.
     pub(super) fn endpoint(
         &mut self,
-        bytes: &Bytes,
-        read: impl FnOnce(&Bytes, &Arc<EndpointLocality>) -> Result<ReadEndpoint, Fault>,
-    ) -> Result<&ReadEndpoint, Fault> {
+        bytes: &[u8],
+        read: impl FnOnce(&[u8], &Arc<EndpointLocality>) -> Result<EndpointValue, Fault>,
+    ) -> Result<&EndpointValue, Fault> {
         let place = self.find(bytes);
         self.next = place.unwrap_or(self.next) + 1;
-        let endpoint = match place.and_then(|place| self.before.get(place)) {
-            // With its own bytes: those of before would keep a whole response in memory.
-            Some(known) => ReadEndpoint { bytes: bytes.clone(), ..known.clone() },
-            None => read(bytes, &self.locality)?,
+        let known = place.and_then(|place| self.before.get(place));
+        let (value, only_address) = match known {
+            Some(known) => (known.value.clone(), known.only_address),
+            None => {
+                let value = read(bytes, &self.locality)?;
+                let only = match *value.endpoint.addresses {
+                    [only] => Some(only),
+                    _ => None,
+                };
+                (value, only)
+            }
         };
-        self.endpoints.push(endpoint);
-        self.endpoints.last().ok_or_else(|| "there is none".into())
+        let (start, len) = part_of(self.body, bytes);
+        self.endpoints.push(ReadEndpoint { start, len, only_address, value });
+        self.endpoints.last().map(|it| &it.value).ok_or_else(|| "there is none".into())
     }
 
     /// Looks for an endpoint of these bytes: where it is expected, and then around that place, as some may have
     /// come or gone before it.
-    fn find(&self, bytes: &Bytes) -> Option<usize> {
-        let is_at = |place: usize| self.before.get(place).is_some_and(|it| it.bytes == *bytes);
+    fn find(&self, bytes: &[u8]) -> Option<usize> {
+        let of = |place: usize| self.before.get(place)?.bytes(self.body_before);
+        let is_at = |place: usize| of(place) == Some(bytes);
         if is_at(self.next) {
             return Some(self.next);
         }
@@ -180,3 +232,13 @@ impl<'a> LocalityReader<'a> {
 /// The number of places to each side of the expected one at which an endpoint is looked for. Further away it is
 /// read again.
 const AROUND: usize = 8;
+
+/// Returns where a part begins in a body, and its length. A body of more than 4 GiB, which no response has, has no
+/// parts that are found again.
+fn part_of(body: &[u8], part: &[u8]) -> (u32, u32) {
+    let start = part.as_ptr().addr().saturating_sub(body.as_ptr().addr());
+    match (u32::try_from(start), u32::try_from(part.len())) {
+        (Ok(start), Ok(len)) => (start, len),
+        _ => (u32::MAX, u32::MAX),
+    }
+}

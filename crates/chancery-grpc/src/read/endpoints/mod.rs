@@ -22,7 +22,7 @@ use envoy_types::pb::google::protobuf::value::Kind;
 use prost::Message;
 
 pub(crate) use self::known::KnownSets;
-use self::known::{AddressPlace, LocalityReader, ReadEndpoint, ReadLocality, ReadSet};
+use self::known::{AddressPlace, EndpointValue, LocalityReader, ReadSet};
 use self::raw::{RawAssignment, RawLocality};
 use super::fault::{At, Fault};
 use super::{opened, quoted, values};
@@ -50,15 +50,10 @@ impl ResourceType for Endpoints {
 
 /// Reads an assignment that may have endpoints in common with one that was read before.
 fn decode_after(before: &ReadSet, body: &Bytes) -> Result<Endpoints, String> {
-    let message: RawAssignment =
-        Message::decode(body.clone()).map_err(|error| error.to_string())?;
-    Ok(read(before, &message)?)
-}
-
-fn read(before: &ReadSet, message: &RawAssignment) -> Result<Endpoints, Fault> {
-    let mut reader = Reader::default();
-    for (at, locality) in message.endpoints.iter().enumerate() {
-        reader.locality(before.locality(at), locality).at(format_args!("endpoints[{at}]"))?;
+    let message = RawAssignment::read(body)?;
+    let mut reader = Reader::new(before, ReadSet::of(body.clone()));
+    for (at, locality) in message.endpoints.into_iter().enumerate() {
+        reader.locality(at, body, locality).at(format_args!("endpoints[{at}]"))?;
     }
     reader.check_priorities().at("endpoints")?;
     reader.check_addresses()?;
@@ -84,8 +79,8 @@ fn drop_category(
     Ok(DropCategory { name: message.category.as_str().into(), per_million })
 }
 
-#[derive(Default)]
-struct Reader {
+struct Reader<'a> {
+    before: &'a ReadSet,
     localities: Vec<AssignedLocality>,
     seen: BTreeSet<(u32, Locality)>,
     proxies: BTreeMap<SocketAddr, SocketAddr>,
@@ -94,18 +89,26 @@ struct Reader {
     read: ReadSet,
 }
 
-impl Reader {
-    fn locality(
-        &mut self,
-        before: Option<&ReadLocality>,
-        message: &RawLocality,
-    ) -> Result<(), Fault> {
+impl<'a> Reader<'a> {
+    fn new(before: &'a ReadSet, read: ReadSet) -> Self {
+        Self {
+            before,
+            localities: Vec::new(),
+            seen: BTreeSet::new(),
+            proxies: BTreeMap::new(),
+            weights: BTreeMap::new(),
+            read,
+        }
+    }
+
+    /// Reads the locality at this place, which is a part of the body.
+    fn locality(&mut self, at: usize, body: &[u8], message: RawLocality<'_>) -> Result<(), Fault> {
         let weight = message.load_balancing_weight.as_ref().map_or(0, |weight| weight.value);
         if weight == 0 {
             self.read.push(None);
             return Ok(()); // gRPC skips a locality without a weight.
         }
-        let name = message.locality.clone().ok_or("it must be set").at("locality")?;
+        let name = message.locality.ok_or("it must be set").at("locality")?;
         let name = Locality { region: name.region, zone: name.zone, sub_zone: name.sub_zone };
         let priority = message.priority;
         let sum = self.weights.entry(priority).or_default();
@@ -120,11 +123,12 @@ impl Reader {
             return Err(why).at("locality");
         }
         let proxy_of_locality = proxy(message.metadata.as_ref()).at("metadata")?;
-        let mut read = LocalityReader::new(EndpointLocality { name, weight }, before);
+        let locality = EndpointLocality { name, weight };
+        let mut read = LocalityReader::new(locality, body, self.before, at);
         let mut endpoints = Vec::with_capacity(message.lb_endpoints.len());
         let mut sum = 0;
-        for (at, bytes) in message.lb_endpoints.iter().enumerate() {
-            let ReadEndpoint { endpoint, takes_calls, proxy, .. } =
+        for (at, bytes) in message.lb_endpoints.into_iter().enumerate() {
+            let EndpointValue { endpoint, takes_calls, proxy } =
                 read.endpoint(bytes, read_endpoint).at(format_args!("lb_endpoints[{at}]"))?;
             sum += u64::from(endpoint.weight);
             // One that takes no calls is checked all the same.
@@ -174,9 +178,8 @@ impl Reader {
 }
 
 /// Reads an endpoint in a locality.
-fn read_endpoint(bytes: &Bytes, locality: &Arc<EndpointLocality>) -> Result<ReadEndpoint, Fault> {
-    let message: eds::LbEndpoint =
-        Message::decode(bytes.clone()).map_err(|error| error.to_string())?;
+fn read_endpoint(bytes: &[u8], locality: &Arc<EndpointLocality>) -> Result<EndpointValue, Fault> {
+    let message: eds::LbEndpoint = Message::decode(bytes).map_err(|error| error.to_string())?;
     let weight = message.load_balancing_weight.as_ref().map_or(1, |weight| weight.value);
     if weight == 0 {
         return Err("it must be at least 1").at("load_balancing_weight");
@@ -199,8 +202,7 @@ fn read_endpoint(bytes: &Bytes, locality: &Arc<EndpointLocality>) -> Result<Read
         hostname: endpoint.hostname.as_str().into(),
         hash_key: hash_key(&message),
     };
-    Ok(ReadEndpoint {
-        bytes: bytes.clone(),
+    Ok(EndpointValue {
         endpoint: Arc::new(endpoint),
         takes_calls: health.is_some(),
         proxy: proxy(message.metadata.as_ref()).at("metadata")?.map(Box::new),
