@@ -13,7 +13,7 @@
     reason = "it tells what was measured, and ends with its input"
 )]
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -29,7 +29,7 @@ use tonic::client::GrpcService;
 use tonic::transport::Endpoint;
 
 use codec::BytesCodec;
-use process::{cpu, own};
+use process::{bounded, cpu, own};
 use resources::Clusters;
 use server::Server;
 
@@ -83,7 +83,7 @@ async fn compare(calls: &str, concurrency: &str, go: Option<&str>) -> Result<()>
     if let Some(go) = go {
         sides.push((
             "grpc-go",
-            Command::new(go),
+            bounded(go),
             vec!["load", "xds:///service", calls, concurrency],
         ));
     }

@@ -1,15 +1,23 @@
 //! Processes of the bench, and what one of them has used.
 
+use std::ffi::OsStr;
 use std::process::Command;
 
 use crate::Result;
 
-/// This program with other words, with room for many connections.
+/// This program with other words.
 pub(crate) fn own(words: &[&str]) -> Result<Command> {
-    let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -n 8192 || exit 1; exec \"$@\"", "sh"]);
-    command.arg(std::env::current_exe()?).args(words);
+    let mut command = bounded(std::env::current_exe()?);
+    command.args(words);
     Ok(command)
+}
+
+/// A program with room for many connections, which ends after five minutes if it has not before: all wait for it.
+pub(crate) fn bounded(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 8192 || exit 1; exec timeout 300 \"$@\"", "sh"]);
+    command.arg(program);
+    command
 }
 
 /// The CPU time of this process in seconds.
