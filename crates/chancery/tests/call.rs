@@ -511,3 +511,18 @@ fn a_call_without_an_answer_says_what_it_waits_for() {
     assert!(told.ends_with(&format!("{cluster}{target} does not answer\n")), "{told}");
     drop(listener);
 }
+
+/// The way of a call is told before the server is asked for its types, which may have no answer.
+#[test]
+fn a_call_is_explained_before_there_are_types() {
+    let nobody = Port::reserve();
+    let words = ["call", &nobody.address(), "orders.v1.Orders/Get", "--plaintext", "--explain"];
+    let failed = finished(&mut chancery(&words));
+    is(&failed, 2, "");
+    let told = err(&failed);
+    assert!(told.starts_with("call of `/orders.v1.Orders/Get` at"), "{told}");
+    assert!(
+        told.contains("\nchancery: cannot ask the server for its types: UNAVAILABLE"),
+        "{told}"
+    );
+}
