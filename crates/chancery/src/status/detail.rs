@@ -2,7 +2,7 @@
 
 use chancery_core::printable::Printable;
 
-use super::reasons::{ago, rejected, short};
+use super::reasons::{ago, away, rejected, short};
 use crate::admin::{
     EventRow, HeldResource, NodeDocument, ResourceDocument, ResourceState, StreamRow, TypeRow,
 };
@@ -22,6 +22,9 @@ pub(super) fn node(document: &NodeDocument) -> String {
         ago(node.since),
     );
     text.extend(not_live.iter().map(|line| super::overview::not_live(line)));
+    if let Some(awaited) = &node.awaited {
+        text += &format!("load {} waits for a stream of it that {}\n", awaited.load, away(awaited));
+    }
     if node.claims_differ.is_some() {
         text += "its streams state different clusters, localities or metadata\n";
     }

@@ -87,6 +87,21 @@ document! {
         claims_differ: Option<bool> = default,
         /// True if its streams come from several addresses: two nodes may have one id.
         several_peers: Option<bool> = default,
+        /// The last of its streams that have gone, if a load waits for it because its client may come back: the load
+        /// of a wait, or the last one. Other streams of the node may be in step meanwhile.
+        awaited: Option<AwaitedRow> = default,
+    }
+}
+
+document! {
+    /// A stream that has gone, and that a load waits for.
+    struct AwaitedRow {
+        /// The load.
+        load: u64,
+        /// The seconds since 1970 at which the stream went.
+        at: u64,
+        /// The seconds since 1970 from which on it is not waited for any more.
+        until: u64,
     }
 }
 

@@ -93,7 +93,7 @@ pub(super) fn document(
     });
     Ok(NodeDocument {
         load: fleet.load,
-        node: view.row(book),
+        node: view.row(book, fleet, fleet.load),
         streams: view.streams.iter().take(MOST_STREAMS).map(stream).collect(),
         gone: gone.collect(),
         not_live: Vec::new(),
