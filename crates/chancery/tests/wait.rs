@@ -140,6 +140,16 @@ fn a_client_that_is_stopped_is_silent_in_the_end() {
     assert_eq!(code, Some(1), "{told}{trouble}");
     assert!(told.contains("silent") && told.contains("no answer for 3"), "{told}");
     assert!(trouble.contains("rejected by 0, 1 silent, 0 of 1 have it"), "{trouble}");
+    let at = format!("127.0.0.1:{}", server.admin);
+    let shown = || {
+        let output = finished(&mut chancery(&["status", "edge-1", "--admin", &at]));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let waits = "cds waits for the answer of the client; what is newer is sent without it\n";
+    assert!(shown().contains(waits), "{}", shown());
+    one.signal("CONT");
+    eventually(|| shown().contains(" answered after 3"));
+    assert_eq!(state(&server, "edge-1"), "in-step");
 }
 
 #[test]

@@ -321,7 +321,8 @@ document! {
         event: EventKind,
         /// The number of the load.
         load: Option<u64> = default,
-        /// The milliseconds from a load to the last acknowledgement.
+        /// The milliseconds from a load to the last acknowledgement; of a client that has answered, those without an
+        /// answer.
         after_ms: Option<u64> = default,
         /// The number of the stream.
         stream: Option<u64> = default,
@@ -363,6 +364,8 @@ document! {
         Rejected = "rejected",
         /// A client accepts again what it had rejected.
         Repaired = "repaired",
+        /// A client that was silent has answered.
+        Answered = "answered",
         /// Events are not remembered any more, because the reader is too slow or was away too long.
         Missed = "missed",
     }

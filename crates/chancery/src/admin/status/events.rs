@@ -125,6 +125,9 @@ impl EventRows {
             StatusEventKind::Repaired { stream, type_url } => {
                 EventRow { r#type: Some(rows::type_name(type_url)), ..with(stream) }
             }
+            StatusEventKind::Answered { stream, after } => {
+                EventRow { after_ms: Some(rows::millis(*after)), ..with(stream) }
+            }
             _ => row,
         }
     }
@@ -160,6 +163,7 @@ fn kind_of(event: &StatusEvent) -> EventKind {
         StatusEventKind::Gone { .. } => EventKind::Gone,
         StatusEventKind::Rejected { .. } => EventKind::Rejected,
         StatusEventKind::Repaired { .. } => EventKind::Repaired,
+        StatusEventKind::Answered { .. } => EventKind::Answered,
         _ => EventKind::Missed,
     }
 }
@@ -171,7 +175,8 @@ fn node_of(event: &StatusEvent) -> Option<&str> {
         | StatusEventKind::Moved { stream, .. }
         | StatusEventKind::Gone { stream, .. }
         | StatusEventKind::Rejected { stream, .. }
-        | StatusEventKind::Repaired { stream, .. } => Some(&*stream.node.as_ref()?.0),
+        | StatusEventKind::Repaired { stream, .. }
+        | StatusEventKind::Answered { stream, .. } => Some(&*stream.node.as_ref()?.0),
         _ => None,
     }
 }
