@@ -509,6 +509,15 @@ fn a_call_without_an_answer_says_what_it_waits_for() {
     let told = call(&target, &[plain, "--descriptor-set", "orders.pb"]);
     assert!(told.starts_with("chancery: DEADLINE_EXCEEDED: the deadline "), "{told}");
     assert!(told.ends_with(&format!("{cluster}{target} does not answer\n")), "{told}");
+    // An explanation is an answer as long as there is a configuration.
+    let dry = |target: &str, more: &[&str]| {
+        let words = ["call", target, "orders.v1.Orders/Get", "--timeout", "1s", "--dry-run"];
+        let mut command = chancery(&words);
+        finished(command.args(more).current_dir(mesh.work.path())).status.code()
+    };
+    assert_eq!(dry(&target, &[plain]), Some(0));
+    assert_eq!(dry(xds, &["--bootstrap", "nobody.json"]), Some(1));
+    assert_eq!(dry(xds, &["--bootstrap", "silent.json"]), Some(2));
     drop(listener);
 }
 

@@ -185,9 +185,11 @@ Examples:
   chancery call xds:///orders:8080 --describe orders.v1.Order
 
 Exit codes:
-  0   every call ended with OK; or what was asked for instead of a call was printed
+  0   every call ended with OK; or what was asked for instead of a call was printed: with --dry-run, a call
+      would be sent, or would wait for a connection
   1   a server ended a call with another status; or, with --dry-run, a call would fail; or what is to be
       listed or described does not exist
   2   there is no answer: the control plane or the endpoints could not be reached, or sent none in
-      time; or the types, the request or a file cannot be used
+      time; or, with --dry-run, the control plane has sent nothing in time; or the types,
+      the request or a file cannot be used
   64  the command line is wrong";
