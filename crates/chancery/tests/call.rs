@@ -435,6 +435,7 @@ fn a_request_that_does_not_fit_is_not_sent() {
         (&["orders.v1.Orders/Get", "-H", "te: x"], 64, "gRPC itself sets `te`"),
         (&["--list", "--describe"], 64, "cannot be used with"),
         (&["orders.v1.Orders/Get", "-n", "0"], 64, "0 is not in"),
+        (&["orders.v1.Orders/Get", "--timeout", "0s"], 64, "no call can be made in no time"),
     ] {
         let output = mesh.call(words);
         assert_eq!(output.status.code(), Some(code), "{words:?}: {}", err(&output));

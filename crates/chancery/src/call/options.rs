@@ -75,6 +75,7 @@ pub(super) struct WayArgs {
 
     /// The deadline of each call, and the time for reflection and for an explanation
     #[arg(long, value_name = "TIME", default_value = "15s", help_heading = "Channel")]
+    #[arg(value_parser = some_time)]
     pub(super) timeout: Span,
 
     /// Wait until the deadline while the control plane or endpoints cannot be reached
@@ -173,6 +174,15 @@ pub(super) enum CallFormat {
     /// call, {call, code, message, cluster, locality, endpoint, attempts, milliseconds, headers, trailers};
     /// explanations as {explanation}
     Json,
+}
+
+/// Reads a time in which something can be done.
+fn some_time(text: &str) -> Result<Span, String> {
+    let span = text.parse::<Span>().map_err(|error| error.to_string())?;
+    match span.0.is_zero() {
+        true => Err("no call can be made in no time".to_owned()),
+        false => Ok(span),
+    }
 }
 
 const AFTER_HELP: &str = "\

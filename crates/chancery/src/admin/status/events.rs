@@ -57,7 +57,15 @@ impl EventRows {
 
     /// The number in an id, or 0 in one of an earlier start.
     fn number(&self, id: &str) -> Result<u64, ApiError> {
-        let odd = || ApiError::parameter("the id is none of an event");
+        let odd = || {
+            let why = format!(
+                "`{}` is the id of no event; ids are as `{}`, which events have as `id`, and without one the \
+                 events begin from now on",
+                rows::shown(id),
+                self.id(1)
+            );
+            ApiError::parameter(why)
+        };
         let (start, number) = id.split_once('-').ok_or_else(odd)?;
         let start = u64::from_str_radix(start, 16).map_err(|_| odd())?;
         let number = number.parse().map_err(|_| odd())?;
