@@ -13,6 +13,7 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{Request, Response, Uri};
+use hyper::client::conn::TrySendError;
 use tokio::time::{Instant, sleep, sleep_until};
 use tonic::Status;
 use tonic::body::Body;
@@ -198,22 +199,29 @@ impl Attempts<'_> {
                     None => Ok(response),
                 }
             }
-            Err(mut error) => {
-                // The connection took no more calls, and the driver will hear of it.
-                let was_sent = error.take_message().is_none();
-                let error = error.into_error();
-                let late = || exceeded(awaited::answer(sent.picked()));
-                let status = at_end(lost(&error), self.end, late);
-                sent.ends(status.code());
-                let end = match status.code() {
-                    _ if !was_sent => AttemptEnd::NeverSent,
-                    of if is_refused(&error) => AttemptEnd::Refused(code(of)),
-                    of => AttemptEnd::Failed { code: code(of), pushback: None },
-                };
-                Err(Failed { end, answer: Err(status) })
-            }
+            Err(error) => Err(not_answered(error, sent, self.end)),
         }
     }
+}
+
+/// Returns the failure of an attempt whose connection has broken, or has not taken it.
+fn not_answered(
+    mut error: TrySendError<Request<Body>>,
+    mut sent: Sent,
+    end: Option<Instant>,
+) -> Failed {
+    // The connection took no more calls, and the driver will hear of it.
+    let was_sent = error.take_message().is_none();
+    let error = error.into_error();
+    let late = || exceeded(awaited::answer(sent.picked()));
+    let status = at_end(lost(&error), end, late);
+    sent.ends(status.code());
+    let end = match status.code() {
+        _ if !was_sent => AttemptEnd::NeverSent,
+        of if is_refused(&error) => AttemptEnd::Refused(code(of)),
+        of => AttemptEnd::Failed { code: code(of), pushback: None },
+    };
+    Failed { end, answer: Err(status) }
 }
 
 /// The failure of a response that has a status and nothing else, or is none of gRPC, as that of a proxy on the way.
