@@ -84,6 +84,14 @@ fn is(output: &Output, code: i32, text: &str) {
     assert_eq!(out(output), text, "{}", err(output));
 }
 
+/// A bootstrap with one control plane, in the clear.
+fn bootstrap(server: &Port) -> String {
+    format!(
+        r#"{{"xds_servers": [{{"server_uri": "{}", "channel_creds": [{{"type": "insecure"}}]}}]}}"#,
+        server.address()
+    )
+}
+
 fn objects(output: &Output) -> Vec<Value> {
     out(output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -289,11 +297,7 @@ fn without_an_answer_it_is_told_why() {
     assert_eq!(dry.status.code(), Some(1), "{}", err(&dry));
     assert!(out(&dry).contains("a call fails with Unavailable: no virtual host"), "{}", out(&dry));
     let nobody = Port::reserve();
-    let bootstrap = format!(
-        r#"{{"xds_servers": [{{"server_uri": "{}", "channel_creds": [{{"type": "insecure"}}]}}]}}"#,
-        nobody.address()
-    );
-    daemon::dir_write(&mesh.work, "bootstrap.json", &bootstrap);
+    daemon::dir_write(&mesh.work, "bootstrap.json", &bootstrap(&nobody));
     for more in ["--dry-run", "--list"] {
         let words = ["orders.v1.Orders", "--timeout", "300ms", more];
         let alone = mesh.call(&words);
@@ -431,6 +435,7 @@ fn a_request_that_does_not_fit_is_not_sent() {
         (&["orders.v1.Orders/Get", "-H", "te: x"], 64, "gRPC itself sets `te`"),
         (&["--list", "--describe"], 64, "cannot be used with"),
         (&["orders.v1.Orders/Get", "-n", "0"], 64, "0 is not in"),
+        (&["orders.v1.Orders/Get", "--timeout", "0s"], 64, "no call can be made in no time"),
     ] {
         let output = mesh.call(words);
         assert_eq!(output.status.code(), Some(code), "{words:?}: {}", err(&output));
@@ -470,5 +475,64 @@ message orders.v1.Order {
             .contains("  rpc Chat(stream orders.v1.Order) returns (stream orders.v1.Order);\n"),
         "{}",
         err(&all)
+    );
+}
+
+/// C-102: a call whose time is over says what it has waited for, and types are asked for only where somebody
+/// answers.
+#[test]
+fn a_call_without_an_answer_says_what_it_waits_for() {
+    let mesh = Mesh::start(Reflects::V1);
+    let (silent, nobody) = (Port::reserve(), Port::reserve());
+    let listener = std::net::TcpListener::bind(silent.address()).unwrap();
+    for (file, server) in [("silent.json", &silent), ("nobody.json", &nobody)] {
+        daemon::dir_write(&mesh.work, file, &bootstrap(server));
+    }
+    let call = |target: &str, more: &[&str]| {
+        let words = ["call", target, "orders.v1.Orders/Get", "--timeout", "1s"];
+        let mut command = chancery(&words);
+        let output = finished(command.args(more).current_dir(mesh.work.path()));
+        is(&output, 2, "");
+        err(&output)
+    };
+    let xds = "xds:///orders:8080";
+    let begin = "chancery: cannot ask the server for its types: DEADLINE_EXCEEDED: the deadline of the call is \
+                 over; it waited for ";
+    let told = call(xds, &["--bootstrap", "silent.json"]);
+    assert_eq!(told, format!("{begin}the configuration, which the control plane has not sent\n"));
+    let told = call(xds, &["--bootstrap", "nobody.json", "--wait-for-ready"]);
+    assert!(told.starts_with(&format!("{begin}a configuration: ")), "{told}");
+    assert!(told.contains("Connection refused") && !told.contains("hint"), "{told}");
+    let (target, plain) = (silent.address(), "--plaintext");
+    let told = call(&target, &[plain]);
+    let cluster = format!("a connection to an endpoint of cluster `{target}`: ");
+    assert_eq!(told, format!("{begin}{cluster}{target} does not answer\n"));
+    let told = call(&target, &[plain, "--descriptor-set", "orders.pb"]);
+    assert!(told.starts_with("chancery: DEADLINE_EXCEEDED: the deadline "), "{told}");
+    assert!(told.ends_with(&format!("{cluster}{target} does not answer\n")), "{told}");
+    // An explanation is an answer as long as there is a configuration.
+    let dry = |target: &str, more: &[&str]| {
+        let words = ["call", target, "orders.v1.Orders/Get", "--timeout", "1s", "--dry-run"];
+        let mut command = chancery(&words);
+        finished(command.args(more).current_dir(mesh.work.path())).status.code()
+    };
+    assert_eq!(dry(&target, &[plain]), Some(0));
+    assert_eq!(dry(xds, &["--bootstrap", "nobody.json"]), Some(1));
+    assert_eq!(dry(xds, &["--bootstrap", "silent.json"]), Some(2));
+    drop(listener);
+}
+
+/// The way of a call is told before the server is asked for its types, which may have no answer.
+#[test]
+fn a_call_is_explained_before_there_are_types() {
+    let nobody = Port::reserve();
+    let words = ["call", &nobody.address(), "orders.v1.Orders/Get", "--plaintext", "--explain"];
+    let failed = finished(&mut chancery(&words));
+    is(&failed, 2, "");
+    let told = err(&failed);
+    assert!(told.starts_with("call of `/orders.v1.Orders/Get` at"), "{told}");
+    assert!(
+        told.contains("\nchancery: cannot ask the server for its types: UNAVAILABLE"),
+        "{told}"
     );
 }

@@ -370,6 +370,30 @@ fn the_clients_of_a_group_decide_what_is_wrong_with_its_files() {
     assert!(!told.contains("envoy-version") && !told.contains("\"grpc/"), "{told}");
 }
 
+/// `serve` judges by the clients that are declared, whatever a check is for.
+#[test]
+fn a_check_for_some_clients_tells_what_serve_holds_back_for_others() {
+    let bad = cluster("b", 0) + "type: EDS\neds_cluster_config: {eds_config: {ads: {}}}\n";
+    let check = |rules: &str, flags: &[&str]| {
+        let (code, told) = check(&[("chancery.yaml", rules), ("b.yaml", &bad)], flags);
+        (code, told.contains("error[declared-clients]: `chancery serve` holds back 1 error"), told)
+    };
+    let (code, is_told, told) = check("{}\n", &["--for", "grpc"]);
+    assert_eq!((code, is_told), (Some(1), true), "{told}");
+    assert!(told.contains("help: `chancery check` without `--for` shows them"), "{told}");
+    for (rules, flags) in [
+        ("clients: grpc\n", &["--for", "grpc"][..]),
+        ("{}\n", &["--for", "grpc", "--allow", "declared-clients"]),
+        ("gate: {messages: warn}\n", &["--for", "grpc"]),
+        ("allow: {rule/duration-gt: nobody minds}\n", &["--for", "grpc"]),
+    ] {
+        let (code, is_told, told) = check(rules, flags);
+        assert_eq!((code, is_told), (Some(0), false), "{rules}{flags:?}: {told}");
+    }
+    let (code, is_told, told) = check("{}\n", &["--for", "envoy"]);
+    assert_eq!((code, is_told), (Some(1), false), "{told}");
+}
+
 #[test]
 fn the_configuration_is_that_of_serve() {
     let bad = cluster("b", 0);

@@ -296,6 +296,8 @@ fn answers_about_states_are_as_they_are_described() {
     ] {
         assert_eq!(ask(&server, path)["code"], expected, "{path}");
     }
+    let (_, text) = server.admin("/api/v1/events?after=0");
+    assert!(text.contains("`0` is the id of no event; ids are as `"), "{text}");
 }
 
 /// A reader of events, after the head of the answer.

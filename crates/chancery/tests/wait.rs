@@ -140,6 +140,16 @@ fn a_client_that_is_stopped_is_silent_in_the_end() {
     assert_eq!(code, Some(1), "{told}{trouble}");
     assert!(told.contains("silent") && told.contains("no answer for 3"), "{told}");
     assert!(trouble.contains("rejected by 0, 1 silent, 0 of 1 have it"), "{trouble}");
+    let at = format!("127.0.0.1:{}", server.admin);
+    let shown = || {
+        let output = finished(&mut chancery(&["status", "edge-1", "--admin", &at]));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let waits = "cds waits for the answer of the client; what is newer is sent without it\n";
+    assert!(shown().contains(waits), "{}", shown());
+    one.signal("CONT");
+    eventually(|| shown().contains(" answered after 3"));
+    assert_eq!(state(&server, "edge-1"), "in-step");
 }
 
 #[test]
@@ -216,6 +226,41 @@ fn a_node_that_went_is_waited_for_in_a_group_without_files_too() {
     assert_eq!(code, Some(2), "{told}{trouble}");
     assert!(told.contains("bare-1") && told.contains("gone"), "{told}");
     assert_eq!(waited(&server, &["--group", "edge", "--timeout", "100ms"]).0, Some(0));
+}
+
+/// A stream that went is waited for, and both commands say so though the node is in step by another one.
+#[test]
+fn a_stream_that_went_is_told_of_while_it_is_waited_for() {
+    let dir = fleet();
+    let server = Server::start(&dir, &[]);
+    let (one, _other) = (connected(&server, "edge-1", &EDGE), connected(&server, "edge-1", &EDGE));
+    one.signal("STOP");
+    let next = load(&server) + 1;
+    dir_write(&dir, "groups/edge/orders.yaml", &cluster("orders", 2));
+    eventually(|| load(&server) == next && state(&server, "edge-1") == "pending");
+    drop(one);
+    eventually(|| state(&server, "edge-1") == "in-step");
+    let (code, told, trouble) = waited(&server, &["--timeout", "100ms"]);
+    assert_eq!(code, Some(2), "{told}{trouble}");
+    let begin = format!("chancery: load {next} has not landed on all nodes: 0 of 1 node have it; ");
+    assert!(trouble.starts_with(&begin), "{trouble}");
+    assert!(trouble.contains("it waits for a stream of edge-1 that went "), "{trouble}");
+    assert!(trouble.contains("s ago, 1") && trouble.contains("s more within"), "{trouble}");
+    assert!(told.contains("  a stream is waited for that went "), "{told}");
+    let at = format!("127.0.0.1:{}", server.admin);
+    let status = |words: &[&str]| {
+        let output = finished(&mut chancery(&[&["status", "--admin", &at], words].concat()));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let shown = status(&["edge-1"]);
+    let line = format!("\nload {next} waits for a stream of it that went ");
+    assert!(shown.contains(&line), "{shown}");
+    assert!(status(&[]).contains("a stream is waited for that went "), "{}", status(&[]));
+    let (_, text) = server.admin("/api/v1/nodes/edge-1");
+    let node: Value = serde_json::from_str(&text).unwrap();
+    let awaited = &node["node"]["awaited"];
+    let [at, until] = ["at", "until"].map(|key| awaited[key].as_u64().unwrap());
+    assert_eq!((awaited["load"].as_u64(), until - at), (Some(next), 15), "{text}");
 }
 
 #[test]

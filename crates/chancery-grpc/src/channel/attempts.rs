@@ -3,6 +3,7 @@
 //!
 //! Not here: the decision after an attempt (`chancery_calls::retrying`), and the messages (`replay`).
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +13,14 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{Request, Response, Uri};
+use hyper::client::conn::TrySendError;
 use tokio::time::{Instant, sleep, sleep_until};
 use tonic::Status;
 use tonic::body::Body;
 
-use super::body::{ResponseBody, Sent, at_end, exceeded, is_refused, lost};
-use super::call::Way;
+use super::awaited::{self, exceeded};
+use super::body::{ResponseBody, Sent, at_end, is_refused, lost};
+use super::call::{Way, within};
 use super::deadline;
 use super::pick::{self, Asked, Chosen, NotChosen};
 use super::place::CallPlace;
@@ -72,11 +75,11 @@ impl Attempts<'_> {
                     sleep(wait).await;
                 }
                 NextAttempt::UntilDeadline => {
-                    drop(failed.answer);
+                    let late = another(failed);
                     if let Some(end) = self.end {
                         sleep_until(end).await;
                     }
-                    return Err(exceeded());
+                    return Err(late);
                 }
                 NextAttempt::Stop(_) => return failed.answer,
             }
@@ -113,7 +116,11 @@ impl Attempts<'_> {
         let cluster = &self.way.cluster;
         let chosen = match pick::pick(cluster, asked) {
             Ok(Some(chosen)) => Ok(chosen),
-            Ok(None) => Box::pin(pick::wait(cluster, asked)).await,
+            Ok(None) => {
+                let late = || exceeded(awaited::connection(cluster, asked));
+                let waited = within(self.end, Box::pin(pick::wait(cluster, asked)), late).await;
+                waited.map_err(|status| (AttemptEnd::Dropped, status))?
+            }
             Err(why) => Err(why),
         };
         let chosen = chosen.map_err(not_chosen)?;
@@ -165,7 +172,15 @@ impl Attempts<'_> {
         // A call that arrives while its connection ends may stay in the queue of that until the last sender is
         // dropped. This call must not wait for itself.
         drop(sender);
-        match answer.await {
+        let late = || exceeded(awaited::answer(sent.picked()));
+        let answer = match within(self.end, pin!(answer), late).await {
+            Ok(answer) => answer,
+            Err(status) => {
+                sent.ends(status.code());
+                return Err(Failed { end: AttemptEnd::Dropped, answer: Err(status) });
+            }
+        };
+        match answer {
             Ok(mut response) => {
                 if let Some(session) = session {
                     session.answer(response.headers_mut(), &place, &cluster.name);
@@ -184,21 +199,29 @@ impl Attempts<'_> {
                     None => Ok(response),
                 }
             }
-            Err(mut error) => {
-                // The connection took no more calls, and the driver will hear of it.
-                let was_sent = error.take_message().is_none();
-                let error = error.into_error();
-                let status = at_end(lost(&error), self.end);
-                sent.ends(status.code());
-                let end = match status.code() {
-                    _ if !was_sent => AttemptEnd::NeverSent,
-                    of if is_refused(&error) => AttemptEnd::Refused(code(of)),
-                    of => AttemptEnd::Failed { code: code(of), pushback: None },
-                };
-                Err(Failed { end, answer: Err(status) })
-            }
+            Err(error) => Err(not_answered(error, sent, self.end)),
         }
     }
+}
+
+/// Returns the failure of an attempt whose connection has broken, or has not taken it.
+fn not_answered(
+    mut error: TrySendError<Request<Body>>,
+    mut sent: Sent,
+    end: Option<Instant>,
+) -> Failed {
+    // The connection took no more calls, and the driver will hear of it.
+    let was_sent = error.take_message().is_none();
+    let error = error.into_error();
+    let late = || exceeded(awaited::answer(sent.picked()));
+    let status = at_end(lost(&error), end, late);
+    sent.ends(status.code());
+    let end = match status.code() {
+        _ if !was_sent => AttemptEnd::NeverSent,
+        of if is_refused(&error) => AttemptEnd::Refused(code(of)),
+        of => AttemptEnd::Failed { code: code(of), pushback: None },
+    };
+    Failed { end, answer: Err(status) }
 }
 
 /// The failure of a response that has a status and nothing else, or is none of gRPC, as that of a proxy on the way.
@@ -219,6 +242,17 @@ fn failure<B>(response: &Response<B>) -> Option<AttemptEnd> {
     let of = tonic::Code::from_bytes(stated.as_bytes());
     let pushback = Pushback::read(headers);
     (of != tonic::Code::Ok).then(|| AttemptEnd::Failed { code: code(of), pushback })
+}
+
+/// Returns the status of a call whose time is over before it is tried again. The attempt gives back all that it
+/// holds.
+fn another(failed: Failed) -> Status {
+    let code = match failed.end {
+        AttemptEnd::Refused(code) | AttemptEnd::NotPicked(code) => code,
+        AttemptEnd::Failed { code, .. } => code,
+        AttemptEnd::Dropped | AttemptEnd::NeverSent => return exceeded("another attempt"),
+    };
+    exceeded(format_args!("another attempt, as the last one has ended with {code:?}"))
 }
 
 /// Returns the end of an attempt for which no endpoint was chosen.

@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 use tonic::{Code, Status};
 
+use super::awaited::{self, exceeded};
 use super::published::ClusterHandle;
 use super::replay::RunningAttempt;
 use crate::connect::broken;
@@ -66,6 +67,15 @@ impl Sent {
             call: None,
             code: None,
         }
+    }
+
+    pub(super) fn picked(&self) -> &Picked {
+        &self.picked
+    }
+
+    /// Returns the status of a call whose time is over before it is answered to the end.
+    fn late(&self) -> Status {
+        exceeded(format_args!("the rest of {}", awaited::answer(&self.picked)))
     }
 
     /// The messages of the request may not have ended when the call does.
@@ -162,9 +172,10 @@ impl Body for ResponseBody {
         // First, because a server that always has more to send must not outrun the end of the call.
         if deadline.as_mut().is_some_and(|it| it.as_mut().poll(cx).is_ready()) {
             sent.ends(Code::DeadlineExceeded);
+            let late = sent.late();
             // The rest of the call is let go, so that its stream is reset.
             (self.call, self.deadline) = (None, None);
-            return Poll::Ready(Some(Err(exceeded())));
+            return Poll::Ready(Some(Err(late)));
         }
         match Pin::new(inner).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
@@ -178,7 +189,8 @@ impl Body for ResponseBody {
             }
             Poll::Ready(Some(Err(error))) => {
                 *has_failed = true;
-                let status = at_end(lost(&error), deadline.as_ref().map(|it| it.deadline()));
+                let end = deadline.as_ref().map(|it| it.deadline());
+                let status = at_end(lost(&error), end, || sent.late());
                 sent.ends(status.code());
                 Poll::Ready(Some(Err(status)))
             }
@@ -216,10 +228,14 @@ pub(super) fn lost(error: &hyper::Error) -> Status {
 
 /// Returns the status of a call that was lost, and may have come to its end. A server that ends a call at its
 /// deadline resets the stream, which the client may see before its own timer.
-pub(super) fn at_end(status: Status, end: Option<Instant>) -> Status {
+pub(super) fn at_end(
+    status: Status,
+    end: Option<Instant>,
+    late: impl FnOnce() -> Status,
+) -> Status {
     let is_over = end.is_some_and(|end| end <= Instant::now());
     match status.code() {
-        Code::Cancelled if is_over => exceeded(),
+        Code::Cancelled if is_over => late(),
         _ => status,
     }
 }
@@ -232,11 +248,6 @@ pub(super) fn is_refused(error: &hyper::Error) -> bool {
         cause.is_remote()
             && (cause.is_go_away() || cause.reason() == Some(h2::Reason::REFUSED_STREAM))
     })
-}
-
-/// Returns the status of a call whose time is over.
-pub(super) fn exceeded() -> Status {
-    Status::deadline_exceeded("the deadline of the call is over")
 }
 
 impl fmt::Debug for ResponseBody {
@@ -255,7 +266,7 @@ mod tests {
     async fn a_call_that_is_reset_at_its_deadline_has_exceeded_it() {
         // C-102
         let end = Instant::now() + Duration::from_millis(1);
-        let code = |status, end| at_end(status, end).code();
+        let code = |status, end| at_end(status, end, || exceeded("an answer")).code();
         assert_eq!(code(Status::cancelled(""), Some(end)), Code::Cancelled);
         tokio::time::advance(Duration::from_millis(1)).await;
         assert_eq!(code(Status::cancelled(""), Some(end)), Code::DeadlineExceeded);

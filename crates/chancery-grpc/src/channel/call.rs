@@ -17,7 +17,8 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::attempts::Attempts;
-use super::body::{ResponseBody, exceeded};
+use super::awaited::{self, exceeded};
+use super::body::ResponseBody;
 use super::published::{ClusterHandle, Published};
 use super::replay::Replay;
 use super::sessions::CallSessions;
@@ -85,23 +86,25 @@ pub(super) async fn call(
     let end = way.allowed.and_then(|allowed| began.checked_add(allowed));
     if way.filters.filters().len() > 1 {
         let passing = Box::pin(filters::pass(&mut way, &shared.authority, &mut head));
-        if let Some(answer) = within(end, passing).await? {
+        let late = || exceeded("an HTTP filter of its way");
+        if let Some(answer) = within(end, passing, late).await? {
             return answer;
         }
     }
     let (messages, authority) = (Replay::new(messages), shared.uri_authority()?);
     let mut attempts = Attempts { way, head, authority, messages, waits, end, meter };
-    within(end, pin!(attempts.run())).await?
+    attempts.run().await
 }
 
 /// Lets something take the time until the end of a call, if it has one. It is pinned by the caller, so that the
-/// future of a call has it once.
-async fn within<T>(
+/// future of a call has it once. If that is over, `late` says what it has waited for.
+pub(super) async fn within<T>(
     end: Option<Instant>,
     work: impl Future<Output = T> + Unpin,
+    late: impl FnOnce() -> Status,
 ) -> Result<T, Status> {
     match end {
-        Some(end) => timeout_at(end, work).await.map_err(|_| exceeded()),
+        Some(end) => timeout_at(end, work).await.map_err(|_| late()),
         None => Ok(work.await),
     }
 }
@@ -121,7 +124,8 @@ async fn way(
             return Ok(way);
         }
         // A driver that ends publishes that: the sender lives as long as this call.
-        let changed = within(end, pin!(changes.changed())).await?;
+        let late = || exceeded(awaited::configuration(&shared.published()));
+        let changed = within(end, pin!(changes.changed()), late).await?;
         changed.map_err(|_| Status::cancelled("the channel is closed"))?;
     }
 }
@@ -137,7 +141,7 @@ fn ask(
     let config = match &**published {
         Published::Config(config) => config,
         Published::Failed(failure) if !waits => return Err(status(failure)),
-        Published::Failed(_) | Published::Waiting => return Ok(None),
+        Published::Failed(_) | Published::Waiting { .. } => return Ok(None),
     };
     let call = routing::Call {
         authority: &shared.authority,

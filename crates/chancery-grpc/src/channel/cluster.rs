@@ -5,14 +5,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
 use chancery_calls::balancing::{
-    Action, Cluster, Description, LoadWatch, Node, OutlierDetection, Priority, PriorityNames,
-    SubchannelId, SubchannelState, Tree, Wake,
+    Action, Cluster, Description, Endpoint, LoadWatch, Node, OutlierDetection, Priority,
+    PriorityNames, SubchannelId, SubchannelState, Tree, Wake,
 };
 use chancery_core::{Resource, Time};
 use http::uri::Authority;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::awaited::Connecting;
 use super::published::{ClusterHandle, ClusterState};
 use super::security::EndpointSettings;
 use super::senders::Senders;
@@ -31,6 +32,8 @@ pub(super) struct RunningCluster {
     tree: Tree<Clusters, ThreadDice>,
     subchannels: Vec<Option<Connected>>,
     senders: Senders,
+    /// The connection that calls may wait for.
+    connecting: Option<Connecting>,
     /// The settings of connections to each cluster that it aggregates, or to itself.
     settings: BTreeMap<Arc<str>, EndpointSettings>,
     /// The names of the priorities of each cluster that it aggregates, or of itself.
@@ -48,6 +51,7 @@ pub(super) struct RunningCluster {
 /// A subchannel of a tree, with its connection.
 struct Connected {
     id: SubchannelId,
+    endpoint: Arc<Endpoint>,
     address: SocketAddr,
     /// The cluster that it leads to.
     leaf: Arc<str>,
@@ -89,6 +93,7 @@ impl RunningCluster {
             tree: Tree::new(ThreadDice),
             subchannels: Vec::new(),
             senders: Senders::default(),
+            connecting: None,
             settings: BTreeMap::new(),
             names: BTreeMap::new(),
             handle: Arc::downgrade(&handle),
@@ -142,13 +147,21 @@ impl RunningCluster {
             let wanted = Arc::clone(wanted);
             // In this order, so that the state of the old connection is not taken for that of the new one.
             let (id, address, leaf) = (it.id, it.address, Arc::clone(&it.leaf));
+            let endpoint = Arc::clone(&it.endpoint);
             self.subchannels[slot] = None;
             self.senders.set(id, None);
             inbox.forget(key);
             self.tree.subchannel(id, &SubchannelState::Idle, now);
             let subchannel = process::pool().subchannel(address, &wanted, inbox, key);
-            let connected =
-                Connected { id, address, leaf, settings: wanted, subchannel, reports: None };
+            let connected = Connected {
+                id,
+                endpoint,
+                address,
+                leaf,
+                settings: wanted,
+                subchannel,
+                reports: None,
+            };
             self.subchannels[slot] = Some(connected);
         }
     }
@@ -162,7 +175,10 @@ impl RunningCluster {
                 // Also where calls that are under way keep the old connection.
                 connected.reports = None;
             }
+            let (endpoint, address) = (Arc::clone(&connected.endpoint), connected.address);
             self.senders.set(id, sender);
+            let before = self.connecting.take();
+            self.connecting = Connecting::after(before, &endpoint, address, state);
         }
         self.tree.subchannel(id, state, now);
         self.is_changed = true;
@@ -201,7 +217,9 @@ impl RunningCluster {
         let mut resolves = false;
         while let Some(action) = self.tree.next_action() {
             match action {
-                Action::Create { id, address, .. } => self.create(id, address, inbox),
+                Action::Create { id, address, endpoint } => {
+                    self.create(id, address, endpoint, inbox);
+                }
                 Action::Connect(id) => {
                     if let Some(connected) = self.connected(id) {
                         connected.subchannel.connect();
@@ -222,7 +240,13 @@ impl RunningCluster {
         resolves
     }
 
-    fn create(&mut self, id: SubchannelId, address: SocketAddr, inbox: &Arc<Inbox>) {
+    fn create(
+        &mut self,
+        id: SubchannelId,
+        address: SocketAddr,
+        endpoint: Arc<Endpoint>,
+        inbox: &Arc<Inbox>,
+    ) {
         // One without a cluster was closed again before this.
         let Some(leaf) = self.tree.root().and_then(|root| root.child_of(id)) else { return };
         let Some(settings) = self.settings.get(leaf) else { return };
@@ -233,7 +257,8 @@ impl RunningCluster {
         if self.subchannels.len() < least {
             self.subchannels.resize_with(least, || None);
         }
-        let connected = Connected { id, address, leaf, settings, subchannel, reports: None };
+        let connected =
+            Connected { id, endpoint, address, leaf, settings, subchannel, reports: None };
         self.subchannels[id.slot()] = Some(connected);
     }
 
@@ -257,8 +282,14 @@ impl RunningCluster {
     /// Publishes the picker with the connections of now. Calls are woken by it.
     fn publish(&mut self) {
         let Some(handle) = self.handle.upgrade() else { return };
-        let senders = self.senders.clone();
+        let (senders, connecting) = (self.senders.clone(), self.connecting.clone());
         let (connectivity, picker) = (self.tree.connectivity(), self.tree.picker());
-        handle.publish(ClusterState { connectivity, picker, senders, is_closed: false });
+        handle.publish(ClusterState {
+            connectivity,
+            picker,
+            senders,
+            connecting,
+            is_closed: false,
+        });
     }
 }

@@ -121,7 +121,7 @@ impl Driver {
         self.names.want(&names);
         if !self.names.are_answered() {
             // The names of DNS are a part of the configuration, which is used whole (gRFC A74).
-            return;
+            return self.wait_for_names();
         }
         let named = clusters_of(&routes.0);
         let handles: BTreeMap<_, _> =
@@ -136,6 +136,13 @@ impl Driver {
             filters: listener.filters.clone(),
             clusters: handles,
         }));
+    }
+
+    /// Lets calls that have no configuration say that they wait for names.
+    fn wait_for_names(&self) {
+        if matches!(**self.shared.published(), Published::Waiting { for_names: false }) {
+            self.shared.publish(Published::Waiting { for_names: true });
+        }
     }
 
     fn targets<'a>(&'a self, config: &'a XdsConfig, has_sessions: bool) -> Targets<'a> {

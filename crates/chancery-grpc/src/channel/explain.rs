@@ -12,7 +12,6 @@ use chancery_calls::{Code, Failure};
 use http::HeaderMap;
 use tokio::time::{Instant, timeout_at};
 
-use super::deadline;
 use super::explanation::{
     CallExplanation, ExplainedCluster, ExplainedFilter, ExplainedOutcome, ExplainedPlace,
     is_cluster, quoted,
@@ -21,6 +20,7 @@ use super::filters;
 use super::published::{ChannelConfig, ClusterHandle, Published};
 use super::sessions::CallSession;
 use super::shared::Shared;
+use super::{awaited, deadline};
 use crate::dice::ThreadDice;
 
 /// The choice for a call in its cluster, as far as somebody can know it who does not call.
@@ -49,13 +49,15 @@ pub(super) async fn explain(
         return nothing.waiting("a turn: many explanations are being made at this time");
     };
     let Ok(found) = timeout_at(end, configured(shared)).await else {
-        return nothing.waiting("the configuration, which the control plane has not sent");
+        return nothing.waiting(&awaited::configuration(&shared.published()));
     };
     let (mut explanation, routed) = match found {
         Ok(published) => match &*published {
             Published::Config(config) => routed(shared, config, nothing, headers),
             Published::Failed(failure) => (nothing.failing(failure, true), None),
-            Published::Waiting => (nothing.waiting("the configuration"), None),
+            Published::Waiting { .. } => {
+                (nothing.waiting(&awaited::configuration(&published)), None)
+            }
         },
         Err(failure) => (nothing.failing(&failure, false), None),
     };
@@ -74,7 +76,7 @@ async fn configured(shared: &Shared) -> Result<Arc<Published>, Failure> {
     let mut changes = shared.changes();
     loop {
         let published = Arc::clone(&shared.published());
-        if !matches!(*published, Published::Waiting) {
+        if !matches!(*published, Published::Waiting { .. }) {
             return Ok(published);
         }
         let closed = |_| Failure::new(Code::Cancelled, "the channel is closed");

@@ -10,6 +10,7 @@
 //! have no answer for it yet. Not here: the decisions (`chancery-calls`).
 
 mod attempts;
+mod awaited;
 mod body;
 mod builder;
 mod call;

@@ -14,6 +14,7 @@ use chancery_core::Time;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
+use super::awaited::Connecting;
 use super::senders::Senders;
 use crate::connect::Inbox;
 
@@ -21,7 +22,10 @@ use crate::connect::Inbox;
 #[derive(Debug)]
 pub(super) enum Published {
     /// Nothing is known yet.
-    Waiting,
+    Waiting {
+        /// True if the control plane has sent a configuration, and names in it are asked for.
+        for_names: bool,
+    },
     /// There is none, for this reason.
     Failed(Failure),
     /// All that the listener leads to.
@@ -60,6 +64,8 @@ pub(super) struct ClusterState {
     pub(super) connectivity: Connectivity,
     pub(super) picker: Option<Arc<dyn Picker>>,
     pub(super) senders: Senders,
+    /// The connection that calls may wait for.
+    pub(super) connecting: Option<Connecting>,
     /// True if nothing will be published any more.
     pub(super) is_closed: bool,
 }
@@ -70,6 +76,7 @@ impl ClusterHandle {
             connectivity: Connectivity::Idle,
             picker: None,
             senders: Senders::default(),
+            connecting: None,
             is_closed: false,
         };
         Arc::new(Self {
@@ -116,8 +123,13 @@ impl ClusterHandle {
 impl ClusterState {
     /// Returns the last state of a cluster whose driver has ended.
     pub(super) fn closed() -> Self {
-        let (picker, senders) = (None, Senders::default());
-        Self { connectivity: Connectivity::TransientFailure, picker, senders, is_closed: true }
+        Self {
+            connectivity: Connectivity::TransientFailure,
+            picker: None,
+            senders: Senders::default(),
+            connecting: None,
+            is_closed: true,
+        }
     }
 }
 

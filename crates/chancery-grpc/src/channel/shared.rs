@@ -29,7 +29,7 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(target: &str, authority: Arc<str>, channel_id: u64) -> Self {
-        let published = ArcSwap::from_pointee(Published::Waiting);
+        let published = ArcSwap::from_pointee(Published::Waiting { for_names: false });
         let (changes, explanations) = (watch::channel(0).0, Semaphore::new(EXPLANATIONS));
         let uri_authority = Authority::try_from(&*authority).ok();
         let target = target.into();

@@ -3,6 +3,7 @@
 mod certificates;
 mod churn;
 mod clusters;
+mod deadlines;
 mod direct;
 mod explain;
 mod extensions;

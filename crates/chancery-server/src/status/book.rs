@@ -116,8 +116,15 @@ impl Book {
 
     /// Takes in what the machine of a stream says after it did something.
     pub(crate) fn note(&self, card: &StreamCard, state: MachineState, now: Instant) {
+        let silent = card.unanswered_for(self.clock, now);
         if card.note(state, self.clock, now) {
             self.touch();
+        }
+        let silent_after = self.bounds().silent_after;
+        if let Some(after) = silent.filter(|after| *after >= silent_after)
+            && card.has_answered(silent_after, self.clock, now)
+        {
+            self.event(StatusEventKind::Answered { stream: event_stream(card), after });
         }
     }
 

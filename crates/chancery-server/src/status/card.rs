@@ -240,6 +240,23 @@ impl StreamCard {
         was_rejected != (rejected > 0)
     }
 
+    /// The time for which the client has owed an answer.
+    pub(super) fn unanswered_for(&self, clock: Clock, now: Instant) -> Option<Duration> {
+        match self.unanswered.load(Ordering::Relaxed) {
+            0 => None,
+            // A slow client cannot answer what it has not read.
+            since => clock.since(since.max(self.taken.load(Ordering::Relaxed)), now),
+        }
+    }
+
+    /// Returns true if the client, which was silent, has just said something, and owes no answer for that long any
+    /// more. Old responses may also be forgotten without that.
+    pub(super) fn has_answered(&self, silent_after: Duration, clock: Clock, now: Instant) -> bool {
+        let heard = clock.since(self.heard.load(Ordering::Relaxed), now);
+        let owes = self.unanswered_for(clock, now).is_some_and(|it| it >= silent_after);
+        !owes && heard.is_some_and(|heard| heard < silent_after)
+    }
+
     /// The client has acknowledged all of the state that the stream saw last.
     fn settle(&self, now: u64) {
         let before = self.settled_at.load(Ordering::Relaxed);
@@ -498,13 +515,9 @@ impl StreamCard {
             let shown = standing.since.map(|at| now.saturating_duration_since(at));
             unseen = self.wake(place, shown, clock, now);
         }
-        let unanswered = match self.unanswered.load(Ordering::Relaxed) {
-            0 => None,
-            // The answer may be in what was not read yet.
-            _ if self.is_away(AwayFor::Request) => None,
-            // A slow client cannot answer what it has not read.
-            since => clock.since(since.max(self.taken.load(Ordering::Relaxed)), now),
-        };
+        // The answer may be in what was not read yet.
+        let is_away = self.is_away(AwayFor::Request);
+        let unanswered = self.unanswered_for(clock, now).filter(|_| !is_away);
         let rejected_types = self.rejected.load(Ordering::Relaxed);
         let waits = [unanswered, unseen].into_iter().flatten().max();
         let state = if rejected_types > 0 && is_current {
@@ -611,6 +624,23 @@ mod tests {
         }
         advance(Duration::from_secs(30)).await;
         assert_eq!(told(), StreamState::Silent);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_was_silent_has_answered_when_it_is_heard() {
+        let clock = Clock::new();
+        let (card, now, bound) = (card(clock), Instant::now(), Duration::from_secs(30));
+        card.note(unanswered(now), clock, now);
+        advance(Duration::from_secs(76)).await;
+        let now = Instant::now();
+        assert_eq!(card.unanswered_for(clock, now), Some(Duration::from_secs(76)));
+        let newer = unanswered(now);
+        card.note(newer, clock, now);
+        assert!(!card.has_answered(bound, clock, now), "an old response was forgotten");
+        card.heard(clock.millis(now));
+        assert!(card.has_answered(bound, clock, now));
+        card.note(unanswered(now - bound), clock, now);
+        assert!(!card.has_answered(bound, clock, now), "something old is owed still");
     }
 
     #[tokio::test(start_paused = true)]

@@ -96,6 +96,13 @@ pub enum StatusEventKind {
         /// The type.
         type_url: TypeUrl,
     },
+    /// A client that was silent has answered all that was sent to it for so long.
+    Answered {
+        /// The stream.
+        stream: EventStream,
+        /// The time without an answer.
+        after: Duration,
+    },
 }
 
 /// Some events after a number.
@@ -142,7 +149,8 @@ impl StatusEventKind {
             | Self::Moved { stream, .. }
             | Self::Gone { stream, .. }
             | Self::Rejected { stream, .. }
-            | Self::Repaired { stream, .. } => Some(stream),
+            | Self::Repaired { stream, .. }
+            | Self::Answered { stream, .. } => Some(stream),
         }
     }
 

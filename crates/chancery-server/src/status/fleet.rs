@@ -57,6 +57,11 @@ impl Fleet {
         Landing::new(Arc::clone(self), load, counts)
     }
 
+    /// Returns true if a load waits for a stream that is gone: it went within the grace, and had not the load.
+    pub fn awaits(&self, gone: &GoneStream, load: u64) -> bool {
+        gone.since <= self.grace && gone.landed < load
+    }
+
     /// The nodes by id, open and gone. Streams of clients that do not say which node they are have none.
     pub fn nodes(&self) -> Vec<NodeStatus<'_>> {
         let mut nodes = BTreeMap::<&str, (Vec<&StreamStatus>, Vec<&GoneStream>)>::new();

@@ -56,9 +56,10 @@ impl Landing {
             }
         }
         for (at, stream) in fleet.gone.iter().enumerate() {
-            let is_in_time = stream.since <= fleet.grace && stream.landed < load;
             let (node, cluster) = (Some(&*stream.node), &*stream.cluster);
-            if is_in_time && counts(Candidate { node, cluster, audience: &stream.audience }) {
+            if fleet.awaits(stream, load)
+                && counts(Candidate { node, cluster, audience: &stream.audience })
+            {
                 gone.push(at);
             }
         }

@@ -51,9 +51,9 @@ pub(crate) use nodes::{NodeRow, NodesDocument, NodesPage};
 pub(crate) use readiness::{Readiness, ReadinessState};
 pub(crate) use serve::{MAX_CONNECTIONS, start};
 pub(crate) use status::{
-    BUSY, EventBody, EventRow, HeldResource, LoadShown, NodeDocument, NodeState, NodeStatusRow,
-    RejectionRow, ResourceDocument, ResourceState, ResourcesDocument, StatusPages, StatusSummary,
-    StreamRow, TypeRow, UNKNOWN_RESOURCE, WaitDocument, WaitOutcome,
+    AwaitedRow, BUSY, EventBody, EventKind, EventRow, HeldResource, LoadShown, NodeDocument,
+    NodeState, NodeStatusRow, RejectionRow, ResourceDocument, ResourceState, ResourcesDocument,
+    StatusPages, StatusSummary, StreamRow, TypeRow, UNKNOWN_RESOURCE, WaitDocument, WaitOutcome,
 };
 pub(crate) use tls::AdminTls;
 pub(crate) use tokens::{InvalidTokens, Tokens};

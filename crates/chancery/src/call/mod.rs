@@ -140,7 +140,13 @@ async fn dry_run(args: &CallArgs, caller: &Caller, name: &MethodName) -> Result<
 /// Makes the calls.
 async fn calls(args: &CallArgs, caller: Caller, name: &MethodName) -> Result<(), Failure> {
     let path = name.path()?;
-    let method = Types::new(&args.input.descriptor_sets, &caller)?.method(name).await?;
+    let mut types = Types::new(&args.input.descriptor_sets, &caller)?;
+    let (format, explains) = (args.output.output, args.output.explain);
+    // Before the server is asked for its types, as nobody may get an answer there.
+    if explains && !output::explanation(format, &explained(&caller, name).await?, false)? {
+        return Ok(());
+    }
+    let method = types.method(name).await?;
     let is_live = args.input.data.as_deref() == Some("-") && args.load.count == 1;
     let (input, broken) = if is_live && method.is_client_streaming() {
         let (input, broken) = data::live(method.input());
@@ -149,10 +155,6 @@ async fn calls(args: &CallArgs, caller: Caller, name: &MethodName) -> Result<(),
         let messages = data::messages(args.input.data.as_deref(), &method)?;
         (Input::Fixed(messages), None)
     };
-    let (format, explains) = (args.output.output, args.output.explain);
-    if explains && !output::explanation(format, &explained(&caller, name).await?, false)? {
-        return Ok(());
-    }
     let is_one = args.load.count == 1;
     let shows_messages = is_one || format == CallFormat::Json;
     let printer = Printer { format, output: method.output(), explains };

@@ -66,7 +66,7 @@ impl Caller {
         let mut answer = Answer::default();
         let made = self.make(channel, path.clone(), input, sink, &mut answer);
         // The channel ends calls at their deadline; this is for a body that is not polled any more.
-        let late = || Err(Status::deadline_exceeded("the deadline of the call is over"));
+        let late = || Err(Status::deadline_exceeded(LATE));
         let ended = timeout(self.timeout.saturating_add(GRACE), made).await;
         let status = ended.unwrap_or_else(|_| late()).err().unwrap_or_else(|| Status::ok(""));
         let place = place.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -145,5 +145,8 @@ impl Service<http::Request<tonic::body::Body>> for Noting {
     }
 }
 
+/// The message of a call whose body was not polled.
+const LATE: &str =
+    "the deadline of the call is over; it waited for somebody to read what was answered";
 /// The time beyond the deadline after which an answer is not waited for.
-const GRACE: Duration = Duration::from_secs(1);
+pub(super) const GRACE: Duration = Duration::from_secs(1);

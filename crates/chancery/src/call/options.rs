@@ -75,6 +75,7 @@ pub(super) struct WayArgs {
 
     /// The deadline of each call, and the time for reflection and for an explanation
     #[arg(long, value_name = "TIME", default_value = "15s", help_heading = "Channel")]
+    #[arg(value_parser = some_time)]
     pub(super) timeout: Span,
 
     /// Wait until the deadline while the control plane or endpoints cannot be reached
@@ -175,6 +176,15 @@ pub(super) enum CallFormat {
     Json,
 }
 
+/// Reads a time in which something can be done.
+fn some_time(text: &str) -> Result<Span, String> {
+    let span = text.parse::<Span>().map_err(|error| error.to_string())?;
+    match span.0.is_zero() {
+        true => Err("no call can be made in no time".to_owned()),
+        false => Ok(span),
+    }
+}
+
 const AFTER_HELP: &str = "\
 Examples:
   chancery call xds:///orders:8080 orders.v1.Orders/Get -d '{\"id\": 1}' --bootstrap bootstrap.json
@@ -185,9 +195,11 @@ Examples:
   chancery call xds:///orders:8080 --describe orders.v1.Order
 
 Exit codes:
-  0   every call ended with OK; or what was asked for instead of a call was printed
+  0   every call ended with OK; or what was asked for instead of a call was printed: with --dry-run, a call
+      would be sent, or would wait for a connection
   1   a server ended a call with another status; or, with --dry-run, a call would fail; or what is to be
       listed or described does not exist
   2   there is no answer: the control plane or the endpoints could not be reached, or sent none in
-      time; or the types, the request or a file cannot be used
+      time; or, with --dry-run, the control plane has sent nothing in time; or the types,
+      the request or a file cannot be used
   64  the command line is wrong";

@@ -18,7 +18,7 @@ use tonic_reflection::pb::v1::{ErrorResponse, ServerReflectionRequest, ServerRef
 
 use super::codes;
 use super::data::Input;
-use super::one::{CallReport, Caller, Sink};
+use super::one::{CallReport, Caller, GRACE, Sink};
 use super::pool;
 use crate::exit::Failure;
 
@@ -58,7 +58,10 @@ impl<'a> Reflection<'a> {
         let limit = self.caller.timeout;
         let late =
             || Failure::broken(anyhow!("the server does not say its types within {limit:?}"));
-        timeout(limit, self.pool_of(symbols)).await.unwrap_or_else(|_| Err(late().hint(HINT)))
+        // A question that has no answer says why at its own deadline, which is before this.
+        timeout(limit.saturating_add(GRACE * 2), self.pool_of(symbols))
+            .await
+            .unwrap_or_else(|_| Err(late().hint(HINT)))
     }
 
     async fn pool_of(&mut self, symbols: &[String]) -> Result<DescriptorPool, Failure> {
@@ -195,15 +198,16 @@ impl Files {
 }
 
 fn failed(report: &CallReport) -> Failure {
-    let why = match report.code {
-        Code::Unimplemented => anyhow!("the server has no reflection"),
-        code => {
-            let message = Printable(cut(&report.message, MAX_MESSAGE_BYTES));
-            anyhow!("{}: {message}", codes::name(code))
-                .context("cannot ask the server for its types")
-        }
-    };
-    Failure::broken(why).hint(HINT)
+    let (code, has_answered) = (report.code, report.place.is_some());
+    if has_answered && code == Code::Unimplemented {
+        return Failure::broken(anyhow!("the server has no reflection")).hint(HINT);
+    }
+    let message = Printable(cut(&report.message, MAX_MESSAGE_BYTES));
+    let why = anyhow!("{}: {message}", codes::name(code));
+    let failure = Failure::broken(why.context("cannot ask the server for its types"));
+    // Calls that cannot be made, or that have no answer, do not need types.
+    let is_away = matches!(code, Code::DeadlineExceeded | Code::Unavailable | Code::Cancelled);
+    if has_answered && !is_away { failure.hint(HINT) } else { failure }
 }
 
 fn odd() -> Failure {

@@ -56,6 +56,9 @@ pub(super) const ERRORS: [&str; 17] = [
 pub(super) const ERRORS_TOGETHER: [&str; 5] =
     [DUPLICATES[0], DUPLICATES[1], UNAPPLIED, SECRET_KIND, FILTER_TYPE];
 
+/// The code of the error that a check for some clients leaves out what `serve` would hold back for others.
+pub(super) const DECLARED_CLIENTS: &str = "declared-clients";
+
 /// The codes of warnings that are no rules of messages.
 pub(super) const WARNINGS: [&str; 32] = [
     EXPIRED,
@@ -120,7 +123,8 @@ pub(crate) const UNSUPPORTED_RULE: &str = "unsupported-rule";
 /// All codes.
 pub(crate) fn all() -> impl Iterator<Item = &'static str> {
     let rules = RuleName::ALL.iter().map(|rule| rule.code());
-    ERRORS.into_iter().chain(ERRORS_TOGETHER).chain(WARNINGS).chain(rules)
+    let together = ERRORS_TOGETHER.into_iter().chain([DECLARED_CLIENTS]);
+    ERRORS.into_iter().chain(together).chain(WARNINGS).chain(rules)
 }
 
 /// Returns true for a code or a class.

@@ -8,6 +8,7 @@
 mod allowances;
 mod baseline;
 pub(crate) mod codes;
+mod declared;
 mod fields;
 mod finding;
 mod findings;
@@ -64,6 +65,11 @@ fn check(
     findings.add_groups(&config, catalog);
     let is_for_all = clients.is_none();
     allowances::apply(&config.allow, &report.allowances, is_for_all, &mut findings);
+    if clients.is_some()
+        && let Ok(declared) = LoadedDirectory::load(&flags.resources.of_serve(&flags.dir), None)
+    {
+        findings.add_declared(&declared, weights);
+    }
     let is_whole = findings.is_whole();
     let mut findings = findings.weighed(weights);
     if let Some(baseline) = baseline {

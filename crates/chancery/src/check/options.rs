@@ -23,7 +23,8 @@ pub(crate) struct CheckArgs {
     pub(super) dir: PathBuf,
 
     /// Check for these clients: `envoy=1.36`, `envoy` of no known version, or `grpc`; may be given several
-    /// times. Without it, for those that chancery.yaml declares
+    /// times. Without it, for those that chancery.yaml declares. By those `serve` judges: if it would hold back
+    /// what these clients take, that is an error too, declared-clients
     #[arg(long = "for", value_name = "CLIENT", value_delimiter = ',', help_heading = "Resources")]
     clients: Vec<String>,
 

@@ -1,11 +1,15 @@
 //! The output of `status NODE` and `status --resource`.
 
+use std::time::Duration;
+
 use chancery_core::printable::Printable;
 
-use super::reasons::{ago, rejected, short};
+use super::reasons::{ago, away, rejected, short};
 use crate::admin::{
-    EventRow, HeldResource, NodeDocument, ResourceDocument, ResourceState, StreamRow, TypeRow,
+    EventKind, EventRow, HeldResource, NodeDocument, ResourceDocument, ResourceState, StreamRow,
+    TypeRow,
 };
+use crate::config::Span;
 use crate::state::utc;
 use crate::table::table;
 
@@ -22,6 +26,9 @@ pub(super) fn node(document: &NodeDocument) -> String {
         ago(node.since),
     );
     text.extend(not_live.iter().map(|line| super::overview::not_live(line)));
+    if let Some(awaited) = &node.awaited {
+        text += &format!("load {} waits for a stream of it that {}\n", awaited.load, away(awaited));
+    }
     if node.claims_differ.is_some() {
         text += "its streams state different clusters, localities or metadata\n";
     }
@@ -152,6 +159,9 @@ fn event(event: &EventRow) -> String {
     }
     if let Some(audience) = &event.audience {
         text += &format!(" {}", Printable(audience));
+    }
+    if let Some(after) = event.after_ms.filter(|_| event.event == EventKind::Answered) {
+        text += &format!(" after {}", Span(Duration::from_secs(after / 1000)));
     }
     if let Some(stream) = event.stream {
         text += &format!(" (stream {stream})");

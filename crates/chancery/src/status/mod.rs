@@ -17,6 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(crate) use self::overview::nodes as nodes_table;
+pub(crate) use self::reasons::away;
 use self::running::RunningArgs;
 use crate::admin::{NODES, NodeDocument, STATUS, StatusSummary};
 use crate::admin_client::{AdminArgs, AdminClient, Reply, encoded};

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use chancery_core::printable::{Printable, cut};
 
-use crate::admin::{NodeState, NodeStatusRow, RejectionRow};
+use crate::admin::{AwaitedRow, NodeState, NodeStatusRow, RejectionRow};
 use crate::config::Span;
 
 /// The reason for the state of a node, in one line.
@@ -29,7 +29,15 @@ pub(crate) fn why(node: &NodeStatusRow) -> String {
     if node.claims_differ.is_some() {
         parts.push("its streams say different things of it".to_owned());
     }
+    if let Some(awaited) = &node.awaited {
+        parts.push(format!("a stream is waited for that {}", away(awaited)));
+    }
     parts.join("; ")
+}
+
+/// The times of a stream that a load waits for.
+pub(crate) fn away(awaited: &AwaitedRow) -> String {
+    format!("went {} ago, {} more", ago(awaited.at), until(awaited.until))
 }
 
 /// A rejection, with so many bytes of the words of the client.
@@ -59,14 +67,22 @@ fn addresses(peers: &[String]) -> String {
 
 /// The time since then, in its two largest units.
 pub(crate) fn ago(since: u64) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let seconds = now.saturating_sub(since);
+    let seconds = now().saturating_sub(since);
     let unit = match seconds {
         0..3600 => 1,
         3600..86_400 => 60,
         _ => 3600,
     };
     Span(Duration::from_secs(seconds - seconds % unit)).to_string()
+}
+
+/// The time until then.
+fn until(then: u64) -> Span {
+    Span(Duration::from_secs(then.saturating_sub(now())))
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// The number of characters of a version that are shown.

@@ -1,7 +1,7 @@
 //! The output of `wait`.
 
 use crate::admin::{NodeState, WaitDocument, WaitOutcome};
-use crate::status::nodes_table;
+use crate::status::{away, nodes_table};
 
 /// The last output: a sentence if it has landed, or the nodes that do not have it.
 pub(super) fn text(found: &WaitDocument) -> String {
@@ -54,7 +54,12 @@ fn progress_of(found: &WaitDocument) -> String {
         text += &format!("; {why}");
     }
     if let Some(first) = found.nodes.first() {
-        text += &format!("; {} is {}", first.id, first.state.word());
+        text += &match &first.awaited {
+            Some(awaited) if matches!(first.state, NodeState::InStep | NodeState::Gone) => {
+                format!("; it waits for a stream of {} that {}", first.id, away(awaited))
+            }
+            _ => format!("; {} is {}", first.id, first.state.word()),
+        };
     }
     text
 }

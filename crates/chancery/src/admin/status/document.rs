@@ -87,6 +87,21 @@ document! {
         claims_differ: Option<bool> = default,
         /// True if its streams come from several addresses: two nodes may have one id.
         several_peers: Option<bool> = default,
+        /// The last of its streams that have gone, if a load waits for it because its client may come back: the load
+        /// of a wait, or the last one. Other streams of the node may be in step meanwhile.
+        awaited: Option<AwaitedRow> = default,
+    }
+}
+
+document! {
+    /// A stream that has gone, and that a load waits for.
+    struct AwaitedRow {
+        /// The load.
+        load: u64,
+        /// The seconds since 1970 at which the stream went.
+        at: u64,
+        /// The seconds since 1970 from which on it is not waited for any more.
+        until: u64,
     }
 }
 
@@ -306,7 +321,8 @@ document! {
         event: EventKind,
         /// The number of the load.
         load: Option<u64> = default,
-        /// The milliseconds from a load to the last acknowledgement.
+        /// The milliseconds from a load to the last acknowledgement; of a client that has answered, those without an
+        /// answer.
         after_ms: Option<u64> = default,
         /// The number of the stream.
         stream: Option<u64> = default,
@@ -348,6 +364,8 @@ document! {
         Rejected = "rejected",
         /// A client accepts again what it had rejected.
         Repaired = "repaired",
+        /// A client that was silent has answered.
+        Answered = "answered",
         /// Events are not remembered any more, because the reader is too slow or was away too long.
         Missed = "missed",
     }

@@ -57,7 +57,15 @@ impl EventRows {
 
     /// The number in an id, or 0 in one of an earlier start.
     fn number(&self, id: &str) -> Result<u64, ApiError> {
-        let odd = || ApiError::parameter("the id is none of an event");
+        let odd = || {
+            let why = format!(
+                "`{}` is the id of no event; ids are as `{}`, which events have as `id`, and without one the \
+                 events begin from now on",
+                rows::shown(id),
+                self.id(1)
+            );
+            ApiError::parameter(why)
+        };
         let (start, number) = id.split_once('-').ok_or_else(odd)?;
         let start = u64::from_str_radix(start, 16).map_err(|_| odd())?;
         let number = number.parse().map_err(|_| odd())?;
@@ -125,6 +133,9 @@ impl EventRows {
             StatusEventKind::Repaired { stream, type_url } => {
                 EventRow { r#type: Some(rows::type_name(type_url)), ..with(stream) }
             }
+            StatusEventKind::Answered { stream, after } => {
+                EventRow { after_ms: Some(rows::millis(*after)), ..with(stream) }
+            }
             _ => row,
         }
     }
@@ -160,6 +171,7 @@ fn kind_of(event: &StatusEvent) -> EventKind {
         StatusEventKind::Gone { .. } => EventKind::Gone,
         StatusEventKind::Rejected { .. } => EventKind::Rejected,
         StatusEventKind::Repaired { .. } => EventKind::Repaired,
+        StatusEventKind::Answered { .. } => EventKind::Answered,
         _ => EventKind::Missed,
     }
 }
@@ -171,7 +183,8 @@ fn node_of(event: &StatusEvent) -> Option<&str> {
         | StatusEventKind::Moved { stream, .. }
         | StatusEventKind::Gone { stream, .. }
         | StatusEventKind::Rejected { stream, .. }
-        | StatusEventKind::Repaired { stream, .. } => Some(&*stream.node.as_ref()?.0),
+        | StatusEventKind::Repaired { stream, .. }
+        | StatusEventKind::Answered { stream, .. } => Some(&*stream.node.as_ref()?.0),
         _ => None,
     }
 }

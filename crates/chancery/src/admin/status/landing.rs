@@ -73,6 +73,7 @@ pub(super) fn look(
     nodes.sort_by_key(|view| (view.state, view.id));
     let loads = book.loads();
     let shown = loads.iter().find(|it| it.number == load);
+    let row = |view: &View<'_>| view.row(&book, &fleet, load);
     let document = WaitDocument {
         outcome,
         load: Some(load),
@@ -81,7 +82,7 @@ pub(super) fn look(
         counted: all.len(),
         landed,
         why,
-        nodes: nodes.iter().take(wanted.limit).map(|view| view.row(&book)).collect(),
+        nodes: nodes.iter().take(wanted.limit).map(row).collect(),
     };
     (document, fleet.mark())
 }

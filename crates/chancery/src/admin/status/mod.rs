@@ -31,9 +31,9 @@ use http::header::RETRY_AFTER;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use self::document::{
-    EventKind, EventRow, HeldResource, LoadShown, LoadsDocument, NodeDocument, NodeState,
-    NodeStatusRow, RejectionRow, ResourceDocument, ResourceState, ResourcesDocument, StatusSummary,
-    StreamRow, TypeRow, WaitDocument, WaitOutcome,
+    AwaitedRow, EventKind, EventRow, HeldResource, LoadShown, LoadsDocument, NodeDocument,
+    NodeState, NodeStatusRow, RejectionRow, ResourceDocument, ResourceState, ResourcesDocument,
+    StatusSummary, StreamRow, TypeRow, WaitDocument, WaitOutcome,
 };
 pub(crate) use self::events::EventBody;
 use self::events::EventRows;

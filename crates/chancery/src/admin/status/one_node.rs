@@ -93,7 +93,7 @@ pub(super) fn document(
     });
     Ok(NodeDocument {
         load: fleet.load,
-        node: view.row(book),
+        node: view.row(book, fleet, fleet.load),
         streams: view.streams.iter().take(MOST_STREAMS).map(stream).collect(),
         gone: gone.collect(),
         not_live: Vec::new(),
@@ -149,7 +149,7 @@ fn type_row(details: &TypeDetails) -> TypeRow {
         acknowledged_at: details.acknowledged_at.map(rows::seconds),
         rejected: rows::version(details.rejected.as_ref()),
         suspects: some(&details.suspects),
-        waits: details.waits.iter().map(wait).collect(),
+        waits: details.waits.iter().map(|it| wait(it, details)).collect(),
         not_sent: details.unsettled.not_sent,
         removals: details.unsettled.removals,
         landed: details.has_landed,
@@ -159,19 +159,34 @@ fn type_row(details: &TypeDetails) -> TypeRow {
 }
 
 /// A wait in words.
-fn wait(wait: &WaitDetails) -> String {
+fn wait(wait: &WaitDetails, of: &TypeDetails) -> String {
+    // Resources are sent again where what refers to them has changed.
+    let is_same = of.sent == of.acknowledged && of.sent.is_some();
     let why = match wait.reason {
         WaitReason::Snapshot => "for a snapshot of its audience".to_owned(),
+        WaitReason::Answer if is_same => {
+            "for the answer of the client, which was sent the same version again".to_owned()
+        }
         WaitReason::Answer => "for the answer of the client".to_owned(),
         WaitReason::Clusters => "until the client can use new clusters".to_owned(),
-        WaitReason::Removals(count) => format!("{count} removals wait until nothing uses them"),
+        WaitReason::Removals(count) => {
+            format!("until nothing uses {count} resources that are to be removed")
+        }
         WaitReason::Source(0) => "until the source knows all members".to_owned(),
         WaitReason::Source(count) => format!("until the source knows of {count} names"),
         _ => "for something else".to_owned(),
     };
-    match wait.left {
-        Some(left) => format!("{why}, {} s at most", left.max(Duration::ZERO).as_secs() + 1),
-        None => why,
+    match (wait.left, wait.reason) {
+        // The client may be silent for any time.
+        (Some(Duration::ZERO), WaitReason::Answer) => {
+            format!("{why}; what is newer is sent without it")
+        }
+        (Some(Duration::ZERO), _) => format!("{why}; the time for that is over"),
+        (Some(left), WaitReason::Answer) => {
+            format!("{why}; what is newer is sent without it in {} s", left.as_secs() + 1)
+        }
+        (Some(left), _) => format!("{why}, {} s at most", left.as_secs() + 1),
+        (None, _) => why,
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) fn summary(
         if bytes > MAX_BYTES {
             break;
         }
-        let row = view.row(book);
+        let row = view.row(book, &fleet, fleet.load);
         bytes += written_bytes(&row);
         first.push(row);
     }

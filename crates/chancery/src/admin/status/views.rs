@@ -7,7 +7,7 @@ use std::time::Duration;
 use chancery_core::Node;
 use chancery_server::{Audiences, Fleet, GoneStream, NodeStatus, StatusBook, StreamStatus};
 
-use super::document::{GroupStatus, NodeState, NodeStatusRow};
+use super::document::{AwaitedRow, GroupStatus, NodeState, NodeStatusRow};
 use super::rows;
 use crate::admin::api::ApiError;
 use crate::serve::Grouping;
@@ -133,8 +133,8 @@ impl<'f> View<'f> {
 }
 
 impl View<'_> {
-    /// The row of it.
-    pub(super) fn row(&self, book: &StatusBook) -> NodeStatusRow {
+    /// The row of it, for those who ask about a load.
+    pub(super) fn row(&self, book: &StatusBook, fleet: &Fleet, load: u64) -> NodeStatusRow {
         let of_open = self.streams.iter().map(|stream| stream.landed).min();
         let of_gone = self.gone.iter().map(|stream| stream.landed).min();
         let open = self.streams.iter().map(|stream| &stream.peer);
@@ -154,7 +154,16 @@ impl View<'_> {
             unanswered_since: unanswered.map(rows::before),
             claims_differ: self.claims_differ.then_some(true),
             several_peers: self.several_peers.then_some(true),
+            awaited: self.awaited(fleet, load),
         }
+    }
+
+    /// The last stream that went and that this load waits for.
+    fn awaited(&self, fleet: &Fleet, load: u64) -> Option<AwaitedRow> {
+        let awaited = self.gone.iter().filter(|gone| fleet.awaits(gone, load));
+        let last = awaited.min_by_key(|gone| gone.since)?;
+        let (at, until) = (rows::seconds(last.at), rows::seconds(last.at + fleet.grace));
+        Some(AwaitedRow { load, at, until })
     }
 
     fn rejections(&self, book: &StatusBook) -> Vec<super::document::RejectionRow> {
