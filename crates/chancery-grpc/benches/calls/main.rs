@@ -81,11 +81,7 @@ async fn compare(calls: &str, concurrency: &str, go: Option<&str>) -> Result<()>
         "node": {"id": "bench"},
     });
     if let Some(go) = go {
-        sides.push((
-            "grpc-go",
-            bounded(go),
-            vec!["load", "xds:///service", calls, concurrency],
-        ));
+        sides.push(("grpc-go", bounded(go), vec!["load", "xds:///service", calls, concurrency]));
     }
     let mut figures = serde_json::Map::new();
     for (name, mut command, words) in sides {

@@ -3,7 +3,6 @@
 //!
 //! Not here: the decision after an attempt (`chancery_calls::retrying`), and the messages (`replay`).
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{Request, Response, Uri};
 use hyper::client::conn::TrySendError;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tonic::Status;
 use tonic::body::Body;
 
@@ -172,13 +171,13 @@ impl Attempts<'_> {
         // A call that arrives while its connection ends may stay in the queue of that until the last sender is
         // dropped. This call must not wait for itself.
         drop(sender);
-        let late = || exceeded(awaited::answer(sent.picked()));
-        let answer = match within(self.end, pin!(answer), late).await {
-            Ok(answer) => answer,
-            Err(status) => {
-                sent.ends(status.code());
-                return Err(Failed { end: AttemptEnd::Dropped, answer: Err(status) });
-            }
+        // Not by `within`: an answer is large, and each function that it passes copies it.
+        let answer = match self.end {
+            None => answer.await,
+            Some(end) => match timeout_at(end, answer).await {
+                Ok(answer) => answer,
+                Err(_) => return Err(late(sent)),
+            },
         };
         match answer {
             Ok(mut response) => {
@@ -202,6 +201,13 @@ impl Attempts<'_> {
             Err(error) => Err(not_answered(error, sent, self.end)),
         }
     }
+}
+
+/// Returns the failure of an attempt whose time is over.
+fn late(mut sent: Sent) -> Failed {
+    let status = exceeded(awaited::answer(sent.picked()));
+    sent.ends(status.code());
+    Failed { end: AttemptEnd::Dropped, answer: Err(status) }
 }
 
 /// Returns the failure of an attempt whose connection has broken, or has not taken it.

@@ -1,50 +1,52 @@
-//! The connections of a cluster, in the slots of their subchannels, where calls find them.
+//! The connections of a cluster, by the slots of their subchannels, where calls find them.
 //!
-//! The driver changes the slot of one subchannel, and all states that it has published see that: an event of one
-//! connection costs the same among many. Not here: the choice of a subchannel (`pick`).
+//! They are in parts. An event of one connection copies its part, and the next state that is published shares the
+//! others with the one before. Not here: the choice of a subchannel (`pick`).
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
 use chancery_calls::balancing::SubchannelId;
 
 use crate::connect::Sender;
 
-/// The senders of subchannels. Clones see the same slots.
+/// The senders of subchannels.
 #[derive(Clone, Default)]
-pub(super) struct Senders(Arc<[Slot]>);
+pub(super) struct Senders(Vec<Arc<Vec<Slot>>>);
 
-/// The sender of the subchannel that has the slot, if it is connected.
-type Slot = Arc<ArcSwapOption<(SubchannelId, Sender)>>;
+/// The subchannel that has the slot with its sender, if it is connected.
+type Slot = Option<(SubchannelId, Sender)>;
 
 impl Senders {
     /// Returns what sends calls on a subchannel, if it is connected.
     pub(super) fn get(&self, id: SubchannelId) -> Option<Sender> {
-        let held = self.0.get(id.slot())?.load();
-        let (of, sender) = held.as_deref()?;
+        let slot = self.0.get(id.slot() / PART)?.get(id.slot() % PART)?;
+        let (of, sender) = slot.as_ref()?;
         (*of == id).then(|| sender.clone())
     }
 
-    /// Puts the sender of a subchannel into its slot, or takes it out. A clone sees no slot that is later than it is.
+    /// Puts the sender of a subchannel into its slot, or takes it out.
     pub(super) fn set(&mut self, id: SubchannelId, sender: Option<Sender>) {
-        if let Some(sender) = sender {
-            self.grow(id.slot());
-            if let Some(slot) = self.0.get(id.slot()) {
-                slot.store(Some(Arc::new((id, sender))));
-            }
-        } else if let Some(slot) = self.0.get(id.slot())
-            && slot.load().as_deref().is_some_and(|(of, _)| *of == id)
-        {
-            slot.store(None);
+        let (part, place) = (id.slot() / PART, id.slot() % PART);
+        let Some(sender) = sender else { return self.take(id) };
+        if self.0.len() <= part {
+            self.0.resize_with(part + 1, Arc::default);
         }
+        let slots = Arc::make_mut(&mut self.0[part]);
+        if slots.len() <= place {
+            slots.resize_with(place + 1, || None);
+        }
+        slots[place] = Some((id, sender));
     }
 
-    fn grow(&mut self, slot: usize) {
-        let len = self.0.len();
-        if slot >= len {
-            let more = (slot + 1).max(2 * len) - len;
-            let fresh = std::iter::repeat_with(Slot::default).take(more);
-            self.0 = self.0.iter().cloned().chain(fresh).collect();
+    fn take(&mut self, id: SubchannelId) {
+        let (part, place) = (id.slot() / PART, id.slot() % PART);
+        let Some(part) = self.0.get_mut(part) else { return };
+        // A subchannel that has the slot now may be another one.
+        if matches!(part.get(place), Some(Some((of, _))) if *of == id) {
+            Arc::make_mut(part)[place] = None;
         }
     }
 }
+
+/// The number of slots in a part.
+const PART: usize = 32;

@@ -7,7 +7,8 @@ use std::pin::Pin;
 use h2::Reason;
 use http::uri::Scheme;
 use hyper::client::conn::http2;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper::rt::Executor;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, ToSocketAddrs, UnixStream};
 use tokio::sync::oneshot;
@@ -98,6 +99,20 @@ where
     Ok((Sender::new(inner, Scheme::HTTPS, certificate), running))
 }
 
+/// Runs the tasks of connections, with their futures on the heap: that of a call is of a type that has room for a
+/// whole connection, and a task is copied when it begins and when it ends.
+#[derive(Clone)]
+struct OnHeap;
+
+impl<F> Executor<F> for OnHeap
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, future: F) {
+        tokio::spawn(Box::pin(future));
+    }
+}
+
 /// Begins HTTP/2 on a connection.
 async fn begin<T>(
     io: T,
@@ -107,7 +122,7 @@ async fn begin<T>(
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let mut builder = http2::Builder::new(TokioExecutor::new());
+    let mut builder = http2::Builder::new(OnHeap);
     builder.timer(TokioTimer::new()).adaptive_window(true);
     // No call is sent until the server says how many it takes.
     builder.initial_max_send_streams(0);
