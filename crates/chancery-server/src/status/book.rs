@@ -120,10 +120,9 @@ impl Book {
         if card.note(state, self.clock, now) {
             self.touch();
         }
-        let silent_after = self.bounds().silent_after;
-        if let Some(after) = silent.filter(|after| *after >= silent_after)
-            && card.has_answered(silent_after, self.clock, now)
-        {
+        let Some(after) = silent else { return };
+        let silent_after = self.bounds.load().silent_after;
+        if after >= silent_after && card.has_answered(silent_after, self.clock, now) {
             self.event(StatusEventKind::Answered { stream: event_stream(card), after });
         }
     }

@@ -3,10 +3,10 @@
 //! They are read by hand, as nothing of an endpoint that is known has to be copied. Fields have the numbers and
 //! types that Envoy gives them. Those that gRPC does not use are skipped, like any that a reader does not know.
 
+use bytes::Buf;
 use envoy_types::pb::envoy::config::core::v3 as core;
 use envoy_types::pb::envoy::config::endpoint::v3::cluster_load_assignment::Policy;
 use envoy_types::pb::google::protobuf::UInt32Value;
-use prost::bytes::Buf;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use prost::{DecodeError, Message};
 
