@@ -94,6 +94,7 @@ pub(crate) const SPECS: &[Spec] = &[
     of("G23", "go cpu", "CPU of the same, over gRPC for Go with xDS", 1.0).hope(0.5),
     of("G24", "", "memory of an idle channel with 100 clusters of 20 endpoints", 2.0).unit("MB"),
     of("G25", "", "core used by updates of 1,000 endpoints, one replaced each 10 ms", 0.05),
+    of("G25", "go", "CPU of the same, over gRPC for Go with xDS", 1.0),
 ];
 
 const THIRD: f64 = 1.0 / 3.0;

@@ -3,7 +3,7 @@
 //!
 //!     calls [CALLS] [CONCURRENCY] [GO]
 //!     calls memory
-//!     calls updates
+//!     calls updates [GO]
 //!
 //! The server is a process of its own, and so is each client, so that its CPU time is its own. GO is the program of
 //! `tests/real/grpc-go`. The answer is one line of JSON. Not here: several runs; `cargo xtask bench` makes them.
@@ -49,7 +49,7 @@ fn main() -> Result<()> {
     match word(0) {
         Some("serve") => runtime()?.block_on(server::serve()),
         Some("memory") => runtime()?.block_on(memory::compare()),
-        Some("updates") => runtime()?.block_on(updates::compare()),
+        Some("updates") => runtime()?.block_on(updates::compare(word(1))),
         Some("hold") => runtime()?.block_on(memory::hold(word(1).ok_or("two words")?)),
         Some("paced") => runtime()?.block_on(updates::paced(word(1).ok_or("two words")?)),
         Some("plain") => runtime()?.block_on(plain(&words)),
@@ -76,16 +76,13 @@ async fn compare(calls: &str, concurrency: &str, go: Option<&str>) -> Result<()>
         ("chancery-grpc", own(&["xds", &xds, calls, concurrency])?, vec![]),
         ("tonic", own(&["plain", &plain, calls, concurrency])?, vec![]),
     ];
-    let bootstrap = json!({
-        "xds_servers": [{"server_uri": xds, "channel_creds": [{"type": "insecure"}]}],
-        "node": {"id": "bench"},
-    });
+    let bootstrap = bootstrap_of_go(&xds);
     if let Some(go) = go {
         sides.push(("grpc-go", bounded(go), vec!["load", "xds:///service", calls, concurrency]));
     }
     let mut figures = serde_json::Map::new();
     for (name, mut command, words) in sides {
-        command.env("GRPC_XDS_BOOTSTRAP_CONFIG", bootstrap.to_string()).args(words);
+        command.env("GRPC_XDS_BOOTSTRAP_CONFIG", &bootstrap).args(words);
         let output = tokio::task::spawn_blocking(move || command.stderr(Stdio::inherit()).output());
         let output = output.await??;
         let answer = String::from_utf8_lossy(&output.stdout);
@@ -94,6 +91,12 @@ async fn compare(calls: &str, concurrency: &str, go: Option<&str>) -> Result<()>
     }
     println!("{}", Value::from(figures));
     Ok(())
+}
+
+/// The bootstrap of a client of gRPC for Go whose control plane is at this address.
+fn bootstrap_of_go(control: &str) -> String {
+    let server = json!({"server_uri": control, "channel_creds": [{"type": "insecure"}]});
+    json!({"xds_servers": [server], "node": {"id": "bench"}}).to_string()
 }
 
 /// The calls of a plain channel of tonic.

@@ -1,4 +1,5 @@
-//! The cost of updates: a channel with 1,000 endpoints, one of which is replaced each 10 ms, makes calls meanwhile.
+//! The cost of updates: a channel with 1,000 endpoints, one of which is replaced each 10 ms, makes calls meanwhile;
+//! beside it a client of gRPC for Go.
 //!
 //! The cost of the same calls without updates is subtracted. A call that fails ends the bench.
 
@@ -7,13 +8,13 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use chancery_testkit::TestServer;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use crate::process::{cpu, own};
+use crate::process::{bounded, cpu, own};
 use crate::resources::Clusters;
 use crate::server::Server;
-use crate::{Result, call, channel};
+use crate::{Result, bootstrap_of_go, call, channel};
 
 const ENDPOINTS: u32 = 1_000;
 const PERIOD: Duration = Duration::from_millis(10);
@@ -21,24 +22,39 @@ const PERIOD: Duration = Duration::from_millis(10);
 const PACE: Duration = Duration::from_millis(2);
 const SECONDS: f64 = 5.0;
 
-/// Prints the share of a core that the updates take.
-pub(crate) async fn compare() -> Result<()> {
+/// Prints the share of a core that the updates take of each side.
+pub(crate) async fn compare(go: Option<&str>) -> Result<()> {
     let server = Server::start()?;
-    let without = share(&server, false).await?;
-    let with = share(&server, true).await?;
-    let figures = json!({"beyond": with - without, "with": with, "without": without});
-    println!("{}", json!({"chancery-grpc": figures}));
+    let mut figures = serde_json::Map::new();
+    for (name, go) in
+        [("chancery-grpc", None)].into_iter().chain(go.map(|go| ("grpc-go", Some(go))))
+    {
+        let without = share(&server, go, false).await?;
+        let with = share(&server, go, true).await?;
+        let of = json!({"beyond": with - without, "with": with, "without": without});
+        figures.insert(name.to_owned(), of);
+    }
+    println!("{}", Value::from(figures));
     Ok(())
 }
 
-/// The share of a core that the client takes.
-async fn share(server: &Server, changes: bool) -> Result<f64> {
+/// The share of a core that the client takes: that of Go, or else of this project.
+async fn share(server: &Server, go: Option<&str>, changes: bool) -> Result<f64> {
     let port = server.address.port();
     let clusters = Clusters { number: 1, policy: "ROUND_ROBIN", port };
     let mut snapshot = clusters.with_endpoints(ENDPOINTS)?;
     let control = TestServer::start(snapshot.clone()).await?;
-    let mut process =
-        own(&["paced", &control.address().to_string()])?.stdout(Stdio::piped()).spawn()?;
+    let address = control.address().to_string();
+    let mut command = match go {
+        None => own(&["paced", &address])?,
+        Some(go) => {
+            let mut command = bounded(go);
+            command.args(["paced", "xds:///service", &ENDPOINTS.to_string()]);
+            command.env("GRPC_XDS_BOOTSTRAP_CONFIG", bootstrap_of_go(&address));
+            command
+        }
+    };
+    let mut process = command.stdout(Stdio::piped()).spawn()?;
     let mut output = BufReader::new(process.stdout.take().ok_or("no output")?);
     let (ready, is_ready) = tokio::sync::oneshot::channel();
     let answer = tokio::task::spawn_blocking(move || {

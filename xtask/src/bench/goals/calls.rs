@@ -17,11 +17,7 @@ const P99: Figure = Figure { name: "p99_us", unit: "µs", per: 1.0 };
 pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
     let mut comparison = Comparison::new("Unary calls, 64 at a time");
     let calls = lab.or_quick("200000", "5000");
-    let go = lab.root.join("target/real/grpc-go");
-    if !go.exists() {
-        bail!("the client of gRPC for Go is not there: `cargo xtask fetch`");
-    }
-    let go = go.to_string_lossy().into_owned();
+    let go = go_client(lab)?;
     comparison.commands.push(format!(
         "cargo bench -p chancery-grpc --bench calls -- {calls} 64 target/real/grpc-go"
     ));
@@ -39,6 +35,15 @@ pub(super) fn compare(lab: &Lab) -> Result<Comparison> {
     comparison.ratio(("G23", "tonic p99"), 0, 1, P99);
     comparison.ratio(("G23", "go cpu"), 0, 2, CPU);
     Ok(comparison)
+}
+
+/// Returns the path of the client of gRPC for Go.
+pub(super) fn go_client(lab: &Lab) -> Result<String> {
+    let go = lab.root.join("target/real/grpc-go");
+    if !go.exists() {
+        bail!("the client of gRPC for Go is not there: `cargo xtask fetch`");
+    }
+    Ok(go.to_string_lossy().into_owned())
 }
 
 /// Runs the bench of channels, which answers with one line of JSON.

@@ -6,13 +6,16 @@
 //
 //	grpc-go load TARGET CALLS CONCURRENCY
 //
+//	grpc-go paced TARGET CONNECTIONS
+//
 //	grpc-go server PORT NAME [xds | load=UTILIZATION]
 //
 //	grpc-go interop-client TARGET CASE...
 //
 //	grpc-go interop-server PORT [xds]
 //
-// "calls" makes the calls that it is told on its input, and "load" measures many. The client calls its targets over and over
+// "calls" makes the calls that it is told on its input, "load" measures many, and "paced" the rest of the work of a
+// channel that makes few. The client calls its targets over and over
 // and prints one line for each call, `TARGET: REPLY` or `TARGET: error CODE DETAILS`. The server
 // greets with its name. With `xds` it serves while the management server gives it a listener, and
 // prints the modes it goes through. With `load` it
@@ -34,13 +37,15 @@ func main() {
 		return
 	}
 	if len(os.Args) < 3 {
-		fail("usage: grpc-go calls | load TARGET CALLS CONCURRENCY | client TARGET... | server PORT NAME [xds | load=UTILIZATION]" +
+		fail("usage: grpc-go calls | load TARGET CALLS CONCURRENCY | paced TARGET CONNECTIONS | client TARGET... | server PORT NAME [xds | load=UTILIZATION]" +
 			" | interop-client TARGET CASE... | interop-server PORT [xds]")
 	}
 	words := os.Args[2:]
 	switch os.Args[1] {
 	case "load":
 		runLoad(words)
+	case "paced":
+		runPaced(words)
 	case "client":
 		runClient(words)
 	case "server":
