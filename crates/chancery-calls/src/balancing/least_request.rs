@@ -11,6 +11,7 @@ use super::context::Context;
 use super::endpoint_set::Member;
 use super::picker::{CallEnd, CallObserver, Pick, PickArgs, Picked, Picker};
 use super::policy::PolicyConfig;
+use super::ready_list::{ReadyList, ReadyParts};
 
 /// The number of endpoints that are compared for each call: from 2 to 10.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,16 +19,22 @@ pub struct ChoiceCount(u8);
 
 /// The one with the fewest calls.
 #[derive(Debug, Default)]
-pub(super) struct Fewest(ChoiceCount);
+pub(super) struct Fewest {
+    choices: ChoiceCount,
+    parts: ReadyParts<Candidate>,
+}
+
+/// An endpoint that is ready, with its calls.
+type Candidate = (Arc<UnderWay>, Picked);
 
 /// The calls under way to an endpoint, from one policy.
 #[derive(Debug, Default)]
 pub(super) struct UnderWay(AtomicUsize);
 
-/// The endpoints that are ready, each with its calls.
+/// The endpoints that are ready, of which some are compared for each call.
 #[derive(Debug)]
 struct Compared {
-    ready: Box<[(Arc<UnderWay>, Picked)]>,
+    ready: ReadyList<Candidate>,
     choices: ChoiceCount,
 }
 
@@ -75,16 +82,16 @@ impl Choose for Fewest {
 
     fn update(&mut self, config: &PolicyConfig, _: &mut [Member<Self::Kept>], _: &mut Context<'_>) {
         if let PolicyConfig::LeastRequest(choices) = config {
-            self.0 = *choices;
+            self.choices = *choices;
         }
     }
 
     fn picker(&mut self, endpoints: &[Member<Self::Kept>]) -> Arc<dyn Picker> {
-        let ready = endpoints.iter().filter_map(|member| {
+        let ready = self.parts.list(endpoints, |member| {
             let calls = Arc::clone(&member.kept);
             let picked = member.picked(smallvec![Arc::clone(&calls) as Arc<dyn CallObserver>])?;
             Some((calls, picked))
         });
-        Arc::new(Compared { ready: ready.collect(), choices: self.0 })
+        Arc::new(Compared { ready, choices: self.choices })
     }
 }

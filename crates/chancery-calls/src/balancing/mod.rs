@@ -35,6 +35,7 @@ mod picker;
 mod policy;
 mod priority;
 mod random_subsetting;
+mod ready_list;
 mod report;
 mod ring_hash;
 mod roster;

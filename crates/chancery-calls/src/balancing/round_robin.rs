@@ -8,13 +8,13 @@ use super::context::Context;
 use super::endpoint_set::Member;
 use super::picker::{Observers, Pick, PickArgs, Picked, Picker};
 use super::policy::PolicyConfig;
+use super::ready_list::{ReadyList, ReadyParts};
 
 /// Whose turn it is.
 #[derive(Debug, Default)]
 pub(super) struct InTurn {
     turns: Turns,
-    /// The parts of the last picker.
-    parts: Vec<Part>,
+    parts: ReadyParts<Picked>,
 }
 
 /// The turn of the next call. All pickers of a policy share it, so that a picker that lives for a moment
@@ -22,22 +22,10 @@ pub(super) struct InTurn {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Turns(Arc<AtomicUsize>);
 
-/// Some endpoints that follow each other. Pickers share it for as long as nothing in it changes, so that an event
-/// of one among many endpoints does not cost a copy of all.
-#[derive(Clone, Debug)]
-struct Part {
-    /// The changes of its members.
-    changes: Vec<u64>,
-    ready: Arc<[Picked]>,
-}
-
 /// The endpoints that are ready, used in turn.
 #[derive(Debug)]
 struct Round {
-    /// The parts that have some, with the number of those in it and in the parts before it.
-    parts: Box<[(usize, Arc<[Picked]>)]>,
-    /// The number of all.
-    count: usize,
+    ready: ReadyList<Picked>,
     turns: Turns,
 }
 
@@ -58,17 +46,6 @@ impl Turns {
     }
 }
 
-impl Part {
-    fn of(members: &[Member]) -> Self {
-        let ready = members.iter().filter_map(|member| member.picked(Observers::new()));
-        Self { changes: members.iter().map(Member::changed).collect(), ready: ready.collect() }
-    }
-
-    fn is_of(&self, members: &[Member]) -> bool {
-        self.changes.iter().copied().eq(members.iter().map(Member::changed))
-    }
-}
-
 impl Picker for Round {
     fn pick(&self, _: &mut PickArgs<'_>) -> Pick {
         self.at(self.turns.next())
@@ -80,30 +57,10 @@ impl Picker for Round {
 }
 
 impl Round {
-    fn new(parts: &[Part], turns: Turns) -> Self {
-        let mut count = 0;
-        let parts = parts.iter().filter(|part| !part.ready.is_empty()).map(|part| {
-            count += part.ready.len();
-            (count, Arc::clone(&part.ready))
-        });
-        Self { parts: parts.collect(), count, turns }
-    }
-
     fn at(&self, turn: usize) -> Pick {
-        self.find(turn).map_or(Pick::Queue, |picked| Pick::To(picked.clone()))
-    }
-
-    fn find(&self, turn: usize) -> Option<&Picked> {
-        let place = turn.checked_rem(self.count)?;
-        // No part is before this one, as none has more than so many; it is this one if all are full.
-        let least = place / PART;
-        let mut part = self.parts.get(least)?;
-        if part.0 <= place {
-            let after = &self.parts[least..];
-            part = after.get(after.partition_point(|(end, _)| *end <= place))?;
-        }
-        let (end, ready) = part;
-        ready.get(place + ready.len() - end)
+        let place = turn.checked_rem(self.ready.len());
+        let ready = place.and_then(|place| self.ready.get(place));
+        ready.map_or(Pick::Queue, |picked| Pick::To(picked.clone()))
     }
 }
 
@@ -115,14 +72,7 @@ impl Choose for InTurn {
     }
 
     fn picker(&mut self, endpoints: &[Member]) -> Arc<dyn Picker> {
-        let mut before = std::mem::take(&mut self.parts).into_iter();
-        let parts = endpoints.chunks(PART).map(|members| {
-            before.next().filter(|part| part.is_of(members)).unwrap_or_else(|| Part::of(members))
-        });
-        self.parts = parts.collect();
-        Arc::new(Round::new(&self.parts, self.turns.clone()))
+        let ready = self.parts.list(endpoints, |member| member.picked(Observers::new()));
+        Arc::new(Round { ready, turns: self.turns.clone() })
     }
 }
-
-/// The number of endpoints in a part.
-const PART: usize = 32;
