@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use chancery_core::ErrorDetail;
+
 /// A status code of gRPC, other than OK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -30,6 +32,13 @@ impl Code {
     /// The code of a number; `None` for 0, which is OK, and for those that gRPC does not have.
     pub fn from_number(number: u32) -> Option<Self> {
         CODES.into_iter().find(|code| *code as u32 == number)
+    }
+}
+
+/// The name of the code, as gRPC writes it.
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(ErrorDetail::name_of(*self as i32).unwrap_or("UNKNOWN"))
     }
 }
 
@@ -75,7 +84,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {}", self.code, self.message)
+        write!(f, "{}: {}", self.code, self.message)
     }
 }
 

@@ -344,7 +344,7 @@ fn a_failure_is_told_too_and_the_list_of_routes_is_bounded() {
     assert_eq!(text.lines().count(), 2 + 32 + 2);
     assert!(text.ends_with(
         "968 more routes do not match\n\
-         it fails with Unavailable: no route of virtual host `all` matches a call of `/x`"
+         it fails with UNAVAILABLE: no route of virtual host `all` matches a call of `/x`"
     ));
     let mut strict = with_header("h", "1", route("", to("c")));
     strict.matcher.headers = strict.matcher.headers.iter().cycle().take(1_000).cloned().collect();

@@ -295,7 +295,7 @@ fn without_an_answer_it_is_told_why() {
     assert!(err(&away).contains("UNAVAILABLE: no virtual host has a domain"), "{}", err(&away));
     let dry = mesh.call(&["orders.v1.Orders/Get", "--authority", "x", "--dry-run"]);
     assert_eq!(dry.status.code(), Some(1), "{}", err(&dry));
-    assert!(out(&dry).contains("a call fails with Unavailable: no virtual host"), "{}", out(&dry));
+    assert!(out(&dry).contains("a call fails with UNAVAILABLE: no virtual host"), "{}", out(&dry));
     let nobody = Port::reserve();
     daemon::dir_write(&mesh.work, "bootstrap.json", &bootstrap(&nobody));
     for more in ["--dry-run", "--list"] {

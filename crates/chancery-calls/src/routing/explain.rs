@@ -101,7 +101,7 @@ impl Display for Explanation<'_> {
             writeln!(f, "{more} more routes do not match")?;
         }
         match &self.decision {
-            Err(failure) => write!(f, "it fails with {:?}: {}", failure.code, failure.message),
+            Err(failure) => write!(f, "it fails with {}: {}", failure.code, failure.message),
             Ok(decision) => {
                 let place = &decision.place;
                 let title = RouteTitle(place.route_index, place.route);

@@ -258,7 +258,7 @@ fn another(failed: Failed) -> Status {
         AttemptEnd::Failed { code, .. } => code,
         AttemptEnd::Dropped | AttemptEnd::NeverSent => return exceeded("another attempt"),
     };
-    exceeded(format_args!("another attempt, as the last one has ended with {code:?}"))
+    exceeded(format_args!("another attempt, as the last one has ended with {code}"))
 }
 
 /// Returns the end of an attempt for which no endpoint was chosen.

@@ -295,7 +295,7 @@ impl Display for ExplainedOutcome {
             Self::Waits(what) => write!(f, "a call waits for {what}"),
             Self::Fails { code, message, waits_if_told } => {
                 let message = Printable(cut(message, MAX_MESSAGE_BYTES));
-                write!(f, "a call fails with {code:?}: {message}")?;
+                write!(f, "a call fails with {}: {message}", crate::codes::code(*code))?;
                 if *waits_if_told {
                     f.write_str("; a call that waits for ready would wait")?;
                 }

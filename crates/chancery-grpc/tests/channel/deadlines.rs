@@ -120,5 +120,5 @@ async fn a_call_says_that_it_waits_for_another_attempt() {
     let resources = resources.endpoints("x", &[&[&bad]]);
     let server = TestServer::start(resources.snapshot()).await.expect("a server");
     let told = late(&channel(&server), "/t/echo", plain()).await;
-    assert_eq!(told, "another attempt, as the last one has ended with Unavailable");
+    assert_eq!(told, "another attempt, as the last one has ended with UNAVAILABLE");
 }

@@ -181,7 +181,7 @@ async fn faults_are_told() {
     let server = TestServer::start(resources.snapshot()).await.expect("a server");
     let explained = channel(&server).explain("/t/echo", &HeaderMap::new(), PATIENCE).await;
     let text = explained.to_string();
-    let expected = "\nfilter `chaos` delays 5 of 100 calls by 500ms, ends 1 of 1000000 calls with Unavailable, \
+    let expected = "\nfilter `chaos` delays 5 of 100 calls by 500ms, ends 1 of 1000000 calls with UNAVAILABLE, \
                     at most 3 at a time\n";
     assert!(text.contains(expected), "{text}");
     assert!(matches!(explained.outcome, ExplainedOutcome::Sent(_)), "{text}");

@@ -102,9 +102,9 @@ impl Display for FaultPolicy {
         }
         if let Some(FaultAbort { source, chance }) = &self.abort {
             match source {
-                AbortSource::Fixed(AbortStatus::Ok) => write!(f, "ends {chance} calls with Ok")?,
+                AbortSource::Fixed(AbortStatus::Ok) => write!(f, "ends {chance} calls with OK")?,
                 AbortSource::Fixed(AbortStatus::Code(code)) => {
-                    write!(f, "ends {chance} calls with {code:?}")?;
+                    write!(f, "ends {chance} calls with {code}")?;
                 }
                 AbortSource::Header => write!(f, "ends up to {chance} calls as they ask for")?,
             }
