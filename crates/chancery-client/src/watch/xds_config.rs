@@ -80,10 +80,10 @@ impl XdsConfigWatch {
         self.watch_what_is_needed();
     }
 
-    /// Releases a cluster that was held.
+    /// Releases a cluster that was held. If nothing else leads to it, it is watched until the next
+    /// [`next`](Self::next).
     pub fn release(&mut self, cluster: &ResourceName) {
         self.dependencies.release_cluster(cluster);
-        self.watch_what_is_needed();
     }
 
     /// Takes the events of one watch, and watches what the new resource refers to before the server
@@ -152,13 +152,9 @@ impl Stream for XdsConfigWatch {
             let Some(key) = self.ready.next() else { break };
             self.take_events(&key);
         }
-        match self.dependencies.next_config() {
-            Some(published) => {
-                self.watch_what_is_needed();
-                Poll::Ready(Some(published))
-            }
-            None => Poll::Pending,
-        }
+        let config = self.dependencies.next_config();
+        self.watch_what_is_needed();
+        config.map_or(Poll::Pending, |published| Poll::Ready(Some(published)))
     }
 }
 

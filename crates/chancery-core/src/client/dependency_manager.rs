@@ -52,8 +52,8 @@ pub enum WatchChange {
 
 /// Puts together the configuration of a listener.
 ///
-/// An update costs what is new in it. All resources are looked at when something is published, and
-/// when something stops referring to something else.
+/// An update costs what is new in it. All resources are looked at when something is published, and, once for all
+/// updates before, when some have stopped referring to something ([`settle`](Self::settle)).
 #[derive(Debug)]
 pub struct DependencyManager {
     root: ResourceKey,
@@ -69,6 +69,8 @@ pub struct DependencyManager {
     unreached: BTreeSet<ResourceKey>,
     /// True if something is different from the last publication.
     changed: bool,
+    /// True if something may have stopped being reachable since all were looked at.
+    is_stale: bool,
     watch_changes: VecDeque<WatchChange>,
 }
 
@@ -91,6 +93,7 @@ impl DependencyManager {
             published: BTreeSet::new(),
             unreached: BTreeSet::new(),
             changed: false,
+            is_stale: false,
             watch_changes: VecDeque::new(),
         };
         dependencies.want(root);
@@ -110,6 +113,14 @@ impl DependencyManager {
         if *times == 0 {
             self.held_clusters.remove(cluster);
             self.changed = true;
+            self.is_stale = true;
+        }
+    }
+
+    /// Stops watching what nothing leads to any more, and nothing in use needs. Call it after updates and releases,
+    /// however many, and before the next [`next_config`](Self::next_config), which does it too.
+    pub fn settle(&mut self) {
+        if self.is_stale {
             self.prune(&self.reachable());
         }
     }
@@ -132,13 +143,13 @@ impl DependencyManager {
         let kept: BTreeSet<_> = links.iter().cloned().collect();
         let before = self.nodes.insert(key, GraphNode { resource, links });
         self.changed = true;
-        if before.is_some_and(|before| before.links.iter().any(|link| !kept.contains(link))) {
-            self.prune(&self.reachable());
-        }
+        self.is_stale |=
+            before.is_some_and(|before| before.links.iter().any(|link| !kept.contains(link)));
     }
 
     /// Returns the next publication: if something has changed, and all there must be is known.
     pub fn next_config(&mut self) -> Option<XdsConfigResult> {
+        self.settle();
         if !self.changed || self.nodes.len() < self.wanted.len() {
             return None;
         }
@@ -180,6 +191,7 @@ impl DependencyManager {
 
     /// Releases what is neither among these nor in use.
     fn prune(&mut self, reachable: &BTreeSet<ResourceKey>) {
+        self.is_stale = false;
         let (published, nodes) = (&self.published, &mut self.nodes);
         let watch_changes = &mut self.watch_changes;
         self.wanted.retain(|key| {
@@ -293,6 +305,7 @@ mod tests {
         }
 
         fn wanted(&mut self) -> String {
+            self.0.settle();
             while let Some(need) = self.0.next_watch_change() {
                 let fresh = match need {
                     WatchChange::Start(key) => self.1.insert(key),
@@ -437,6 +450,35 @@ mod tests {
     }
 
     /// C-059: aggregates, and one that leads back to itself.
+    #[test]
+    fn what_many_updates_leave_is_looked_for_once() {
+        // C-057
+        let mut play = play();
+        let clusters: Vec<_> = (0..4).map(|at| format!("cds {at}")).collect();
+        let links: Vec<_> = clusters.iter().map(String::as_str).collect();
+        play.heard("lds l", &links);
+        for at in 0..4 {
+            play.heard(&format!("cds {at}"), &[&format!("eds {at}")])
+                .heard(&format!("eds {at}"), &[]);
+        }
+        play.published();
+        play.wanted();
+        for at in 0..4 {
+            play.heard(&format!("cds {at}"), &[&format!("eds new-{at}")]);
+        }
+        let told: Vec<_> = std::iter::from_fn(|| play.0.next_watch_change()).collect();
+        assert!(told.iter().all(|it| matches!(it, WatchChange::Start(_))), "{told:?}");
+        for at in 0..4 {
+            play.heard(&format!("eds new-{at}"), &[]);
+        }
+        assert!(play.0.next_config().is_some());
+        let told: Vec<_> = std::iter::from_fn(|| play.0.next_watch_change()).collect();
+        assert_eq!(
+            told,
+            (0..4).map(|at| WatchChange::Stop(key(&format!("eds {at}")))).collect::<Vec<_>>()
+        );
+    }
+
     #[test]
     fn aggregates_may_lead_anywhere() {
         let mut play = play();
