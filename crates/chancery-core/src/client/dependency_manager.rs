@@ -53,7 +53,7 @@ pub enum WatchChange {
 /// Puts together the configuration of a listener.
 ///
 /// An update costs what is new in it. All resources are looked at when something is published, and, once for all
-/// updates before, when some have stopped referring to something ([`settle`](Self::settle)).
+/// updates before, when some have stopped referring to something.
 #[derive(Debug)]
 pub struct DependencyManager {
     root: ResourceKey,
@@ -117,9 +117,9 @@ impl DependencyManager {
         }
     }
 
-    /// Stops watching what nothing leads to any more, and nothing in use needs. Call it after updates and releases,
-    /// however many, and before the next [`next_config`](Self::next_config), which does it too.
-    pub fn settle(&mut self) {
+    /// Stops watching what nothing leads to any more, and nothing in use needs, after updates and releases, however
+    /// many.
+    fn settle(&mut self) {
         if self.is_stale {
             self.prune(&self.reachable());
         }
@@ -147,7 +147,7 @@ impl DependencyManager {
             before.is_some_and(|before| before.links.iter().any(|link| !kept.contains(link)));
     }
 
-    /// Returns the next publication: if something has changed, and all there must be is known.
+    /// Stops watching what updates and releases have left, and returns the next publication: if something has changed, and all there must be is known.
     pub fn next_config(&mut self) -> Option<XdsConfigResult> {
         self.settle();
         if !self.changed || self.nodes.len() < self.wanted.len() {
