@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use chancery_calls::Failure;
-use chancery_calls::balancing::{Endpoint, Pick, PickArgs, Picked, SubchannelState};
+use chancery_calls::balancing::{Endpoint, Pick, Picked, SubchannelState};
 use chancery_core::printable::{MAX_MESSAGE_BYTES, Printable, cut};
 use tonic::Status;
 
@@ -82,16 +82,7 @@ pub(super) fn connection(cluster: &ClusterHandle, asked: Asked<'_>) -> String {
         return format!("the addresses of cluster `{name}`");
     };
     let mut dice = ThreadDice;
-    let mut args = PickArgs {
-        path: asked.head.uri.path(),
-        metadata: &asked.head.headers,
-        hash: asked.hash,
-        session: asked.session,
-        dice: &mut dice,
-        wake: None,
-        permit: None,
-        by_session: false,
-    };
+    let mut args = asked.args(&mut dice);
     match (picker.preview(&mut args), &state.connecting) {
         // The failure names the cluster.
         (Pick::Fail(Failure { message: why, .. }), _) => {

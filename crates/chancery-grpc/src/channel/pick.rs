@@ -37,6 +37,22 @@ pub(super) struct Asked<'a> {
     pub(super) waits: bool,
 }
 
+impl<'a> Asked<'a> {
+    /// Returns the call for a picker, which rolls these dice.
+    pub(super) fn args(self, dice: &'a mut ThreadDice) -> PickArgs<'a> {
+        PickArgs {
+            path: self.head.uri.path(),
+            metadata: &self.head.headers,
+            hash: self.hash,
+            session: self.session,
+            dice,
+            wake: None,
+            permit: None,
+            by_session: false,
+        }
+    }
+}
+
 /// Waits until the picker of the cluster chooses an endpoint that is connected.
 pub(super) async fn wait(cluster: &ClusterHandle, asked: Asked<'_>) -> Result<Chosen, NotChosen> {
     let mut changes = cluster.changes();
@@ -51,23 +67,13 @@ pub(super) async fn wait(cluster: &ClusterHandle, asked: Asked<'_>) -> Result<Ch
 
 /// Asks the picker once. `None` means that the call waits for another one.
 pub(super) fn pick(cluster: &ClusterHandle, asked: Asked<'_>) -> Result<Option<Chosen>, NotChosen> {
-    let Asked { head, hash, session, waits } = asked;
     let state = cluster.state();
     if state.is_closed {
         return Err(NotChosen::Dropped(Failure::unavailable("the channel is closed")));
     }
     let Some(picker) = &state.picker else { return Ok(None) };
     let mut dice = ThreadDice;
-    let mut args = PickArgs {
-        path: head.uri.path(),
-        metadata: &head.headers,
-        hash,
-        session,
-        dice: &mut dice,
-        wake: None,
-        permit: None,
-        by_session: false,
-    };
+    let mut args = asked.args(&mut dice);
     let pick = picker.pick(&mut args);
     let (wake, permit) = (args.wake, args.permit);
     if let Some(wake) = wake {
@@ -81,7 +87,7 @@ pub(super) fn pick(cluster: &ClusterHandle, asked: Asked<'_>) -> Result<Option<C
             .filter(|sender| !sender.is_closed())
             .map(|sender| Chosen { picked, permit, sender })),
         Pick::Queue => Ok(None),
-        Pick::Fail(_) if waits && state.connectivity != Connectivity::Ready => Ok(None),
+        Pick::Fail(_) if asked.waits && state.connectivity != Connectivity::Ready => Ok(None),
         Pick::Fail(failure) => Err(NotChosen::Failed(failure)),
         Pick::Drop(failure) => Err(NotChosen::Dropped(failure)),
     }

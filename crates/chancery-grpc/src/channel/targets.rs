@@ -336,7 +336,7 @@ fn endpoints_of(target: &ClusterTarget) -> impl Iterator<Item = &Arc<Endpoint>> 
 /// Returns the reason why a set with localities has no endpoints, if there is one.
 fn skipped(endpoints: &Endpoints) -> Option<Arc<str>> {
     let is_empty = endpoints.assignment.localities.is_empty();
-    (is_empty && endpoints.has_skipped).then(|| {
+    (is_empty && endpoints.has_skipped()).then(|| {
         "all its localities are without a `load_balancing_weight`, and gRPC skips these".into()
     })
 }

@@ -208,8 +208,9 @@ impl<'a> LocalityReader<'a> {
             }
         };
         let (start, len) = part_of(self.body, bytes);
+        let at = self.endpoints.len();
         self.endpoints.push(ReadEndpoint { start, len, only_address, value });
-        self.endpoints.last().map(|it| &it.value).ok_or_else(|| "there is none".into())
+        Ok(&self.endpoints[at].value)
     }
 
     /// Looks for an endpoint of these bytes: where it is expected, and then around that place, as some may have

@@ -34,10 +34,15 @@ pub(crate) struct Endpoints {
     pub(crate) drops: Arc<[DropCategory]>,
     /// The proxies by which addresses are reached, in clusters that ask for that (C-128).
     pub(crate) proxies: BTreeMap<SocketAddr, SocketAddr>,
-    /// True if there are localities without a weight, which gRPC skips.
-    pub(crate) has_skipped: bool,
     /// All that was read, for the update that comes next.
     read: Arc<ReadSet>,
+}
+
+impl Endpoints {
+    /// Returns true if there are localities without a weight, which gRPC skips.
+    pub(crate) fn has_skipped(&self) -> bool {
+        self.read.has_skipped()
+    }
 }
 
 impl ResourceType for Endpoints {
@@ -66,7 +71,6 @@ fn decode_after(before: &ReadSet, body: &Bytes) -> Result<Endpoints, String> {
         drops: drops.collect::<Result<_, _>>()?,
         assignment: Assignment { localities: reader.localities },
         proxies: reader.proxies,
-        has_skipped: reader.read.has_skipped(),
         read: Arc::new(reader.read),
     })
 }

@@ -59,9 +59,9 @@ fn a_locality_without_a_weight_is_skipped() {
     // C-108
     let weightless = with(&locality("a", 0, &[endpoint(1)]), "loadBalancingWeight", Value::Null);
     let read = of(&[weightless, locality("b", 0, &[endpoint(1)])]);
-    assert!(read.has_skipped);
+    assert!(read.has_skipped());
     assert_eq!(read.assignment.localities.len(), 1);
-    assert!(!of(&[locality("b", 0, &[endpoint(1)])]).has_skipped);
+    assert!(!of(&[locality("b", 0, &[endpoint(1)])]).has_skipped());
 }
 
 #[test]
