@@ -13,7 +13,7 @@ use crate::serve::{
 };
 
 /// The weight of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Hash)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Severity {
     /// It is not served, or Envoy rejects it.

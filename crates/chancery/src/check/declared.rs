@@ -1,6 +1,8 @@
 //! A check for other clients than those that the directory declares says what that leaves out: `serve` judges by the
 //! clients that are declared. Not here: the clients (`config::clients`).
 
+use std::collections::HashSet;
+
 use super::allowances;
 use super::codes::{DECLARED_CLIENTS, Severity, Weights};
 use super::finding::Finding;
@@ -21,7 +23,8 @@ impl Findings {
         // A warning that the flags deny is none to `serve`.
         let others = others.weighed(&Weights { deny: Vec::new(), ..weights.clone() });
         let (theirs, ours) = (others.count(Severity::Error), self.count(Severity::Error));
-        let is_new = |finding: &&Finding| !self.all.contains(finding);
+        let known: HashSet<_> = self.all.iter().collect();
+        let is_new = |finding: &&Finding| !known.contains(finding);
         let errors = others.all.iter().filter(|finding| finding.severity == Severity::Error);
         let count = errors.filter(is_new).count().max(theirs.saturating_sub(ours));
         if count > 0 {

@@ -9,7 +9,7 @@ use super::codes::Severity;
 use crate::finding::Finding as ConfigFinding;
 
 /// One finding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub(super) struct Finding {
     pub(super) code: &'static str,
     pub(super) severity: Severity,
