@@ -26,8 +26,8 @@ impl Senders {
 
     /// Puts the sender of a subchannel into its slot, or takes it out.
     pub(super) fn set(&mut self, id: SubchannelId, sender: Option<Sender>) {
-        let (part, place) = (id.slot() / PART, id.slot() % PART);
         let Some(sender) = sender else { return self.take(id) };
+        let (part, place) = (id.slot() / PART, id.slot() % PART);
         if self.0.len() <= part {
             self.0.resize_with(part + 1, Arc::default);
         }

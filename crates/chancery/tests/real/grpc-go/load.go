@@ -24,10 +24,7 @@ func runLoad(words []string) {
 	if callsErr != nil || err != nil || concurrency < 1 {
 		fail("CALLS and CONCURRENCY are numbers")
 	}
-	channel, err := grpc.NewClient(words[0], grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		fail(err)
-	}
+	channel := plain(words[0])
 	timed(channel, 1000, concurrency)
 	before := cpu()
 	times := timed(channel, calls, concurrency)
@@ -43,18 +40,30 @@ func runLoad(words []string) {
 	fmt.Println(string(answer))
 }
 
+func plain(target string) *grpc.ClientConn {
+	channel, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		fail(err)
+	}
+	return channel
+}
+
+func echo(channel *grpc.ClientConn) {
+	body, reply := []byte("a message of thirty-two bytes..."), []byte(nil)
+	err := channel.Invoke(context.Background(), "/t/echo", &body, &reply, grpc.ForceCodec(raw{}))
+	if err != nil {
+		fail(err)
+	}
+}
+
 func timed(channel *grpc.ClientConn, calls, concurrency int) []time.Duration {
-	body := []byte("a message of thirty-two bytes...")
 	each := make([][]time.Duration, concurrency)
 	var callers sync.WaitGroup
 	for caller := range concurrency {
 		callers.Go(func() {
 			for range calls / concurrency {
-				began, reply := time.Now(), []byte(nil)
-				err := channel.Invoke(context.Background(), "/t/echo", &body, &reply, grpc.ForceCodec(raw{}))
-				if err != nil {
-					fail(err)
-				}
+				began := time.Now()
+				echo(channel)
 				each[caller] = append(each[caller], time.Since(began))
 			}
 		})

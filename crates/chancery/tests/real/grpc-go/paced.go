@@ -1,13 +1,9 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 )
 
 // runPaced connects to all endpoints and says so, makes a call each two milliseconds, and prints the share of a core
@@ -20,22 +16,14 @@ func runPaced(words []string) {
 	if err != nil {
 		fail("CONNECTIONS is a number")
 	}
-	channel, err := grpc.NewClient(words[0], grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		fail(err)
-	}
+	channel := plain(words[0])
 	// A round robin that has all of its connections.
 	timed(channel, 3*connections, 1)
 	fmt.Println("ready")
 	ticks := time.NewTicker(2 * time.Millisecond)
-	body := []byte("a message of thirty-two bytes...")
 	call := func() {
 		<-ticks.C
-		var reply []byte
-		err := channel.Invoke(context.Background(), "/t/echo", &body, &reply, grpc.ForceCodec(raw{}))
-		if err != nil {
-			fail(err)
-		}
+		echo(channel)
 	}
 	// The first updates come.
 	for range 500 {
