@@ -240,6 +240,13 @@ impl Client {
         self.server(server)
     }
 
+    /// Returns the errors that hold of a resource that is watched now: why there is none, or why it may
+    /// be older than what its server has, which may have sent a version that was rejected; and why its
+    /// servers cannot be reached. None of them means that nothing is wrong.
+    pub fn errors_of(&self, type_url: &TypeUrl, name: &ResourceName) -> Vec<Arc<WatchError>> {
+        self.0.engine.inspect(|machine| machine.errors_of(type_url, name).cloned().collect())
+    }
+
     /// Returns the time until the next attempt to reach a server, such as the one that an error is
     /// about. `None` means that an attempt is being made, or that the server is reachable.
     pub fn next_attempt(&self, server: ServerId) -> Option<Duration> {

@@ -49,6 +49,16 @@ impl Machine {
         })
     }
 
+    /// Returns the errors that hold of a resource that is watched: why there is none, or why it may be
+    /// older than what its server has; and the outage of its servers.
+    pub fn errors_of(
+        &self,
+        type_url: &TypeUrl,
+        name: &ResourceName,
+    ) -> impl Iterator<Item = &Arc<WatchError>> {
+        self.cache.errors_of(type_url, name)
+    }
+
     /// Returns true if there is no such resource as far as the client knows: it is watched and
     /// missing, or a collection that it would be in has been told in full without it.
     pub fn is_known_missing(&self, type_url: &TypeUrl, name: &ResourceName) -> bool {
