@@ -32,6 +32,12 @@ impl<'a> Explanation<'a> {
         &self.decision
     }
 
+    /// The same of a call that its session leads somewhere else.
+    #[must_use]
+    pub fn led_to(self, decision: Decision<'a>) -> Self {
+        Self { decision: Ok(decision), ..self }
+    }
+
     /// The virtual host and the domain that matched, if one did.
     pub fn host(&self) -> Option<(&'a VirtualHost, &'a DomainPattern)> {
         self.entered

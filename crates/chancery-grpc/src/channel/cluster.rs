@@ -10,7 +10,6 @@ use chancery_calls::balancing::{
 };
 use chancery_core::{Resource, Time};
 use http::uri::Authority;
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::awaited::Connecting;
@@ -196,12 +195,9 @@ impl RunningCluster {
         }
     }
 
-    /// Describes its tree to somebody who asks. There is no answer before the first update.
-    pub(super) fn answer(&self, question: oneshot::Sender<Description>) {
-        if let Some(description) = self.tree.describe() {
-            // Whoever has asked may have gone.
-            let _ = question.send(description);
-        }
+    /// Describes its tree. There is nothing to say before the first update.
+    pub(super) fn describe(&self) -> Option<Description> {
+        self.tree.describe()
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {

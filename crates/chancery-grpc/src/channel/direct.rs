@@ -20,7 +20,7 @@ use super::security::EndpointSettings;
 use super::shared::Shared;
 use super::targets;
 use super::ways::Place;
-use crate::connect::Inbox;
+use crate::connect::{Answer, Inbox, Question};
 
 /// The driver of a channel without a control plane.
 pub(super) struct DirectDriver {
@@ -44,7 +44,7 @@ impl DirectDriver {
         policy: PolicyConfig,
         settings: EndpointSettings,
     ) -> Self {
-        let (inbox, began) = (Arc::default(), Instant::now());
+        let (inbox, began) = (Arc::clone(&shared.inbox), Instant::now());
         let authority = shared.uri_authority().ok();
         let (cluster, handle) =
             RunningCluster::new(Arc::clone(&name), CLUSTER, &inbox, authority, began);
@@ -119,7 +119,10 @@ impl DirectDriver {
         for wake in mail.wakes.into_values().flatten() {
             self.cluster.wake(wake, now);
         }
-        mail.questions.into_iter().for_each(|(_, question)| self.cluster.answer(question));
+        for Question { answer, .. } in mail.questions {
+            // Whoever has asked may have gone.
+            let _ = answer.send(Answer { balancing: self.cluster.describe(), ..Answer::default() });
+        }
     }
 
     fn settle(&mut self) {

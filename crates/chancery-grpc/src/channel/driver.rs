@@ -8,18 +8,19 @@ use chancery_calls::Failure;
 use chancery_client::Client;
 use chancery_client::resource::decoded;
 use chancery_client::watch::XdsConfigWatch;
-use chancery_core::client::{ServerId, XdsConfig, XdsConfigResult};
+use chancery_core::client::{ResourceKey, ServerId, XdsConfig, XdsConfigResult};
 use chancery_core::{ResourceName, Time, TypeUrl};
 use tokio::time::{Instant, sleep_until};
 
 use super::cluster::RunningCluster;
 use super::dns::Names;
+use super::outdated;
 use super::published::{ChannelConfig, ClusterHandle, ClusterState, Published};
 use super::security::ChannelSecurity;
 use super::sessions;
 use super::shared::Shared;
 use super::targets::{Targets, clusters_of};
-use crate::connect::Inbox;
+use crate::connect::{Answer, Inbox, Question};
 use crate::read::listeners::{Listener, RouteSource};
 use crate::read::routes::Routes;
 use crate::read::surroundings::{Surroundings, decode_for};
@@ -50,12 +51,13 @@ impl Driver {
     ) -> Self {
         decode_for(&client, surroundings);
         let watch = client.follow(listener);
+        let inbox = Arc::clone(&shared.inbox);
         Self {
             shared,
+            inbox,
             client,
             security,
             watch,
-            inbox: Arc::default(),
             clusters: BTreeMap::new(),
             names_by_id: BTreeMap::new(),
             last_id: 0,
@@ -208,11 +210,9 @@ impl Driver {
                 wakes.into_iter().for_each(|wake| cluster.wake(wake, now));
             }
         }
-        for (id, question) in mail.questions {
-            let name = self.names_by_id.get(&id);
-            if let Some(cluster) = name.and_then(|name| self.clusters.get(name)) {
-                cluster.answer(question);
-            }
+        for Question { cluster, answer } in mail.questions {
+            // Whoever has asked may have gone.
+            let _ = answer.send(self.answer(cluster));
         }
         if mail.has_unused {
             let unused = self.clusters.iter().filter(|(_, it)| it.handle().is_none());
@@ -220,6 +220,17 @@ impl Driver {
                 self.remove(&name);
             }
         }
+    }
+
+    /// Tells of the way of a call to a cluster, or to none.
+    fn answer(&self, cluster: Option<u64>) -> Answer {
+        let name = cluster.and_then(|id| self.names_by_id.get(&id));
+        let balancing = name.and_then(|name| self.clusters.get(name)?.describe());
+        let outdated = self.config.as_ref().map(|config| {
+            let way = self.targets(config, false).way(name);
+            outdated::errors(&self.client, config, way)
+        });
+        Answer { balancing, outdated: outdated.unwrap_or_default() }
     }
 
     fn on_time(&mut self) {
@@ -251,19 +262,22 @@ impl Drop for Driver {
 /// Returns the listener of a configuration, its routes, and the server that these came from.
 fn routes_of(config: &XdsConfig) -> Result<(Arc<Listener>, Routes, ServerId), String> {
     let listener = decoded::<Listener>(&config.listener)?;
-    let name = match &listener.routes {
-        RouteSource::Inline(routes) => {
-            let routes = Routes(Arc::clone(routes));
-            return Ok((listener, routes, config.listener.server));
-        }
-        RouteSource::Rds(name) => name,
-    };
-    let key = ResourceName::read(name).map_err(|error| error.to_string())?;
-    let cached = config.resources.get(&(TypeUrl::new(ROUTES), key));
-    let cached = cached.ok_or_else(|| format!("the routes `{name}` are not known"))?;
+    if let RouteSource::Inline(routes) = &listener.routes {
+        let routes = Routes(Arc::clone(routes));
+        return Ok((listener, routes, config.listener.server));
+    }
+    let cached = routes_key(&listener)?.and_then(|key| config.resources.get(&key));
+    let cached = cached.ok_or("the routes are not known")?;
     let cached = cached.as_ref().map_err(|error| error.to_string())?;
     let routes = decoded::<Routes>(cached)?;
     Ok((listener, Routes(Arc::clone(&routes.0)), cached.server))
+}
+
+/// Returns the resource that has the routes of a listener; `None` if the listener has them itself.
+pub(super) fn routes_key(listener: &Listener) -> Result<Option<ResourceKey>, String> {
+    let RouteSource::Rds(name) = &listener.routes else { return Ok(None) };
+    let name = ResourceName::read(name).map_err(|error| error.to_string())?;
+    Ok(Some((TypeUrl::new(ROUTES), name)))
 }
 
 const ROUTES: &str = "envoy.config.route.v3.RouteConfiguration";

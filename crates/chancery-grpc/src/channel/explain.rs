@@ -61,13 +61,19 @@ pub(super) async fn explain(
         },
         Err(failure) => (nothing.failing(&failure, false), None),
     };
-    let Some(routed) = routed else { return explanation };
-    let cluster = Arc::clone(&routed.cluster);
-    let chosen = timeout_at(end, settled(&routed, &explanation.path, headers)).await;
-    let answered = timeout_at(end.max(Instant::now() + ANSWER), cluster.describe()).await;
-    explanation.balancing = answered.ok().and_then(Result::ok);
-    explanation.outcome =
-        outcome(&cluster, explanation.balancing.as_ref(), chosen.unwrap_or(Choice::Connecting));
+    let chosen = match &routed {
+        Some(routed) => timeout_at(end, settled(routed, &explanation.path, headers)).await.ok(),
+        None => None,
+    };
+    let question = shared.ask(routed.as_ref().map(|routed| routed.cluster.id));
+    let answered = timeout_at(end.max(Instant::now() + ANSWER), question).await;
+    let answer = answered.ok().and_then(Result::ok).unwrap_or_default();
+    explanation.outdated = answer.outdated.iter().map(|error| error.text.to_string()).collect();
+    explanation.balancing = answer.balancing;
+    if let Some(Routed { cluster, .. }) = &routed {
+        explanation.outcome =
+            outcome(cluster, explanation.balancing.as_ref(), chosen.unwrap_or(Choice::Connecting));
+    }
     explanation
 }
 
@@ -105,16 +111,16 @@ fn routed(
         headers,
         channel_id: shared.channel_id,
     };
-    let explained = config.routes.explain(&call, &mut ThreadDice);
+    let mut explained = config.routes.explain(&call, &mut ThreadDice);
     if !config.is_direct {
         to.take(&explained);
     }
     let decision = match explained.decision() {
-        Ok(decision) => decision,
+        Ok(decision) => *decision,
         Err(failure) => return (to.failing(failure, false), None),
     };
+    to.cluster = Some(ExplainedCluster::of(&decision));
     to.timeout = decision.timeout(deadline::stated(headers), config.max_stream_duration);
-    to.cluster = Some(ExplainedCluster::of(decision));
     let chain = match config.filters.with(&decision.overrides()) {
         Ok(chain) => chain,
         Err(why) => return (to.failing(&Failure::unavailable(why.to_string()), false), None),
@@ -125,8 +131,12 @@ fn routed(
     }
     let session = CallSession::after(&chain, &path, headers);
     let of_session = session.as_ref().and_then(|session| decision.redirected(session.cluster()?));
-    let decision = of_session.unwrap_or(*decision);
-    to.lead(&decision);
+    if let Some(decision) = of_session {
+        explained = explained.led_to(decision);
+        to.take(&explained);
+        to.cluster = Some(ExplainedCluster::of(&decision));
+    }
+    let decision = of_session.unwrap_or(decision);
     let name = decision.target.name();
     match config.clusters.get(name) {
         Some(cluster) => {
@@ -225,7 +235,7 @@ fn outcome(
     }
 }
 
-/// The time for the driver to describe a cluster, beyond the limit of an explanation.
+/// The time for the driver to answer, beyond the limit of an explanation.
 const ANSWER: Duration = Duration::from_secs(1);
 /// A time that nobody waits.
 const FAR: Duration = Duration::from_secs(60 * 60 * 24 * 365);

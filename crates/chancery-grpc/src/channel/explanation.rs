@@ -47,6 +47,9 @@ pub struct CallExplanation {
     /// The cluster with all below it, if it is known. Its root is an order of clusters, which has one if the
     /// cluster is no aggregate.
     pub balancing: Option<Description>,
+    /// The reasons why something on the way may be older than what the control plane has: it has sent a version
+    /// that was rejected, or cannot be reached.
+    pub outdated: Vec<String>,
     /// The end of the way.
     pub outcome: ExplainedOutcome,
     /// The text about the routes.
@@ -150,6 +153,7 @@ impl CallExplanation {
             filters: Vec::new(),
             timeout: None,
             balancing: None,
+            outdated: Vec::new(),
             outcome: ExplainedOutcome::Waits(String::new()),
             routing: format!("call of `{}` at `{}`", quoted(path), quoted(authority)),
         }
@@ -185,17 +189,6 @@ impl CallExplanation {
             name: decision.place.route.name.to_string(),
             conditions: decision.place.route.matcher.to_string(),
         });
-    }
-}
-
-impl CallExplanation {
-    /// Takes the cluster that the session of the call may have put in the place of the one of the routes.
-    pub(super) fn lead(&mut self, decision: &Decision<'_>) {
-        let cluster = ExplainedCluster::of(decision);
-        if self.cluster.as_ref() != Some(&cluster) {
-            self.routing += &format!("\n{}, to which its session leads", decision.target);
-        }
-        self.cluster = Some(cluster);
     }
 }
 
@@ -270,6 +263,9 @@ impl Display for CallExplanation {
                 _ => writeln!(f, "clusters {root}")?,
             }
         }
+        for error in &self.outdated {
+            writeln!(f, "may be old: {}", Printable(cut(error, MAX_MESSAGE_BYTES)))?;
+        }
         write!(f, "{}", self.outcome)
     }
 }
@@ -285,7 +281,7 @@ impl Display for ExplainedOutcome {
                 by_session,
                 ..
             }) => {
-                write!(f, "the next call goes to {endpoint}, in cluster `{}`", quoted(cluster))?;
+                write!(f, "the call would go to {endpoint}, in cluster `{}`", quoted(cluster))?;
                 if let Some(priority) = priority {
                     write!(f, ", priority {priority}")?;
                 }

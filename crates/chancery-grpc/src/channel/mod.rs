@@ -26,6 +26,7 @@ mod explanation;
 mod filters;
 mod load;
 mod ordinary_target;
+mod outdated;
 mod pick;
 mod place;
 mod published;

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chancery_calls::Failure;
-use chancery_calls::balancing::{Connectivity, Description, Picker, Wake};
+use chancery_calls::balancing::{Connectivity, Picker, Wake};
 use chancery_calls::filters::FilterChain;
 use chancery_calls::routing::RouteConfig;
 use chancery_core::Time;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::awaited::Connecting;
@@ -51,7 +51,7 @@ pub(super) struct ChannelConfig {
 /// A cluster, for as long as a configuration or a call uses it (C-100).
 pub(super) struct ClusterHandle {
     pub(super) name: Arc<str>,
-    id: u64,
+    pub(super) id: u64,
     state: ArcSwap<ClusterState>,
     changes: watch::Sender<u64>,
     inbox: Arc<Inbox>,
@@ -107,11 +107,6 @@ impl ClusterHandle {
     /// Returns the time, as the tree of the cluster counts it.
     pub(super) fn now(&self) -> Time {
         Time(self.began.elapsed())
-    }
-
-    /// Asks the driver for a description of the tree. It does not come if the driver has ended.
-    pub(super) fn describe(&self) -> oneshot::Receiver<Description> {
-        self.inbox.describe(self.id)
     }
 
     /// A picker wants something to be connected.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use chancery_calls::Failure;
 use http::uri::Authority;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tonic::Status;
 
 use super::published::Published;
+use crate::connect::{Answer, Inbox};
 use crate::read::quoted;
 
 /// The state of a channel.
@@ -22,6 +23,8 @@ pub(super) struct Shared {
     /// A random number that stays, for hash policies.
     pub(super) channel_id: u64,
     published: ArcSwap<Published>,
+    /// The mail of the driver.
+    pub(super) inbox: Arc<Inbox>,
     /// The number of explanations that may be asked for at a time, which bounds the questions to the driver.
     pub(super) explanations: Semaphore,
     changes: watch::Sender<u64>,
@@ -33,7 +36,16 @@ impl Shared {
         let (changes, explanations) = (watch::channel(0).0, Semaphore::new(EXPLANATIONS));
         let uri_authority = Authority::try_from(&*authority).ok();
         let target = target.into();
-        Self { authority, target, uri_authority, channel_id, published, explanations, changes }
+        Self {
+            authority,
+            target,
+            uri_authority,
+            channel_id,
+            published,
+            inbox: Arc::default(),
+            explanations,
+            changes,
+        }
     }
 
     /// Returns the authority of requests.
@@ -45,6 +57,11 @@ impl Shared {
     pub(super) fn publish(&self, published: Published) {
         self.published.store(Arc::new(published));
         self.changes.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// Asks the driver about the way of a call to a cluster, or to none. There is no answer if the driver has ended.
+    pub(super) fn ask(&self, cluster: Option<u64>) -> oneshot::Receiver<Answer> {
+        self.inbox.ask(cluster)
     }
 
     /// The driver has ended: calls fail from now on, and nobody waits.

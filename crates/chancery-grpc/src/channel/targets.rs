@@ -12,7 +12,7 @@ use chancery_calls::balancing::{
 use chancery_calls::routing::{Action, RouteConfig, RouteTarget};
 use chancery_client::Client;
 use chancery_client::resource::{CachedResource, decoded};
-use chancery_core::client::XdsConfig;
+use chancery_core::client::{ResourceKey, XdsConfig};
 use chancery_core::{ResourceName, TypeUrl};
 
 use super::cluster::{Clusters, Sources};
@@ -128,6 +128,23 @@ impl Targets<'_> {
             resources.extend([&cached.resource, &endpoints.resource].map(Arc::clone));
         }
         Some(Sources { resources, has_sessions: self.has_sessions })
+    }
+
+    /// Returns the clusters and endpoints that the way of calls to a cluster leads over.
+    pub(super) fn way(&self, name: Option<&Arc<str>>) -> Vec<ResourceKey> {
+        let Some(name) = name else { return Vec::new() };
+        let (mut seen, mut leaves) = (BTreeSet::new(), Vec::new());
+        // A leaf that does not exist is not old.
+        let _ = self.add_leaves(name, 1, &mut seen, &mut leaves);
+        let services = leaves.iter().filter_map(|(name, cluster, _)| match &cluster.kind {
+            ClusterKind::Eds { service } => Some(service.as_deref().unwrap_or(name)),
+            ClusterKind::LogicalDns { .. } | ClusterKind::Aggregate(_) => None,
+        });
+        let keys = seen.iter().map(|name| (CLUSTER, &**name));
+        let keys = keys.chain(services.map(|name| (ENDPOINTS, name)));
+        let keys = keys
+            .filter_map(|(kind, name)| Some((TypeUrl::new(kind), ResourceName::read(name).ok()?)));
+        keys.collect()
     }
 
     /// Returns the names of DNS that a cluster leads to.

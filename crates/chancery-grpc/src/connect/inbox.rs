@@ -1,11 +1,12 @@
 //! The mail of the driver of a channel, from subchannels and callers. It is bounded by what there is to tell
-//! of, and not by how often: of each subchannel the last states are kept. Whoever asks for descriptions bounds
+//! of, and not by how often: of each subchannel the last states are kept. Whoever asks about calls bounds
 //! how many do so at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chancery_calls::balancing::{Description, SubchannelId, SubchannelState, Wake};
+use chancery_core::client::WatchError;
 use tokio::sync::{Notify, oneshot};
 
 /// The mail of a driver.
@@ -27,10 +28,26 @@ pub(crate) struct InboxKey {
 pub(crate) struct Mail {
     pub(crate) states: BTreeMap<InboxKey, Vec<SubchannelState>>,
     pub(crate) wakes: BTreeMap<u64, BTreeSet<Wake>>,
-    /// Those who ask for the description of a cluster.
-    pub(crate) questions: Vec<(u64, oneshot::Sender<Description>)>,
+    pub(crate) questions: Vec<Question>,
     /// True if somebody has let go of a cluster.
     pub(crate) has_unused: bool,
+}
+
+/// A question about the way of a call.
+#[derive(Debug)]
+pub(crate) struct Question {
+    /// The cluster that the way leads to, if it leads to one.
+    pub(crate) cluster: Option<u64>,
+    pub(crate) answer: oneshot::Sender<Answer>,
+}
+
+/// The answer to a question about the way of a call.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    /// The cluster with all below it, if there is anything to say of it yet.
+    pub(crate) balancing: Option<Description>,
+    /// The reasons why something on the way may be older than what the control plane has.
+    pub(crate) outdated: Vec<Arc<WatchError>>,
 }
 
 impl Inbox {
@@ -61,13 +78,13 @@ impl Inbox {
         self.arrived.notify_one();
     }
 
-    /// Somebody asks for the description of a cluster.
-    pub(crate) fn describe(&self, cluster: u64) -> oneshot::Receiver<Description> {
+    /// Somebody asks about the way of a call to a cluster, or to none.
+    pub(crate) fn ask(&self, cluster: Option<u64>) -> oneshot::Receiver<Answer> {
         let (answer, answered) = oneshot::channel();
         {
             let questions = &mut self.lock().questions;
-            questions.retain(|(_, answer)| !answer.is_closed());
-            questions.push((cluster, answer));
+            questions.retain(|question| !question.answer.is_closed());
+            questions.push(Question { cluster, answer });
         }
         self.arrived.notify_one();
         answered

@@ -24,7 +24,7 @@ mod via;
 
 pub(crate) use self::backoff::Backoff;
 pub(crate) use self::greeting::Greeting;
-pub(crate) use self::inbox::{Inbox, InboxKey};
+pub(crate) use self::inbox::{Answer, Inbox, InboxKey, Question};
 pub(crate) use self::pool::Pool;
 pub(crate) use self::sender::Sender;
 pub use self::settings::Keepalive;

@@ -114,6 +114,55 @@ async fn a_call_that_goes_nowhere_is_explained() {
     }
 }
 
+/// C-061, C-067: a configuration that is in use although the control plane wants another one, or has gone.
+#[tokio::test]
+async fn a_configuration_that_may_be_old_is_explained() {
+    let a = Backend::start("a").await;
+    let resources = Resources::default().endpoints("x", &[&[&a]]);
+    let good = resources.clone().routes("[{match: {path: /t/echo}, route: {cluster: x}}]");
+    let server = TestServer::start(good.cluster("x", "").snapshot()).await.expect("a server");
+    let channel = channel(&server);
+    until(&channel, "an answer", |result| result.is_ok()).await;
+    let explained = channel.explain("/t/echo", &HeaderMap::new(), PATIENCE).await;
+    assert_eq!(explained.outdated, Vec::<String>::new(), "{explained}");
+    // The route of the call is in a version that is rejected, and so is the cluster.
+    let routes =
+        "[{match: {path: /t/new}, route: {weighted_clusters: {clusters: [{name: x, weight: 0}]}}}]";
+    server.publish(resources.routes(routes).cluster("x", "lb_policy: MAGLEV").snapshot());
+    for (method, kinds) in [("/t/new", &["lds"][..]), ("/t/echo", &["lds", "cds"])] {
+        let told = async {
+            loop {
+                let explained = channel.explain(method, &HeaderMap::new(), PATIENCE).await;
+                if explained.outdated.len() == kinds.len() {
+                    return explained;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        let explained = tokio::time::timeout(PATIENCE, told).await.expect("both in time");
+        for (error, kind) in explained.outdated.iter().zip(kinds) {
+            assert!(error.starts_with(kind) && error.contains(" is rejected: "), "{explained}");
+            assert!(
+                explained.to_string().contains(&format!("\nmay be old: {error}\n")),
+                "{explained}"
+            );
+        }
+    }
+    drop(server);
+    let told = async {
+        loop {
+            let explained = channel.explain("/t/echo", &HeaderMap::new(), PATIENCE).await;
+            if explained.outdated.iter().any(|error| !error.contains("is rejected")) {
+                return explained;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let explained = tokio::time::timeout(PATIENCE, told).await.expect("an outage in time");
+    assert!(matches!(explained.outcome, ExplainedOutcome::Sent(_)), "{explained}");
+    println!("{explained}");
+}
+
 /// C-114: nothing is connected for an explanation.
 #[tokio::test]
 async fn an_explanation_connects_nothing() {

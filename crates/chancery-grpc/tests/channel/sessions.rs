@@ -198,6 +198,9 @@ async fn a_session_has_one_of_weighted_clusters() {
         let name = if backend.address == a.address { "x" } else { "y" };
         let told = explained.cluster.as_ref().expect("a cluster");
         assert_eq!((told.name.as_str(), told.share), (name, Some((1, 2))), "{explained}");
+        let chosen = format!("\ncluster `{name}`, which has 1 of 2 calls\n");
+        let text = explained.to_string();
+        assert!(text.contains(&chosen) && text.matches(", which has ").count() == 1, "{text}");
     }
     // The address alone, of a cookie without a cluster, is looked for in the cluster that was rolled.
     let cookie = cookie_of("c", &[b.address], "y");
@@ -459,10 +462,7 @@ async fn a_session_is_explained() {
         ),
         "\n  sessions: READY\n",
         &format!("\n    {} READY\n", b.address),
-        &format!(
-            "the next call goes to {}, in cluster `x`, locality /z, by its session",
-            b.address
-        ),
+        &format!("the call would go to {}, in cluster `x`, locality /z, by its session", b.address),
     ] {
         assert!(text.contains(part), "no `{part}` in\n{text}");
     }
