@@ -11,11 +11,12 @@ use http::header::HOST;
 use http::request::Parts;
 use http::{Request, Response};
 use hyper::body::Incoming;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use tonic::Status;
 use tonic::body::Body;
 use tower_service::Service;
 
+use super::bounded::{self, BoundedBody};
 use super::serving::{ChainRoutes, ServingChain};
 use super::{BoxError, ConnectionInfo, told};
 use crate::channel::deadline;
@@ -67,10 +68,14 @@ where
         head.extensions.insert(info);
         serve(service, Request::from_parts(head, body)).await
     };
-    let answer = match allowed {
-        Some(allowed) => timeout(allowed, answering)
-            .await
-            .unwrap_or_else(|_| Err(Status::deadline_exceeded("the deadline of the call is over"))),
+    // A time beyond what the clock can say is no deadline.
+    let answer = match allowed.and_then(|allowed| Instant::now().checked_add(allowed)) {
+        Some(deadline) => match timeout_at(deadline, answering).await {
+            Ok(answer) => {
+                answer.map(|it| it.map(|body| Body::new(BoundedBody::new(body, deadline))))
+            }
+            Err(_) => Err(bounded::exceeded("an answer")),
+        },
         None => answering.await,
     };
     answer.unwrap_or_else(Status::into_http)

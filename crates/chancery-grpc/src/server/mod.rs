@@ -10,6 +10,7 @@
 //! the decisions (`chancery-calls`), and what resources have to be like (`read`).
 
 mod acceptor;
+mod bounded;
 mod builder;
 mod call;
 mod connection;

@@ -119,6 +119,10 @@ async fn a_call_has_the_deadline_that_it_states() {
     let answer = peer.send(request.body(Full::default()).expect("a request"));
     server.slow().await;
     assert_eq!(answer.await.expect("no panic").code, DEADLINE_EXCEEDED);
+    let request = Request::post("http://service/t/endless").header("grpc-timeout", "20m");
+    let answer = peer.send(request.body(Full::default()).expect("a request"));
+    let answer = answer.await.expect("no panic");
+    assert_eq!((answer.code, answer.text.as_str()), (DEADLINE_EXCEEDED, "a"));
 }
 
 /// C-142: a filter that servers do not have is rejected, and left out if calls may do without it.

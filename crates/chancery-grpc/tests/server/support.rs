@@ -71,11 +71,33 @@ impl Service<Request<Body>> for Program {
                 program.arrived.send(()).await.expect("the test goes on");
                 let _ = program.released.wait_for(|is_released| *is_released).await;
             }
+            if head.uri.path() == "/t/endless" {
+                let message = Bytes::from_static(&[0, 0, 0, 0, 1, b'a']);
+                let mut response = Response::new(Body::new(Endless(Some(message))));
+                let kind = "application/grpc".parse().expect("a value");
+                response.headers_mut().insert("content-type", kind);
+                return Ok(response);
+            }
             let _ = body.collect().await;
             let info = head.extensions.get::<ConnectionInfo>().expect("it is there");
             let authority = head.uri.authority().map(ToString::to_string).unwrap_or_default();
             Ok(message(&format!("{authority} {}", info.local_address().ip())))
         })
+    }
+}
+
+/// A body of one message that does not end.
+struct Endless(Option<Bytes>);
+
+impl http_body::Body for Endless {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
+        self.0.take().map_or(Poll::Pending, |it| Poll::Ready(Some(Ok(http_body::Frame::data(it)))))
     }
 }
 
