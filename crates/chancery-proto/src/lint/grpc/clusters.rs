@@ -3,7 +3,7 @@
 use prost_reflect::{DynamicMessage, ReflectMessage, Value};
 
 use super::{ALL, CORE, Findings, GO, JAVA, NODE, type_in};
-use crate::walk::{list_in, message_in, messages_in, value_in, walk};
+use crate::walk::{list_in, message_in, messages_in, text_in, value_in, walk};
 
 /// Adds what is found in a cluster.
 pub(super) fn lint(cluster: &DynamicMessage, found: &mut Findings) {
@@ -94,6 +94,11 @@ fn lint_socket(cluster: &DynamicMessage, found: &mut Findings) {
         found.rejected(ALL, "transport_socket", "a transport socket must be one of TLS");
         return;
     }
+    let is_named = socket.is_some_and(|socket| text_in(socket, "name") == TLS_NAME);
+    if name == TLS && !is_named {
+        let why = format!("must be `{TLS_NAME}`");
+        found.rejected(GO.and(JAVA).and(NODE), "transport_socket.name", &why);
+    }
     let mut has_roots = false;
     walk(config, &mut |_, message| {
         has_roots |= match message.descriptor().full_name() {
@@ -133,6 +138,8 @@ fn enum_in(message: &DynamicMessage, field: &str) -> Option<String> {
 
 const AGGREGATE: &str = "envoy.extensions.clusters.aggregate.v3.ClusterConfig";
 const TLS: &str = "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext";
+/// The name that a socket of TLS has to have.
+const TLS_NAME: &str = "envoy.transport_sockets.tls";
 const PROXY: &str =
     "envoy.extensions.transport_sockets.http_11_proxy.v3.Http11ProxyUpstreamTransport";
 const VALIDATION: &str = "envoy.extensions.transport_sockets.tls.v3.CertificateValidationContext";

@@ -77,6 +77,7 @@ fn lint_route(
     let Some(action) = message_in(route, "route") else { return };
     let at = format!("{at}.route");
     lint_retries(&at, action, found);
+    lint_limits(&at, action, found);
     if !text_in(action, "cluster_header").is_empty() {
         found.ignored(ALL, &at, "a cluster cannot come from a header, so the route");
     }
@@ -154,6 +155,20 @@ fn lint_retries(at: &str, owner: &DynamicMessage, found: &mut Findings) {
     if number.is_some_and(|number| !number.has_field_by_name("value")) {
         let path = format!("{at}.retry_policy.num_retries");
         found.rejected(GO.and(CORE).and(NODE), path, "must be at least 1");
+    }
+}
+
+/// Checks the times that a route allows.
+fn lint_limits(at: &str, action: &DynamicMessage, found: &mut Findings) {
+    let Some(limits) = message_in(action, "max_stream_duration") else { return };
+    for field in ["max_stream_duration", "grpc_timeout_header_max"] {
+        let Some(limit) = message_in(limits, field) else { continue };
+        let seconds = value_in(limit, "seconds").and_then(Value::as_i64);
+        let nanos = value_in(limit, "nanos").and_then(Value::as_i32);
+        if seconds.is_some_and(|it| it < 0) || nanos.is_some_and(|it| it < 0) {
+            let path = format!("{at}.max_stream_duration.{field}");
+            found.rejected(CORE, path, "must not be negative");
+        }
     }
 }
 
