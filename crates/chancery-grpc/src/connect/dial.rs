@@ -1,10 +1,8 @@
 //! The making of a connection: a socket, a proxy and TLS if the settings say so, and the beginning of HTTP/2.
 
-use std::error::Error;
 use std::net::SocketAddr;
 use std::pin::Pin;
 
-use h2::Reason;
 use http::uri::Scheme;
 use hyper::client::conn::http2;
 use hyper::rt::Executor;
@@ -14,6 +12,7 @@ use tokio::net::{TcpStream, ToSocketAddrs, UnixStream};
 use tokio::sync::oneshot;
 use tonic::body::Body;
 
+use super::ended::Ended;
 use super::greeting::{Greeting, Told};
 use super::tls::Handshake;
 use super::{
@@ -22,16 +21,6 @@ use super::{
 
 /// Runs a connection until it is lost, or until nobody sends on it and its calls have ended.
 pub(super) type Running = Pin<Box<dyn Future<Output = Ended> + Send>>;
-
-/// The end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
-    /// It was closed, or has broken.
-    Lost,
-    /// The peer has closed it because it has to do too much, as where it is asked too often whether it is there
-    /// (gRFC A8).
-    TooManyPings,
-}
 
 /// Connects to an address. The keepalive is that of the settings, or a more patient one.
 pub(super) async fn dial(
@@ -133,35 +122,31 @@ where
     let (io, told) = Greeting::new(io);
     let handshake = builder.handshake::<_, Body>(TokioIo::new(io)).await;
     let (sender, mut running) = handshake.map_err(|error| broken::with_causes(&error))?;
-    let Told { begun, leaving } = told;
+    let Told { begun, mut leaving } = told;
     let over = greeted(begun, &mut running).await?;
     let running = Box::pin(async move {
+        let mut was_told = false;
         let ended = match over {
             Some(ended) => ended,
             None => tokio::select! {
                 ended = &mut running => ended,
                 // It hears of that only if it is asked for a call, or here: the connection is given up at once, and
                 // calls that are under way end as they would.
-                _ = leaving => running.await,
+                told = &mut leaving => {
+                    was_told = told.is_ok();
+                    running.await
+                }
             },
         };
-        let Err(error) = ended else { return Ended::Lost };
-        tracing::debug!(%address, "connection ended: {error}");
-        match keepalive.is_some() && is_annoyed(&error) {
-            true => Ended::TooManyPings,
-            false => Ended::Lost,
+        match ended {
+            Ok(()) => Ended::well(was_told || leaving.try_recv().is_ok()),
+            Err(error) => {
+                tracing::debug!(%address, "connection ended: {error}");
+                Ended::by(&error, keepalive.is_some())
+            }
         }
     });
     Ok((sender, running))
-}
-
-/// Returns true if a peer has closed a connection because it has to do too much. Its text beside the code is not
-/// looked at: whatever it minds, fewer questions help.
-fn is_annoyed(error: &hyper::Error) -> bool {
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
-    cause.is_some_and(|cause| {
-        cause.is_go_away() && cause.is_remote() && cause.reason() == Some(Reason::ENHANCE_YOUR_CALM)
-    })
 }
 
 /// Waits for the settings of the server. A connection that has ended after them was made all the same, so that no
@@ -220,7 +205,7 @@ mod tests {
             let begun = timeout(HOUR, begin(io, None, ADDRESS.parse().unwrap())).await.unwrap();
             timeout(HOUR, begun.ok()?.1).await.ok()
         };
-        assert_eq!(made(&[SETTINGS, GO_AWAY].concat()).await, Some(Ended::Lost));
+        assert_eq!(made(&[SETTINGS, GO_AWAY].concat()).await, Some(Ended::well(true)));
         assert_eq!(made(GO_AWAY).await, None);
     }
 
@@ -243,7 +228,33 @@ mod tests {
         assert_eq!(began.elapsed().as_secs(), 30, "10 of silence, and 20 for the answer");
         let error = error.into_error();
         assert!(error.is_timeout(), "{error:?}");
-        timeout(HOUR, running).await.unwrap().unwrap();
+        let ended = timeout(HOUR, running).await.unwrap().unwrap();
+        assert_eq!(ended.reason, "connection timed out");
+    }
+
+    /// gRFC A94
+    #[tokio::test]
+    async fn a_connection_ends_for_a_reason() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let ended = async |resets: bool| {
+            let (io, accepted) = tokio::join!(tcp(address), listener.accept());
+            let mut peer = accepted.unwrap().0;
+            peer.write_all(SETTINGS).await.unwrap();
+            let begun = timeout(HOUR, begin(io.unwrap(), None, address)).await.unwrap();
+            let (_sender, running) = begun.unwrap();
+            if resets {
+                // A peer that closes with something unread resets the connection.
+                peer.readable().await.unwrap();
+            } else {
+                let mut buffer = [0; 1024];
+                assert!(peer.read(&mut buffer).await.unwrap() > 0);
+            }
+            drop(peer);
+            timeout(HOUR, running).await.unwrap().reason
+        };
+        assert_eq!(ended(true).await, "connection reset");
+        assert_eq!(ended(false).await, "unknown");
     }
 
     #[tokio::test(start_paused = true)]
@@ -275,10 +286,18 @@ mod tests {
             drop(peer);
             timeout(HOUR, running).await.unwrap()
         };
-        assert_eq!(ended(11, keepalive(false)).await, Ended::TooManyPings);
-        assert_eq!(ended(11, None).await, Ended::Lost);
-        for code in [0, 1] {
-            assert_eq!(ended(code, keepalive(false)).await, Ended::Lost);
+        // gRFC A94
+        let reason = "GOAWAY ENHANCE_YOUR_CALM";
+        let asked = Ended { reason, has_too_many_pings: true };
+        assert_eq!(ended(11, keepalive(false)).await, asked);
+        assert_eq!(ended(11, None).await, Ended { reason, has_too_many_pings: false });
+        let others = [(0, "NO_ERROR"), (1, "PROTOCOL_ERROR"), (200, "INTERNAL_ERROR")];
+        for (code, name) in others {
+            let ended = ended(code, keepalive(false)).await;
+            assert_eq!(
+                (ended.reason, ended.has_too_many_pings),
+                (&*format!("GOAWAY {name}"), false)
+            );
         }
     }
     /// The reason is more than that it was HTTP/2, and the words of a peer are escaped.

@@ -12,6 +12,7 @@
 mod backoff;
 pub(crate) mod broken;
 mod dial;
+mod ended;
 mod greeting;
 mod inbox;
 mod pool;

@@ -12,12 +12,13 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::backoff::Backoff;
-use super::dial::{Ended, dial};
+use super::dial::dial;
+use super::ended::{Ended, SHUTDOWN};
 use super::{ConnectionSettings, Inbox, InboxKey, Keepalive, Sender};
 use crate::dice::ThreadDice;
 use crate::metrics::{
-    CONNECTIONS_FAILED, CONNECTIONS_MADE, CONNECTIONS_OPEN, DISCONNECTIONS, MetricsRecorder,
-    recorder,
+    CONNECTIONS_FAILED, CONNECTIONS_MADE, CONNECTIONS_OPEN, DISCONNECT_ERROR, DISCONNECTIONS,
+    MetricsRecorder, recorder,
 };
 
 /// A connection to an address, shared by all who need it. When the last one lets go, calls that are
@@ -140,7 +141,7 @@ impl ConnectionState {
 
     /// A connection has ended.
     fn ended(&mut self, ended: Ended) {
-        if ended == Ended::TooManyPings {
+        if ended.has_too_many_pings {
             self.patience = self.patience.saturating_add(1);
         }
     }
@@ -169,7 +170,11 @@ impl Drop for Idle {
 }
 
 /// An open connection in the metrics, until this is dropped.
-struct Open(Option<&'static dyn MetricsRecorder>);
+struct Open {
+    recorder: Option<&'static dyn MetricsRecorder>,
+    /// The reason for its end.
+    reason: &'static str,
+}
 
 impl Open {
     fn counted() -> Self {
@@ -178,15 +183,15 @@ impl Open {
             recorder.add(&CONNECTIONS_MADE, 1, &[]);
             recorder.change(&CONNECTIONS_OPEN, 1, &[]);
         }
-        Self(recorder)
+        Self { recorder, reason: SHUTDOWN }
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        if let Some(recorder) = self.0 {
+        if let Some(recorder) = self.recorder {
             recorder.change(&CONNECTIONS_OPEN, -1, &[]);
-            recorder.add(&DISCONNECTIONS, 1, &[]);
+            recorder.add(&DISCONNECTIONS, 1, &[(DISCONNECT_ERROR, self.reason)]);
         }
     }
 }
@@ -215,11 +220,11 @@ async fn run(connection: Weak<Connection>, mut needed: watch::Receiver<()>) {
             shared.lock().backoff.succeeded();
             shared.set(Phase::Ready(sender));
             drop(shared);
-            let _open = Open::counted();
+            let mut open = Open::counted();
             // It ends when the peer closes it, or when all who send on it are gone and the calls
             // that are under way have ended.
             let ended = running.await;
-            if ended == Ended::TooManyPings {
+            if ended.has_too_many_pings {
                 // The program has to be told (gRFC A8).
                 let endpoint = shown(&settings, address);
                 tracing::warn!(
@@ -228,6 +233,7 @@ async fn run(connection: Weak<Connection>, mut needed: watch::Receiver<()>) {
                 );
             }
             if let Some(shared) = connection.upgrade() {
+                open.reason = ended.reason;
                 shared.lock().ended(ended);
             }
         }
@@ -278,8 +284,8 @@ mod tests {
         let settings = ConnectionSettings { keepalive, ..ConnectionSettings::default() };
         let mut state = ConnectionState::default();
         let mut times = Vec::new();
-        for ended in [Ended::Lost, Ended::TooManyPings, Ended::TooManyPings, Ended::Lost] {
-            state.ended(ended);
+        for has_too_many_pings in [false, true, true, false] {
+            state.ended(Ended { reason: SHUTDOWN, has_too_many_pings });
             times.extend(state.keepalive(&settings).map(|keepalive| keepalive.time.as_secs()));
         }
         assert_eq!(times, [10, 20, 40, 40]);

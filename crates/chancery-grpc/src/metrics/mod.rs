@@ -24,7 +24,7 @@ use std::sync::OnceLock;
 pub(crate) use self::call::{AttemptMeter, CallMeter, RetryKind};
 pub use self::names::METRICS;
 pub(crate) use self::names::{
-    CONNECTIONS_FAILED, CONNECTIONS_MADE, CONNECTIONS_OPEN, DISCONNECTIONS,
+    CONNECTIONS_FAILED, CONNECTIONS_MADE, CONNECTIONS_OPEN, DISCONNECT_ERROR, DISCONNECTIONS,
 };
 #[cfg(feature = "opentelemetry")]
 pub use self::opentelemetry::OpenTelemetryRecorder;

@@ -67,6 +67,7 @@ pub(super) const TARGET: &str = "grpc.target";
 pub(super) const STATUS: &str = "grpc.status";
 pub(super) const LOCALITY: &str = "grpc.lb.locality";
 pub(super) const SERVICE: &str = "grpc.lb.backend_service";
+pub(crate) const DISCONNECT_ERROR: &str = "grpc.disconnect_error";
 pub(super) const DETECTION: &str = "grpc.lb.outlier_detection.detection_method";
 pub(super) const UNENFORCED: &str = "grpc.lb.outlier_detection.unenforced_reason";
 
@@ -209,7 +210,7 @@ pub(crate) static CONNECTIONS_OPEN: Metric = Metric {
 pub(crate) static DISCONNECTIONS: Metric = counter(
     "grpc.subchannel.disconnections",
     "{disconnection}",
-    &[],
+    &[DISCONNECT_ERROR],
     "Connections to endpoints that have ended",
 );
 
