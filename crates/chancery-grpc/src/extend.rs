@@ -73,7 +73,7 @@ pub enum CallSide {
     Server,
 }
 
-/// The configuration of a filter, as the resource has it.
+/// The configuration of a filter or an audit logger, as the resource has it.
 #[derive(Clone, Copy, Debug)]
 pub enum FilterMessage<'a> {
     /// The bytes of the message.

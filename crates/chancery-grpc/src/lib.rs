@@ -7,12 +7,14 @@
 //!   read       resources, checked as gRPC checks them  -->  values of chancery-calls
 //!   channel    calls, and the driver that publishes what they see
 //!   orca       reports of servers about their load, read and written
+//!   audit      logs of what RBAC decides
 //!   server     connections and calls that arrive, and the driver that says whose they are
 //! ```
 //!
 //! Not here: the decisions of a call (`chancery-calls`), and the conversation with the control plane
 //! (`chancery-client`).
 
+mod audit;
 mod certificates;
 mod channel;
 mod codes;
@@ -25,6 +27,7 @@ mod process;
 mod read;
 mod server;
 
+pub use audit::{AuditEvent, AuditLogger, AuditLoggerFactory, register_audit_logger};
 pub use chancery_calls::balancing::{
     ChildName, Connectivity, DescribedChild, DescribedEndpoint, Description, EndpointLocality,
     TreePart, Turn,

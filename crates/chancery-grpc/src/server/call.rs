@@ -139,7 +139,8 @@ async fn admit(
     for filter in filters {
         match &filter.config {
             FilterConfig::Rbac(rbac) => {
-                let refusal = rbac.check(&arrived(head, &authority, info)).failure();
+                let verdict = rbac.judge(&filter.name, &arrived(head, &authority, info));
+                let refusal = verdict.failure();
                 refusal.map_or(Ok(()), |failure| Err(status(&failure)))?;
             }
             FilterConfig::Router | FilterConfig::Disabled => {}

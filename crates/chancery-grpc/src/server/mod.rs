@@ -31,6 +31,7 @@ use std::error::Error;
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_calls::serving::ArrivedConnection;
@@ -47,6 +48,7 @@ use self::driver::Driver;
 pub use self::info::ConnectionInfo;
 pub use self::state::ServingState;
 use self::state::States;
+use crate::audit;
 use crate::read::quoted;
 
 /// A gRPC server that is configured by a control plane.
@@ -151,9 +153,13 @@ impl Server {
         driver.stop();
         // Each connection has a bound: the grace, or the time that its handshake has.
         while connections.join_next().await.is_some() {}
+        audit::written(AUDIT_LOG).await;
         result
     }
 }
+
+/// The time for the last lines of the audit log, when a server ends.
+const AUDIT_LOG: Duration = Duration::from_secs(1);
 
 /// Returns what becomes of a connection; `None` if it is to be closed without a byte (C-140, C-143).
 fn take(

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use chancery_grpc::{
-    CallSide, FilterFuture, FilterMessage, FilteredCall, HttpFilter, HttpFilterFactory,
-    register_filter,
+    AuditEvent, AuditLogger, AuditLoggerFactory, CallSide, FilterFuture, FilterMessage,
+    FilteredCall, HttpFilter, HttpFilterFactory, register_audit_logger, register_filter,
 };
 use http::Request;
 use http_body_util::Full;
+use tokio::sync::mpsc;
 use tonic::Status;
 
 use super::support::{Answer, Peer, Resources, Running, SERVED, chain, inline};
@@ -81,6 +82,65 @@ async fn a_call_needs_permission() {
         // The peer does not hear which policy it was.
         assert!(code == OK || answer.text == "the server's policy does not permit the call");
     }
+}
+
+/// A log that passes on what it hears.
+#[derive(Debug)]
+struct Passing(mpsc::Sender<(String, String, bool)>);
+
+impl AuditLogger for Passing {
+    fn log(&self, event: &AuditEvent<'_>) {
+        let told = (event.method.to_owned(), event.policy.to_owned(), event.is_permitted);
+        self.0.try_send(told).expect("room for it");
+    }
+}
+
+impl AuditLoggerFactory for Passing {
+    fn type_name(&self) -> &str {
+        "examples.Passing"
+    }
+
+    fn read(&self, config: FilterMessage<'_>) -> Result<Arc<dyn AuditLogger>, String> {
+        match config {
+            FilterMessage::Json("{}") => Ok(Arc::new(Self(self.0.clone()))),
+            other => Err(format!("it has no fields: {other:?}")),
+        }
+    }
+}
+
+/// C-129, gRFC A59: a log of the program hears of the verdicts that it is to hear of.
+#[tokio::test]
+async fn verdicts_are_logged() {
+    let (told, mut heard) = mpsc::channel(8);
+    register_audit_logger(Passing(told));
+    let control = control().await;
+    let mut server = Running::start(&control);
+    const RBAC: &str = "type.googleapis.com/envoy.extensions.filters.http.rbac.v3.RBAC";
+    let listener = |condition: &str, value: &str| {
+        let logger = format!(
+            "{{audit_logger: {{name: log, typed_config: {{\"@type\": type.googleapis.com/xds.type.v3.TypedStruct, \
+             type_url: type.googleapis.com/examples.Passing, value: {value}}}}}}}"
+        );
+        let filter = format!(
+            "{{name: rbac, typed_config: {{\"@type\": {RBAC}, rules: {{action: DENY, policies: {{p: \
+             {{permissions: [{{url_path: {{path: {{exact: /t/secret}}}}}}], principals: [{{any: true}}]}}}}, \
+             audit_logging_options: {{audit_condition: {condition}, logger_configs: [{logger}]}}}}}}}},"
+        );
+        let fields = format!("default_filter_chain: {}", chain("", &inline(SERVED), &filter));
+        Resources::default().listener(server.address, &fields).snapshot()
+    };
+    let snapshots = [listener("ON_DENY_AND_ALLOW", "{a: 1}"), listener("ON_DENY", "{}")];
+    let [bad, good] = snapshots;
+    control.publish(bad);
+    let why = super::rejection(&control, super::LDS).await;
+    assert!(why.contains("audit_logging_options.logger_configs[0]: it has no fields"), "{why}");
+    control.publish(good);
+    server.serves().await;
+    let mut peer = Peer::connect(server.address).await;
+    assert_eq!(peer.call("service", "/t/echo").await.code, OK);
+    assert_eq!(peer.call("service", "/t/secret").await.code, PERMISSION_DENIED);
+    assert_eq!(heard.try_recv(), Ok(("/t/secret".to_owned(), "p".to_owned(), false)));
+    assert!(heard.try_recv().is_err(), "nobody is to hear of the others");
 }
 
 /// C-144, C-129: `host` stands for the authority where that is missing, and only there.

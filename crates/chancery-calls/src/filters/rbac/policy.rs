@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ArrivedCall, Permission, Principal};
+use super::{ArrivedCall, Audit, Permission, Principal};
 use crate::{Code, Failure};
 
 /// The policies of a filter, and the meaning of a match.
@@ -10,6 +10,7 @@ use crate::{Code, Failure};
 pub struct Rbac {
     action: RbacAction,
     policies: BTreeMap<Box<str>, RbacPolicy>,
+    audit: Audit,
 }
 
 /// The meaning of a policy that matches.
@@ -47,7 +48,23 @@ impl Rbac {
         action: RbacAction,
         policies: impl IntoIterator<Item = (Box<str>, RbacPolicy)>,
     ) -> Self {
-        Self { action, policies: policies.into_iter().collect() }
+        Self { action, policies: policies.into_iter().collect(), audit: Audit::default() }
+    }
+
+    /// Lets logs hear of the verdicts (gRFC A59).
+    #[must_use]
+    pub fn with_audit(self, audit: Audit) -> Self {
+        Self { audit, ..self }
+    }
+
+    /// Decides about a call in the filter of this name, and tells the logs. Rules that permit all calls are not
+    /// told.
+    pub fn judge(&self, filter: &str, call: &ArrivedCall<'_>) -> Verdict<'_> {
+        let verdict = self.check(call);
+        if self.action != RbacAction::Ignore {
+            self.audit.tell(filter, call, &verdict);
+        }
+        verdict
     }
 
     /// Decides about a call. Of several policies that match, the first by name is told.

@@ -4,20 +4,25 @@ use std::sync::Arc;
 
 use chancery_calls::filters::FilterConfig;
 use chancery_calls::filters::rbac::{
-    Permission, Principal, Rbac, RbacAction, RbacHeader, RbacPolicy,
+    Audit, AuditCondition, AuditLogger, Permission, Principal, Rbac, RbacAction, RbacHeader,
+    RbacPolicy,
 };
 use chancery_calls::matching::TextMatcher;
+use chancery_core::TypeUrl;
 use envoy_types::pb::envoy::config::rbac::v3 as rbac;
 use envoy_types::pb::envoy::config::route::v3::HeaderMatcher;
 use envoy_types::pb::envoy::extensions::filters::http::rbac::v3 as filter;
 use envoy_types::pb::envoy::r#type::matcher::v3::{PathMatcher, path_matcher};
 use rbac::permission::Rule;
 use rbac::principal::Identifier;
-use rbac::rbac::audit_logging_options::AuditCondition;
+use rbac::rbac::audit_logging_options::{AuditCondition as AuditConditions, AuditLoggerConfig};
 
 use super::super::addresses::address_range;
 use super::super::fault::{At, Fault};
+use super::super::typed_struct::TypedStruct;
 use super::super::{matchers, quoted};
+use crate::audit;
+use crate::extend::FilterMessage;
 
 /// Reads the rules of a listener. Without any, every call is permitted.
 pub(super) fn read(message: filter::Rbac) -> Result<FilterConfig, Fault> {
@@ -34,26 +39,51 @@ pub(super) fn of_route(message: filter::RbacPerRoute) -> Result<FilterConfig, Fa
     }
 }
 
-/// Checks that nothing has to be logged. There are no audit loggers here, and a log that has to be written is not
-/// left out in silence (gRFC A59).
-fn check_audit(message: &rbac::rbac::AuditLoggingOptions) -> Result<(), Fault> {
-    let is_asked = message.audit_condition != i32::from(AuditCondition::None);
-    let needed = message.logger_configs.iter().position(|logger| !logger.is_optional);
-    match needed {
-        Some(at) if is_asked => {
-            let why = "audit loggers are not known here; with `is_optional` it is left out";
-            Err(why).at(format_args!("logger_configs[{at}]"))
+/// Reads the logs of a filter. One that is not known, and has to be written, is not left out in silence (gRFC A59).
+fn logs(message: &rbac::rbac::AuditLoggingOptions) -> Result<Audit, Fault> {
+    let condition = match AuditConditions::try_from(message.audit_condition) {
+        Ok(AuditConditions::None) => AuditCondition::Never,
+        Ok(AuditConditions::OnDeny) => AuditCondition::Denied,
+        Ok(AuditConditions::OnAllow) => AuditCondition::Permitted,
+        Ok(AuditConditions::OnDenyAndAllow) => AuditCondition::Always,
+        Err(_) => return Err("it is no condition that is known").at("audit_condition"),
+    };
+    let loggers = message.logger_configs.iter().enumerate();
+    let loggers = loggers.filter_map(|(at, config)| {
+        logger(config).at(format_args!("logger_configs[{at}]")).transpose()
+    });
+    Ok(Audit { condition, loggers: loggers.collect::<Result<_, Fault>>()? })
+}
+
+/// Reads a log. There is none if it is unknown and optional.
+fn logger(message: &AuditLoggerConfig) -> Result<Option<Arc<dyn AuditLogger>>, Fault> {
+    let config = message.audit_logger.as_ref().and_then(|it| it.typed_config.as_ref());
+    let Some(config) = config else {
+        return Err("it must be set").at("audit_logger.typed_config");
+    };
+    let read = match TypedStruct::opened(config).transpose()? {
+        Some(fields) => {
+            let json = fields.fields().to_string();
+            audit::read(fields.name(), FilterMessage::Json(&json))
         }
-        _ => Ok(()),
+        None => {
+            let name = TypeUrl::message_name_in(&config.type_url);
+            audit::read(name, FilterMessage::Protobuf(&config.value))
+        }
+    };
+    match read {
+        Some(read) => Ok(Some(read.map_err(|why| quoted(&why).into_owned())?)),
+        None if message.is_optional => Ok(None),
+        None => {
+            let type_url = quoted(&config.type_url);
+            Err(format!("`{type_url}` is no known audit logger, and not optional").into())
+        }
     }
 }
 
 fn rules(message: &rbac::Rbac) -> Result<Rbac, Fault> {
-    message
-        .audit_logging_options
-        .as_ref()
-        .map_or(Ok(()), check_audit)
-        .at("audit_logging_options")?;
+    let audit = message.audit_logging_options.as_ref().map(logs).transpose();
+    let audit = audit.at("audit_logging_options")?.unwrap_or_default();
     let action = match rbac::rbac::Action::try_from(message.action) {
         Ok(rbac::rbac::Action::Allow) => RbacAction::Allow,
         Ok(rbac::rbac::Action::Deny) => RbacAction::Deny,
@@ -66,7 +96,8 @@ fn rules(message: &rbac::Rbac) -> Result<Rbac, Fault> {
         let path = format!("policies[{}]", quoted(name));
         Ok((Box::from(name.as_str()), policy(it).at(path)?))
     });
-    Ok(Rbac::new(action, policies.collect::<Result<Vec<_>, Fault>>()?))
+    let policies = policies.collect::<Result<Vec<_>, Fault>>()?;
+    Ok(Rbac::new(action, policies).with_audit(audit))
 }
 
 fn policy(message: &rbac::Policy) -> Result<RbacPolicy, Fault> {
@@ -200,24 +231,27 @@ mod tests {
     #[test]
     fn a_log_that_has_to_be_written_is_not_left_out() {
         // gRFC A59
-        let with = |condition: &str, is_optional: bool| {
-            let log = "extensions.rbac.audit_loggers.stream.v3.StdoutAuditLog";
+        let with = |condition: &str, is_optional: bool, log: &str| {
             let logger = json!({"name": "log", "typedConfig": any(log, json!({}))});
             let loggers = json!([{"auditLogger": logger, "isOptional": is_optional}]);
             let options = json!({"auditCondition": condition, "loggerConfigs": loggers});
             override_of(&per_route(json!({"rbac": {"rules": {"auditLoggingOptions": options}}})))
         };
-        let fault = with("ON_DENY", false).unwrap_err();
+        let known = "extensions.rbac.audit_loggers.stream.v3.StdoutAuditLog";
+        for condition in ["NONE", "ON_DENY", "ON_ALLOW", "ON_DENY_AND_ALLOW"] {
+            with(condition, false, known).unwrap();
+        }
+        let unknown = "type.v3.Percent";
+        with("ON_DENY", true, unknown).unwrap();
+        let fault = with("ON_DENY", false, unknown).unwrap_err();
         let path = "rbac.rules.audit_logging_options.logger_configs[0]";
         assert_eq!(
             fault,
             format!(
-                ".typed_per_filter_config[f].{path}: audit loggers are not known here; with \
-                 `is_optional` it is left out"
+                ".typed_per_filter_config[f].{path}: `type.googleapis.com/envoy.{unknown}` is no \
+                 known audit logger, and not optional"
             )
         );
-        with("ON_DENY", true).unwrap();
-        with("NONE", false).unwrap();
     }
 
     #[test]
