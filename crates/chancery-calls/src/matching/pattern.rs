@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use chancery_core::re2;
+use chancery_core::re2::{self, Alphabet};
 use regex::bytes::{Captures, Regex, RegexBuilder, Replacer};
 
 use super::MatcherError;
@@ -23,10 +23,7 @@ pub struct Pattern {
 impl Pattern {
     /// Compiles a pattern.
     pub fn new(source: &str) -> Result<Self, MatcherError> {
-        // A pattern that is none by itself may be one in the group: `a)|(b`.
-        compile(source, source)?;
-        let translated = translated(source)?;
-        let regex = compile_translated(source, &format!(r"\A(?:{translated})\z"))?;
+        let regex = compile(source, |translated| format!(r"\A(?:{translated})\z"))?;
         Ok(Self { source: source.into(), regex })
     }
 
@@ -62,7 +59,7 @@ pub struct Rewrite {
 impl Rewrite {
     /// Compiles a pattern, and checks the substitution.
     pub fn new(pattern: &str, substitution: &str) -> Result<Self, MatcherError> {
-        let regex = compile(pattern, pattern)?;
+        let regex = compile(pattern, |translated| translated)?;
         let groups = regex.captures_len() - 1;
         if !is_substitution(substitution, groups) {
             let substitution = substitution.to_owned();
@@ -121,22 +118,25 @@ fn is_substitution(text: &str, groups: usize) -> bool {
     true
 }
 
-fn compile(source: &str, pattern: &str) -> Result<Regex, MatcherError> {
-    compile_translated(source, &translated(pattern)?)
-}
-
-fn translated(pattern: &str) -> Result<String, MatcherError> {
-    re2::translated(pattern).ok_or_else(|| error(pattern, "it has `--` in brackets"))
-}
-
-fn compile_translated(source: &str, pattern: &str) -> Result<Regex, MatcherError> {
-    let mut builder = RegexBuilder::new(pattern);
+/// Compiles a pattern, or what is made of it in the syntax of the engine.
+fn compile(pattern: &str, make: impl Fn(String) -> String) -> Result<Regex, MatcherError> {
+    let error = |reason: &str| MatcherError::Pattern {
+        pattern: pattern.to_owned(),
+        reason: reason.to_owned(),
+    };
+    let translated =
+        re2::translated(pattern, Alphabet::Unicode).map_err(|fault| error(fault.text()))?;
+    let mut builder = RegexBuilder::new(&make(translated));
     builder.size_limit(MAX_SIZE).nest_limit(100);
-    builder.build().map_err(|fault| error(source, &fault.to_string()))
-}
-
-fn error(pattern: &str, reason: &str) -> MatcherError {
-    MatcherError::Pattern { pattern: pattern.to_owned(), reason: reason.to_owned() }
+    builder.build().map_err(|fault| match fault {
+        regex::Error::CompiledTooBig(_) => error("it repeats too much"),
+        // The last line has the reason, and those before it the pattern as the engine has it.
+        other => {
+            let text = other.to_string();
+            let reason = text.lines().next_back().unwrap_or_default();
+            error(reason.strip_prefix("error: ").unwrap_or(reason))
+        }
+    })
 }
 
 #[cfg(test)]
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_pattern_that_is_none_is_refused() {
-        for bad in ["(", "a)|(b", r"(?=a)", "[+--]", "(?:a{1000}){1000}"] {
+        for bad in ["(", "a)|(b", r"(?=a)", "a**", "(?x)a", r"\p{Nothing}", "(?:a{1000}){1000}"] {
             assert!(matches!(Pattern::new(bad), Err(MatcherError::Pattern { .. })), "{bad}");
         }
     }
@@ -166,6 +166,44 @@ mod tests {
     fn a_value_that_is_not_text_is_matched_by_its_bytes() {
         assert!(Pattern::new("a.*").unwrap().matches("aé".as_bytes()));
         assert!(!Pattern::new("a").unwrap().matches(b"a\xff"));
+    }
+
+    #[test]
+    fn the_syntax_is_that_of_re2() {
+        // C-095, C-096
+        for (pattern, good, bad) in [
+            ("(?i)v1", &["v1", "V1"][..], &["w1"][..]),
+            ("(?i)[U-W]1", &["v1", "V1"], &["x1"]),
+            ("(?i:a)b", &["Ab", "ab"], &["aB"]),
+            ("(?ii-i)a", &["a"], &["A"]),
+            ("(?i)é", &["É"], &["e"]),
+            (r"(?i)\w", &["K", "\u{212a}", "\u{17f}"], &["é"]),
+            ("(?s).", &["\n"], &[""]),
+            (r"\pL\p{Ll}\p{^Greek}\P{Greek}", &["Äbcd"], &["aBcd", "abcα"]),
+            (r"\076\x3d\x{10FFFF}", &[">=\u{10FFFF}"], &[">="]),
+            (r"\Qa.*\E+", &["a.*", "a.**"], &["abc"]),
+            (r"a\z", &["a"], &["az"]),
+            ("a{,2}{", &["a{,2}{"], &["aa{"]),
+            (r"\<*\>", &["<<>", ">"], &["a"]),
+            (r"\b{start}", &[], &["start", "{start}"]),
+            ("[a-z--b][+--]", &["a,", "--", "b-"], &["a*"]),
+            ("(?P<n>a)(?<n>b)", &["ab"], &["a"]),
+            (r"\C\C", &["é"], &["e"]),
+            ("(?)a|(?:)b", &["a", "b"], &["ab"]),
+            ("a(?i)+b|c", &["aaB", "C"], &["A"]),
+            ("(?:a(?i))b", &["ab"], &["aB"]),
+        ] {
+            let regex = Pattern::new(pattern).unwrap();
+            for text in good {
+                assert!(regex.matches(text.as_bytes()), "{pattern} {text:?}");
+            }
+            for text in bad {
+                assert!(!regex.matches(text.as_bytes()), "{pattern} {text:?}");
+            }
+        }
+        let why = |pattern| Pattern::new(pattern).unwrap_err().to_string();
+        assert!(why("a**").ends_with("something is repeated twice: put it into `(?:…)`"));
+        assert!(why(r"\p{Nothing}").ends_with("cannot be used: Unicode property value not found"));
     }
 
     #[test]

@@ -63,6 +63,7 @@ mod tests;
 
 use std::fmt;
 
+use chancery_core::re2::{self, Alphabet};
 use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage};
 
 pub(crate) use self::envoy::passes_requests_on;
@@ -106,9 +107,9 @@ pub struct Violations {
     pub more_warnings: usize,
 }
 
-/// Returns true for a pattern that RE2 can parse.
+/// Returns true for a pattern that the RE2 of gRPC can parse.
 pub(crate) fn is_pattern(pattern: &str) -> bool {
-    envoy::is_pattern(pattern)
+    re2::translated(pattern, Alphabet::Unicode).is_ok()
 }
 
 /// The number of violations of one message that are described.

@@ -13,7 +13,6 @@ mod filters;
 mod listeners;
 mod others;
 mod policies;
-mod regex;
 mod routes;
 mod subsets;
 mod tls;
@@ -63,11 +62,6 @@ impl Found<'_> {
     fn says(&mut self, below: &[Below], rule: RuleName, sentence: &'static str) {
         self.broken(below, rule, || sentence.to_owned());
     }
-}
-
-/// Returns true for a pattern that RE2 can parse.
-pub(super) fn is_pattern(pattern: &str) -> bool {
-    regex::check(pattern).is_ok()
 }
 
 /// The rules of a type of message, by its name.

@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use chancery_core::re2::{self, Alphabet};
 use prost_reflect::{DynamicMessage, Value};
 
 use super::Below::{Field, Index};
 use super::clusters::type_of;
 use super::durations::not_negative;
-use super::regex;
 use super::{Below, Checks, Found};
 use crate::rules::check::duration;
 use crate::rules::name::RuleName;
@@ -203,7 +203,7 @@ fn retry_back_off(back_off: &DynamicMessage, found: &mut Found<'_>) {
 }
 
 fn regex_matcher(matcher: &DynamicMessage, found: &mut Found<'_>) {
-    if let Err(fault) = regex::check(text_in(matcher, "regex")) {
+    if let Err(fault) = re2::translated(text_in(matcher, "regex"), Alphabet::Latin1) {
         found.broken(&[Field("regex")], RuleName::REGEX, || {
             format!("must be a pattern of RE2: {}", fault.text())
         });
