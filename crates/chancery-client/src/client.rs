@@ -260,12 +260,8 @@ impl Client {
     /// and then ends its streams. All watches end. Returns true if all servers have ended their
     /// streams within this time. A client that is dropped resets its streams instead.
     pub async fn close(self, patience: Duration) -> bool {
-        self.0.engine.begin_close();
-        self.0.report_drivers.begin_close();
-        let quiet = async {
-            tokio::join!(self.0.engine.streams_ended(), self.0.report_drivers.streams_ended())
-        };
-        let is_quiet = timeout(patience, quiet).await.is_ok();
+        self.0.begin_close();
+        let is_quiet = timeout(patience, self.0.streams_ended()).await.is_ok();
         self.0.engine.end_watches();
         is_quiet
     }

@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use chancery_core::client::Target;
+use tokio::time::timeout;
 
 use crate::bootstrap::{Bootstrap, BootstrapError};
 use crate::client::Client;
@@ -70,14 +72,31 @@ impl Clients {
 
     /// Returns the state of each client with its scope, which is what CSDS answers for a process.
     pub fn status(&self) -> Vec<ClientConfig> {
+        let live = self.live();
+        let states = live
+            .iter()
+            .map(|(scope, session)| status::client_config(&session.engine, scope.name()));
+        states.collect()
+    }
+
+    /// Closes all clients in an orderly way, as [`Client::close`] closes one: a program that ends calls
+    /// this. Returns true if all servers have ended their streams within this time.
+    pub async fn close(&self, patience: Duration) -> bool {
+        let live = self.live();
+        live.iter().for_each(|(_, session)| session.begin_close());
+        let all_ended = async {
+            for (_, session) in &live {
+                session.streams_ended().await;
+            }
+        };
+        let is_quiet = timeout(patience, all_ended).await.is_ok();
+        live.iter().for_each(|(_, session)| session.engine.end_watches());
+        is_quiet
+    }
+
+    fn live(&self) -> Vec<(ClientScope, Arc<Session>)> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let live =
-            all.iter().filter_map(|(scope, session)| Some((scope.clone(), session.upgrade()?)));
-        let live: Vec<_> = live.collect();
-        drop(all);
-        live.iter()
-            .map(|(scope, session)| status::client_config(&session.engine, scope.name()))
-            .collect()
+        all.iter().filter_map(|(scope, it)| Some((scope.clone(), it.upgrade()?))).collect()
     }
 
     fn client(&self, scope: ClientScope) -> Result<Client, BootstrapError> {

@@ -27,6 +27,17 @@ impl Session {
             found.map_or_else(|| "".into(), |server| Arc::clone(&server.key.uri))
         })
     }
+
+    /// Has everything sent that servers have not got yet, and then the streams ended.
+    pub(crate) fn begin_close(&self) {
+        self.engine.begin_close();
+        self.report_drivers.begin_close();
+    }
+
+    /// Waits until there are no streams.
+    pub(crate) async fn streams_ended(&self) {
+        tokio::join!(self.engine.streams_ended(), self.report_drivers.streams_ended());
+    }
 }
 
 /// Ends the tasks of the client, which nobody uses any more.

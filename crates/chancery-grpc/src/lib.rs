@@ -50,7 +50,7 @@ pub use metrics::PrometheusRecorder;
 pub use metrics::{
     Label, METRICS, Metric, MetricKind, MetricsRecorder, RecorderExists, set_metrics_recorder,
 };
-pub use process::client_status;
+pub use process::{client_status, close_clients};
 pub use server::{ConnectionInfo, Server, ServerBuilder, ServerError, ServingState};
 
 /// The pages on channels and servers, whose examples are compiled.

@@ -3,11 +3,13 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use chancery_calls::balancing::InFlight;
 use chancery_calls::filters::faults::ActiveFaults;
 use chancery_client::status::ClientConfig;
 use chancery_client::{Bootstrap, BootstrapError, Clients};
+use tokio::task::JoinSet;
 
 use crate::channel::options;
 use crate::connect::Pool;
@@ -73,6 +75,24 @@ pub(crate) fn clients_of(mut bootstrap: Bootstrap) -> Result<Arc<Clients>, Boots
 pub fn client_status() -> Vec<ClientConfig> {
     let all: Vec<_> = all_clients().iter().filter_map(Weak::upgrade).collect();
     all.iter().flat_map(|clients| clients.status()).collect()
+}
+
+/// Closes the conversations of this process with its control planes, for a program that ends: they hear of the calls
+/// that were counted since the last load report. Channels fail their calls after that, and no server hears of
+/// changes any more. Returns true if all control planes have ended their streams within this time.
+///
+/// ```no_run
+/// # async fn example() {
+/// chancery_grpc::close_clients(std::time::Duration::from_secs(1)).await;
+/// # }
+/// ```
+pub async fn close_clients(patience: Duration) -> bool {
+    let all: Vec<_> = all_clients().iter().filter_map(Weak::upgrade).collect();
+    let mut closing = JoinSet::new();
+    for clients in all {
+        closing.spawn(async move { clients.close(patience).await });
+    }
+    closing.join_all().await.into_iter().all(|is_quiet| is_quiet)
 }
 
 /// All clients that are in use, by their bootstraps.

@@ -16,7 +16,7 @@ use crate::orders::{Orders, Reflects, descriptor_set};
 
 /// The example, on ports of its own: zone a is away, and the others answer.
 struct Mesh {
-    _server: Server,
+    server: Server,
     _backends: Vec<Orders>,
     _away: Port,
     work: TempDir,
@@ -26,18 +26,23 @@ struct Mesh {
 
 impl Mesh {
     fn start(reflects: Reflects) -> Self {
+        Self::with(reflects, |resources| resources)
+    }
+
+    /// The same with resources that are changed before they are served.
+    fn with(reflects: Reflects, change: impl Fn(String) -> String) -> Self {
         let away = Port::reserve();
         let backends = ["b", "gold-1", "gold-2"].map(|name| Orders::start(name, reflects));
         let mut ports = vec![("50051", away.number())];
         let names = ["50052", "50053", "50054"];
         ports.extend(names.into_iter().zip(backends.iter().map(|it| it.port.number())));
-        let resources = ours(&example("mesh/orders.yaml"), &ports);
+        let resources = change(ours(&example("mesh/orders.yaml"), &ports));
         let work = directory(&[("mesh/orders.yaml", &resources)]);
         let server = Server::start_at(&work.path().join("mesh"), &[]);
         ports.push(("18000", server.port));
         daemon::dir_write(&work, "bootstrap.json", &ours(&example("bootstrap.json"), &ports));
         std::fs::write(work.path().join("orders.pb"), descriptor_set()).unwrap();
-        Self { _server: server, _backends: backends.into(), _away: away, work, ports }
+        Self { server, _backends: backends.into(), _away: away, work, ports }
     }
 
     fn command(&self, words: &[&str]) -> Program {
@@ -535,4 +540,23 @@ fn a_call_is_explained_before_there_are_types() {
         told.contains("\nchancery: cannot ask the server for its types: UNAVAILABLE"),
         "{told}"
     );
+}
+
+/// C-133: the control plane hears of all calls, also of those since the last report.
+#[test]
+fn the_last_calls_are_reported() {
+    let mesh = Mesh::with(Reflects::V1, |resources| {
+        resources.replace("  type: EDS\n", "  type: EDS\n  lrs_server: {self: {}}\n")
+    });
+    for (count, sum) in [("25", 25), ("1", 26)] {
+        // Questions for types would be calls too.
+        let words = ["orders.v1.Orders/Get", "--descriptor-set", "orders.pb", "-n", count];
+        let output = mesh.call(&words);
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        daemon::eventually(|| {
+            let rows: Value = serde_json::from_str(&mesh.server.admin("/api/v1/load").1).unwrap();
+            let issued = rows["rows"].as_array().unwrap().iter().map(|row| row["issued"].as_u64());
+            issued.flatten().sum::<u64>() == sum
+        });
+    }
 }

@@ -25,6 +25,8 @@ mod reflection;
 mod spread;
 mod types;
 
+use std::time::Duration;
+
 use anyhow::{Context, anyhow};
 use chancery_core::printable::{PrintForm, printable};
 use chancery_grpc::{CallExplanation, ExplainedOutcome};
@@ -158,12 +160,18 @@ async fn calls(args: &CallArgs, caller: Caller, name: &MethodName) -> Result<(),
     let is_one = args.load.count == 1;
     let shows_messages = is_one || format == CallFormat::Json;
     let printer = Printer { format, output: method.output(), explains };
+    // The channel lives until the control plane has heard of all its calls.
+    let _channel = caller.channel.clone();
     let plan = Plan { caller, path, input: input.into(), load: args.load, shows_messages };
     let mut shown = Shown { printer, is_one, spread: Spread::default(), has_output: false };
     let interrupts = signal(SignalKind::interrupt()).context("cannot wait for signals")?;
-    let ended = shown.follow(plan, interrupts, broken).await?;
-    shown.verdict(ended)
+    let ended = shown.follow(plan, interrupts, broken).await;
+    chancery_grpc::close_clients(LAST_REPORT).await;
+    shown.verdict(ended?)
 }
+
+/// The time for the last load report.
+const LAST_REPORT: Duration = Duration::from_secs(1);
 
 /// The calls as they are shown.
 struct Shown {

@@ -128,7 +128,7 @@ pub(super) struct LoadArgs {
 
     /// The calls that are made at the same time, at most
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(super) concurrency: u16,
 }
 
