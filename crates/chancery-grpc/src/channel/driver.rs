@@ -226,11 +226,11 @@ impl Driver {
     fn answer(&self, cluster: Option<u64>) -> Answer {
         let name = cluster.and_then(|id| self.names_by_id.get(&id));
         let balancing = name.and_then(|name| self.clusters.get(name)?.describe());
-        let outdated = self.config.as_ref().map(|config| {
-            let way = self.targets(config, false).way(name);
-            outdated::errors(&self.client, config, way)
-        });
-        Answer { balancing, outdated: outdated.unwrap_or_default() }
+        let Some(config) = &self.config else { return Answer { balancing, ..Answer::default() } };
+        let targets = self.targets(config, false);
+        let outdated = outdated::errors(&self.client, config, targets.way(name));
+        let left_out = name.map(|name| targets.left_out(name)).unwrap_or_default();
+        Answer { balancing, left_out, outdated }
     }
 
     fn on_time(&mut self) {

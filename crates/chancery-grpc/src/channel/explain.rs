@@ -70,6 +70,7 @@ pub(super) async fn explain(
     let answer = answered.ok().and_then(Result::ok).unwrap_or_default();
     explanation.outdated = answer.outdated.iter().map(|error| error.text.to_string()).collect();
     explanation.balancing = answer.balancing;
+    explanation.left_out = answer.left_out;
     if let Some(Routed { cluster, .. }) = &routed {
         explanation.outcome =
             outcome(cluster, explanation.balancing.as_ref(), chosen.unwrap_or(Choice::Connecting));

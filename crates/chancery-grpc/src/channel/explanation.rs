@@ -47,6 +47,9 @@ pub struct CallExplanation {
     /// The cluster with all below it, if it is known. Its root is an order of clusters, which has one if the
     /// cluster is no aggregate.
     pub balancing: Option<Description>,
+    /// The things that the way leaves out, a sentence for each cluster: endpoints that take no calls, as the control
+    /// plane says that they are not healthy, localities without a weight, and clusters that cannot be used.
+    pub left_out: Vec<String>,
     /// The reasons why something on the way may be older than what the control plane has: it has sent a version
     /// that was rejected, or cannot be reached.
     pub outdated: Vec<String>,
@@ -153,6 +156,7 @@ impl CallExplanation {
             filters: Vec::new(),
             timeout: None,
             balancing: None,
+            left_out: Vec::new(),
             outdated: Vec::new(),
             outcome: ExplainedOutcome::Waits(String::new()),
             routing: format!("call of `{}` at `{}`", quoted(path), quoted(authority)),
@@ -263,6 +267,9 @@ impl Display for CallExplanation {
                 _ => writeln!(f, "clusters {root}")?,
             }
         }
+        for what in self.left_out.iter().take(MAX_LEFT_OUT) {
+            writeln!(f, "left out: {}", Printable(cut(what, MAX_MESSAGE_BYTES)))?;
+        }
         for error in &self.outdated {
             writeln!(f, "may be old: {}", Printable(cut(error, MAX_MESSAGE_BYTES)))?;
         }
@@ -300,6 +307,9 @@ impl Display for ExplainedOutcome {
         }
     }
 }
+
+/// The number of clusters of which it is told what is left out.
+const MAX_LEFT_OUT: usize = 16;
 
 /// Returns true for a cluster, and false for a priority of one.
 pub(super) fn is_cluster(description: Option<&Description>) -> bool {

@@ -24,6 +24,7 @@ mod environment_proxy;
 mod explain;
 mod explanation;
 mod filters;
+mod leaves;
 mod load;
 mod ordinary_target;
 mod outdated;

@@ -16,15 +16,14 @@ use chancery_core::client::{ResourceKey, XdsConfig};
 use chancery_core::{ResourceName, TypeUrl};
 
 use super::cluster::{Clusters, Sources};
+use super::explanation::quoted;
+use super::leaves::{Leaf, Leaves};
 use super::load::ClusterLoad;
 use super::security::{ChannelSecurity, EndpointSettings, OneEndpoint};
 use crate::process;
 use crate::read::clusters::{Cluster, ClusterKind};
 use crate::read::endpoints::Endpoints;
 use crate::read::kept_sessions::KeptSessions;
-
-/// The depth to which aggregates may stand in each other.
-const MAX_DEPTH: usize = 16;
 
 /// The addresses of names of DNS, as far as they are known.
 pub(super) type Resolved = BTreeMap<(String, u16), Result<Vec<SocketAddr>, String>>;
@@ -63,30 +62,30 @@ impl Targets<'_> {
         name: &Arc<str>,
         names: &mut BTreeMap<Arc<str>, PriorityNames>,
     ) -> <Clusters as Node>::Config {
-        let mut leaves = Vec::new();
-        let problem = self.add_leaves(name, 1, &mut BTreeSet::new(), &mut leaves).err();
-        if leaves.is_empty() {
+        let Leaves { found, mut problems, .. } = Leaves::of(self.config, name);
+        if found.is_empty() {
+            problems.truncate(1);
+            let problem = problems.pop().map(|(_, problem)| problem);
             let problem = problem.unwrap_or_else(|| "it aggregates no cluster that exists".into());
             let target = detecting(without_endpoints(name, problem), None);
             return vec![(Arc::clone(name), target)];
         }
-        names.retain(|name, _| leaves.iter().any(|(leaf, _, _)| leaf == name));
-        let targets = leaves.into_iter().map(|(leaf, cluster, cached)| {
-            let names = names.entry(Arc::clone(&leaf)).or_default();
-            let target = self.target(&leaf, &cluster, cached, names);
-            (leaf, detecting(target, cluster.detection.as_ref()))
+        names.retain(|name, _| found.iter().any(|leaf| leaf.name == *name));
+        let targets = found.into_iter().map(|Leaf { name, cluster, cached }| {
+            let names = names.entry(Arc::clone(&name)).or_default();
+            let target = self.target(&name, &cluster, cached, names);
+            (name, detecting(target, cluster.detection.as_ref()))
         });
         targets.collect()
     }
 
     /// Returns the settings of connections to a cluster, or to each of those that it aggregates.
     pub(super) fn settings(&self, name: &Arc<str>) -> BTreeMap<Arc<str>, EndpointSettings> {
-        let mut leaves = Vec::new();
         // A leaf that does not exist has no endpoints to connect to.
-        let _ = self.add_leaves(name, 1, &mut BTreeSet::new(), &mut leaves);
-        let settings = leaves.into_iter().map(|(leaf, cluster, _)| {
-            let settings = self.settings_of(&leaf, &cluster);
-            (leaf, settings)
+        let leaves = Leaves::of(self.config, name).found.into_iter();
+        let settings = leaves.map(|Leaf { name, cluster, .. }| {
+            let settings = self.settings_of(&name, &cluster);
+            (name, settings)
         });
         settings.collect()
     }
@@ -117,10 +116,12 @@ impl Targets<'_> {
     /// Returns the resources that the targets of a cluster are made of; `None` if they depend on more than
     /// those: on an error, or on DNS.
     pub(super) fn sources(&self, name: &Arc<str>) -> Option<Sources> {
-        let mut leaves = Vec::new();
-        self.add_leaves(name, 1, &mut BTreeSet::new(), &mut leaves).ok()?;
-        let mut resources = Vec::with_capacity(2 * leaves.len());
-        for (name, cluster, cached) in leaves {
+        let leaves = Leaves::of(self.config, name);
+        if !leaves.problems.is_empty() {
+            return None;
+        }
+        let mut resources = Vec::with_capacity(2 * leaves.found.len());
+        for Leaf { name, cluster, cached } in leaves.found {
             let ClusterKind::Eds { service } = &cluster.kind else { return None };
             let service = ResourceName::read(service.as_deref().unwrap_or(&name)).ok()?;
             let key = (TypeUrl::new(ENDPOINTS), service);
@@ -133,18 +134,30 @@ impl Targets<'_> {
     /// Returns the clusters and endpoints that the way of calls to a cluster leads over.
     pub(super) fn way(&self, name: Option<&Arc<str>>) -> Vec<ResourceKey> {
         let Some(name) = name else { return Vec::new() };
-        let (mut seen, mut leaves) = (BTreeSet::new(), Vec::new());
         // A leaf that does not exist is not old.
-        let _ = self.add_leaves(name, 1, &mut seen, &mut leaves);
-        let services = leaves.iter().filter_map(|(name, cluster, _)| match &cluster.kind {
-            ClusterKind::Eds { service } => Some(service.as_deref().unwrap_or(name)),
-            ClusterKind::LogicalDns { .. } | ClusterKind::Aggregate(_) => None,
-        });
-        let keys = seen.iter().map(|name| (CLUSTER, &**name));
+        let leaves = Leaves::of(self.config, name);
+        let services = leaves.found.iter().filter_map(Leaf::service);
+        let keys = leaves.seen.iter().map(|name| (CLUSTER, &**name));
         let keys = keys.chain(services.map(|name| (ENDPOINTS, name)));
         let keys = keys
             .filter_map(|(kind, name)| Some((TypeUrl::new(kind), ResourceName::read(name).ok()?)));
         keys.collect()
+    }
+
+    /// Returns what the way of calls to a cluster leaves out, a sentence for each cluster: endpoints that take no calls,
+    /// and what cannot be used.
+    pub(super) fn left_out(&self, name: &Arc<str>) -> Vec<String> {
+        let leaves = Leaves::of(self.config, name);
+        let problems = leaves.problems.iter().map(|(name, why)| (name, why.to_string()));
+        let endpoints = leaves.found.iter().filter_map(|leaf| {
+            let endpoints = self.endpoints(leaf.service()?)?.ok()?;
+            let mut all = endpoints.assignment.localities.iter().flat_map(|it| &*it.endpoints);
+            // If none takes calls, the cluster says so itself.
+            all.any(|endpoint| endpoint.health != Health::Draining).then_some(())?;
+            Some((&leaf.name, endpoints.left_out()?.to_string()))
+        });
+        let all = problems.filter(|_| !leaves.found.is_empty()).chain(endpoints);
+        all.map(|(name, what)| format!("cluster `{}`: {what}", quoted(name))).collect()
     }
 
     /// Returns the names of DNS that a cluster leads to.
@@ -158,37 +171,6 @@ impl Targets<'_> {
             _ => None,
         });
         names.collect()
-    }
-
-    /// Adds the leaves below a cluster, depth first, each once. A leaf that does not exist is an
-    /// error of its own, which counts only if there is no other leaf.
-    fn add_leaves<'s>(
-        &'s self,
-        name: &Arc<str>,
-        depth: usize,
-        seen: &mut BTreeSet<Arc<str>>,
-        leaves: &mut Vec<(Arc<str>, Arc<Cluster>, &'s CachedResource)>,
-    ) -> Result<(), Arc<str>> {
-        if depth > MAX_DEPTH {
-            return Err(format!("aggregates stand in each other more than {MAX_DEPTH} deep").into());
-        }
-        if !seen.insert(Arc::clone(name)) {
-            return Ok(());
-        }
-        let known = ResourceName::read(name).ok().and_then(|name| self.config.cluster(&name));
-        let cached = known.ok_or("it was not asked for")?;
-        let cached = cached.as_ref().map_err(|error| Arc::<str>::from(error.to_string()))?;
-        let cluster = decoded::<Cluster>(cached)?;
-        let ClusterKind::Aggregate(members) = &cluster.kind else {
-            leaves.push((Arc::clone(name), cluster, cached));
-            return Ok(());
-        };
-        let mut problem = Ok(());
-        for member in members {
-            let result = self.add_leaves(&member.as_str().into(), depth + 1, seen, leaves);
-            problem = problem.and(result);
-        }
-        problem
     }
 
     fn target(
@@ -252,12 +234,17 @@ impl Targets<'_> {
     ) -> ClusterTarget {
         let Some(endpoints) = self.endpoints(service) else { return target };
         match endpoints {
-            Ok(endpoints) => ClusterTarget {
-                priorities: endpoints.assignment.priorities(&cluster.policy, None, names),
-                problem: skipped(&endpoints),
-                drops: Arc::clone(&endpoints.drops),
-                ..target
-            },
+            Ok(endpoints) => {
+                let mut priorities = endpoints.assignment.priorities(&cluster.policy, None, names);
+                let mut problem = None;
+                if priorities.iter().all(|(_, priority)| priority.endpoints.is_empty()) {
+                    priorities.clear();
+                    let left_out = endpoints.left_out();
+                    problem = left_out.map(|it| format!("no endpoint takes calls: {it}").into());
+                }
+                let drops = Arc::clone(&endpoints.drops);
+                ClusterTarget { priorities, problem, drops, ..target }
+            }
             Err(problem) => ClusterTarget { problem: Some(problem.into()), ..target },
         }
     }
@@ -348,14 +335,6 @@ fn detecting(node: ClusterTarget, detection: Option<&Detection>) -> DetectionTar
 /// Returns the endpoints that take any call.
 fn endpoints_of(target: &ClusterTarget) -> impl Iterator<Item = &Arc<Endpoint>> {
     target.priorities.iter().flat_map(|(_, target)| &*target.endpoints)
-}
-
-/// Returns the reason why a set with localities has no endpoints, if there is one.
-fn skipped(endpoints: &Endpoints) -> Option<Arc<str>> {
-    let is_empty = endpoints.assignment.localities.is_empty();
-    (is_empty && endpoints.has_skipped()).then(|| {
-        "all its localities are without a `load_balancing_weight`, and gRPC skips these".into()
-    })
 }
 
 fn without_endpoints(name: &Arc<str>, problem: Arc<str>) -> ClusterTarget {

@@ -46,6 +46,8 @@ pub(crate) struct Question {
 pub(crate) struct Answer {
     /// The cluster with all below it, if there is anything to say of it yet.
     pub(crate) balancing: Option<Description>,
+    /// The clusters and endpoints that the way leaves out, and why.
+    pub(crate) left_out: Vec<String>,
     /// The reasons why something on the way may be older than what the control plane has.
     pub(crate) outdated: Vec<Arc<WatchError>>,
 }

@@ -114,6 +114,31 @@ async fn a_call_that_goes_nowhere_is_explained() {
     }
 }
 
+/// C-109, C-119: endpoints that take no calls, and clusters that cannot be used.
+#[tokio::test]
+async fn what_is_left_out_is_explained() {
+    let (a, b) = (Backend::start("a").await, Backend::start("b").await);
+    let routes = "[{match: {path: /t/echo}, route: {cluster: all}}, {match: {path: /t/sick}, route: {cluster: y}}]";
+    let resources = Resources::default().routes(routes).aggregate("all", &["w", "x"]);
+    let resources = resources.cluster("x", "").cluster("y", "");
+    let resources = resources.endpoints_of_health("x", &[(&a, "HEALTHY"), (&b, "UNHEALTHY")]);
+    let resources = resources.endpoints_of_health("y", &[(&a, "DRAINING"), (&b, "TIMEOUT")]);
+    let server = TestServer::start(resources.snapshot()).await.expect("a server");
+    let channel = channel(&server);
+    until(&channel, "an answer", |result| name(result) == Some("a")).await;
+    let explained = channel.explain("/t/echo", &HeaderMap::new(), PATIENCE).await;
+    let [missing, sick] = explained.left_out.as_slice() else { panic!("{explained}") };
+    assert!(missing.starts_with("cluster `w`: "), "{missing}");
+    assert_eq!(*sick, format!("cluster `x`: {} is not healthy", b.address));
+    let text = explained.to_string();
+    assert!(text.contains(&format!("\nleft out: {sick}\n")), "{text}");
+    let explained = channel.explain("/t/sick", &HeaderMap::new(), PATIENCE).await;
+    let ExplainedOutcome::Fails { message, .. } = &explained.outcome else { panic!("{explained}") };
+    assert!(explained.left_out.is_empty(), "{explained}");
+    let why = format!("{} is not healthy, and {} is draining", b.address, a.address);
+    assert_eq!(*message, format!("cluster `y`: no endpoint takes calls: {why}"));
+}
+
 /// C-061, C-067: a configuration that is in use although the control plane wants another one, or has gone.
 #[tokio::test]
 async fn a_configuration_that_may_be_old_is_explained() {

@@ -1,7 +1,6 @@
 //! Sessions by cookie: the program sends the cookie of a response with its next call, and that goes to the same endpoint.
 
 use std::convert::Infallible;
-use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,27 +42,6 @@ fn cluster(resources: Resources, name: &str) -> Resources {
         name,
         "common_lb_config: {override_host_status: {statuses: [UNKNOWN, HEALTHY, DRAINING]}}",
     )
-}
-
-/// Adds endpoints with their health.
-fn endpoints(mut resources: Resources, cluster: &str, all: &[(&Backend, &str)]) -> Resources {
-    let all = all.iter().map(|(backend, health)| {
-        let port = backend.address.port();
-        let address = format!("{{socket_address: {{address: 127.0.0.1, port_value: {port}}}}}");
-        format!("{{health_status: {health}, endpoint: {{address: {address}}}}}")
-    });
-    let all: Vec<_> = all.collect();
-    write!(
-        resources.0,
-        "
-- \"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
-  cluster_name: {cluster}
-  endpoints: [{{locality: {{zone: z}}, load_balancing_weight: 1, lb_endpoints: [{}]}}]
-",
-        all.join(", ")
-    )
-    .expect("a string takes it");
-    resources
 }
 
 /// The end of a call: where it went, and the cookies that its response sets.
@@ -125,7 +103,8 @@ async fn a_session_stays_with_its_endpoint() {
         Backend::start("d").await,
     );
     let resources = cluster(to("x"), "x");
-    let version = |all: &[(&Backend, &str)]| endpoints(resources.clone(), "x", all).snapshot();
+    let version =
+        |all: &[(&Backend, &str)]| resources.clone().endpoints_of_health("x", all).snapshot();
     let server = TestServer::start(version(&[(&a, "HEALTHY"), (&b, "HEALTHY")])).await;
     let server = server.expect("a server");
     let channel = channel(&server);
@@ -160,7 +139,8 @@ async fn a_session_stays_with_its_endpoint() {
 async fn the_cluster_says_which_endpoints_keep_sessions() {
     let (a, b) = (Backend::start("a").await, Backend::start("b").await);
     let resources = to("x").cluster("x", "");
-    let version = |all: &[(&Backend, &str)]| endpoints(resources.clone(), "x", all).snapshot();
+    let version =
+        |all: &[(&Backend, &str)]| resources.clone().endpoints_of_health("x", all).snapshot();
     let server = TestServer::start(version(&[(&a, "HEALTHY")])).await.expect("a server");
     let channel = channel(&server);
     let cookie = call(&channel, "/t/echo", "").await.cookie();

@@ -322,6 +322,26 @@ impl Resources {
         self
     }
 
+    /// Adds endpoints with the health that the control plane says they have.
+    pub(crate) fn endpoints_of_health(mut self, name: &str, all: &[(&Backend, &str)]) -> Self {
+        let all = all.iter().map(|(backend, health)| {
+            let port = backend.address.port();
+            let address = format!("{{socket_address: {{address: 127.0.0.1, port_value: {port}}}}}");
+            format!("{{health_status: {health}, endpoint: {{address: {address}}}}}")
+        });
+        let all = all.collect::<Vec<_>>().join(", ");
+        write!(
+            self.0,
+            r#"
+- "@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
+  cluster_name: {name}
+  endpoints: [{{locality: {{zone: z}}, load_balancing_weight: 1, lb_endpoints: [{all}]}}]
+"#
+        )
+        .expect("a string takes it");
+        self
+    }
+
     /// The endpoints that were added last have this category of calls dropped.
     pub(crate) fn drops(mut self, category: &str, percent: u32) -> Self {
         writeln!(

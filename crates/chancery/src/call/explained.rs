@@ -36,6 +36,7 @@ pub(super) fn json(explained: &CallExplanation) -> Value {
         "filters": filters.collect::<Value>(),
         "timeout_seconds": explained.timeout.map(|it| it.as_secs_f64()),
         "balancing": explained.balancing.as_ref().map(description),
+        "left_out": explained.left_out,
         "outdated": explained.outdated,
         "outcome": outcome(&explained.outcome),
     })

@@ -139,9 +139,14 @@ impl ReadSet {
         self.localities.push(locality);
     }
 
-    /// Returns true if a locality is skipped.
-    pub(super) fn has_skipped(&self) -> bool {
-        self.localities.iter().any(Option::is_none)
+    /// Returns the number of localities that are skipped.
+    pub(super) fn skipped(&self) -> usize {
+        self.localities.iter().filter(|locality| locality.is_none()).count()
+    }
+
+    /// Returns the endpoints of those that are not.
+    pub(super) fn endpoints(&self) -> impl Iterator<Item = &EndpointValue> {
+        self.localities.iter().flatten().flat_map(|it| &it.endpoints).map(|it| &it.value)
     }
 
     /// Returns all addresses, in the order of their places.

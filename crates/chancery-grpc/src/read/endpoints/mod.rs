@@ -4,6 +4,7 @@
 //! ([`known`]).
 
 mod known;
+mod left_out;
 mod raw;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ use prost::Message;
 
 pub(crate) use self::known::KnownSets;
 use self::known::{AddressPlace, EndpointValue, LocalityReader, ReadSet};
+use self::left_out::LeftOut;
 use self::raw::{RawAssignment, RawLocality};
 use super::fault::{At, Fault};
 use super::{opened, quoted, values};
@@ -39,9 +41,9 @@ pub(crate) struct Endpoints {
 }
 
 impl Endpoints {
-    /// Returns true if there are localities without a weight, which gRPC skips.
-    pub(crate) fn has_skipped(&self) -> bool {
-        self.read.has_skipped()
+    /// Returns what of the set takes no calls; `None` if all of it does.
+    pub(crate) fn left_out(&self) -> Option<LeftOut> {
+        LeftOut::of(&self.read)
     }
 }
 

@@ -59,9 +59,17 @@ fn a_locality_without_a_weight_is_skipped() {
     // C-108
     let weightless = with(&locality("a", 0, &[endpoint(1)]), "loadBalancingWeight", Value::Null);
     let read = of(&[weightless, locality("b", 0, &[endpoint(1)])]);
-    assert!(read.has_skipped());
+    let left_out = |read: &Endpoints| read.left_out().map(|it| it.to_string());
+    let text = "1 locality has no `load_balancing_weight`";
+    assert_eq!(left_out(&read).as_deref(), Some(text));
     assert_eq!(read.assignment.localities.len(), 1);
-    assert!(!of(&[locality("b", 0, &[endpoint(1)])]).has_skipped());
+    assert_eq!(left_out(&of(&[locality("b", 0, &[endpoint(1)])])), None);
+    let health = |port, health| with(&endpoint(port), "healthStatus", json!(health));
+    let sick = (1..=6).map(|port| health(port, "UNHEALTHY")).chain([health(7, "DRAINING")]);
+    let read = of(&[locality("b", 0, &sick.collect::<Vec<_>>())]);
+    let text = "127.0.0.1:1, 127.0.0.1:2, 127.0.0.1:3, 127.0.0.1:4, 2 more are not healthy, and \
+                127.0.0.1:7 is draining";
+    assert_eq!(left_out(&read).as_deref(), Some(text));
 }
 
 #[test]
