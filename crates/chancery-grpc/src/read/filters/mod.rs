@@ -66,12 +66,16 @@ fn entry(message: &hcm::HttpFilter, side: Side) -> Result<FilterEntry, Fault> {
     if message.name.is_empty() {
         return Err("it must be set").at("name");
     }
-    let none = Any::default();
+    let (none, is_optional) = (Any::default(), message.is_optional);
     let config = match &message.config_type {
         Some(ConfigType::TypedConfig(config)) => config,
-        Some(ConfigType::ConfigDiscovery(_)) | None => &none,
+        // An optional one is left out.
+        Some(ConfigType::ConfigDiscovery(_)) | None if is_optional => &none,
+        Some(ConfigType::ConfigDiscovery(_)) => {
+            return Err("gRPC has no discovery of filters").at("config_discovery");
+        }
+        None => return Err("it must be set").at("typed_config"),
     };
-    let is_optional = message.is_optional;
     let filter = match known(config, of_listener, Some(side)).at("typed_config")? {
         Ok(known) if has(side, config) => ListedFilter::Known(known),
         Ok(_) => ListedFilter::Unknown { type_url: config.type_url.clone(), is_optional },
@@ -106,6 +110,7 @@ fn replacement(config: &Any) -> Result<Option<FilterConfig>, Fault> {
     match known(config.unwrap_or(&none), of_route, None)? {
         Ok(config) => Ok(Some(config)),
         Err(_) if is_optional => Ok(None),
+        Err(type_url) if type_url.is_empty() => Err("it has no message of a filter".into()),
         Err(type_url) => {
             Err(format!("`{}` is no known filter, and not optional", quoted(&type_url)).into())
         }
@@ -209,6 +214,26 @@ mod tests {
         assert!(matches!(listed(&off), Ok(FilterConfig::Faults(_))));
         off["disabled"] = json!(true);
         assert!(matches!(listed(&off), Ok(FilterConfig::Disabled)));
+    }
+
+    #[test]
+    fn a_filter_without_a_configuration_is_rejected_unless_it_is_optional() {
+        // C-093
+        for (field, value, why) in [
+            ("typedConfig", Value::Null, "typed_config: it must be set"),
+            (
+                "configDiscovery",
+                json!({"configSource": {"ads": {}}}),
+                "config_discovery: gRPC has no discovery of filters",
+            ),
+        ] {
+            let mut entry = json!({"name": "f", field: value});
+            assert_eq!(listed(&entry).unwrap_err(), format!("[0].{why}"));
+            entry["isOptional"] = json!(true);
+            assert_eq!(listed(&entry).err(), None);
+        }
+        let empty = override_of(&any("config.route.v3.FilterConfig", json!({}))).unwrap_err();
+        assert_eq!(empty, ".typed_per_filter_config[f]: it has no message of a filter");
     }
 
     #[test]
