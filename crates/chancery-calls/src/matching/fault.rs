@@ -40,7 +40,8 @@ impl Display for MatcherError {
             Self::EmptyText(form) => write!(f, "a `{form}` matcher has an empty text"),
             Self::Substitution { substitution, groups } => write!(
                 f,
-                "the substitution `{}` has another escape than `\\\\` and `\\0` to `\\{groups}`",
+                "the substitution `{}` may have no other escapes than `\\\\` and `\\0` to `\\{groups}`, as the \
+                 pattern has {groups} groups",
                 quoted(substitution)
             ),
         }
