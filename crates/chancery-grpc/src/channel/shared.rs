@@ -67,6 +67,7 @@ impl Shared {
     /// The driver has ended: calls fail from now on, and nobody waits.
     pub(super) fn close(&self) {
         self.publish(Published::Failed(Failure::unavailable("the channel is closed")));
+        self.inbox.close();
     }
 
     pub(super) fn published(&self) -> arc_swap::Guard<Arc<Published>> {

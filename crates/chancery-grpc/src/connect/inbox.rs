@@ -31,6 +31,8 @@ pub(crate) struct Mail {
     pub(crate) questions: Vec<Question>,
     /// True if somebody has let go of a cluster.
     pub(crate) has_unused: bool,
+    /// True if the driver has ended, and nobody answers questions any more.
+    is_closed: bool,
 }
 
 /// A question about the way of a call.
@@ -84,9 +86,12 @@ impl Inbox {
     pub(crate) fn ask(&self, cluster: Option<u64>) -> oneshot::Receiver<Answer> {
         let (answer, answered) = oneshot::channel();
         {
-            let questions = &mut self.lock().questions;
-            questions.retain(|question| !question.answer.is_closed());
-            questions.push(Question { cluster, answer });
+            let mut mail = self.lock();
+            if mail.is_closed {
+                return answered;
+            }
+            mail.questions.retain(|question| !question.answer.is_closed());
+            mail.questions.push(Question { cluster, answer });
         }
         self.arrived.notify_one();
         answered
@@ -98,6 +103,14 @@ impl Inbox {
         self.arrived.notify_one();
     }
 
+    /// The driver has ended. Whoever has asked hears that there is no answer.
+    pub(crate) fn close(&self) {
+        let ended = Mail { is_closed: true, ..Mail::default() };
+        // Those who wait for an answer are woken after the lock is released.
+        let left = std::mem::replace(&mut *self.lock(), ended);
+        drop(left);
+    }
+
     /// Waits until something has arrived.
     pub(crate) async fn arrived(&self) {
         self.arrived.notified().await;
@@ -105,7 +118,9 @@ impl Inbox {
 
     /// Takes everything out.
     pub(crate) fn take(&self) -> Mail {
-        std::mem::take(&mut self.lock())
+        let mut mail = self.lock();
+        let is_closed = mail.is_closed;
+        std::mem::replace(&mut mail, Mail { is_closed, ..Mail::default() })
     }
 
     /// No code that panics runs under the lock.
@@ -117,3 +132,22 @@ impl Inbox {
 /// The number of states that are kept of a subchannel. A policy needs to see a failure and that it is
 /// over, in this order.
 const KEPT: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_an_answer_of_a_driver_that_has_ended() {
+        let inbox = Inbox::default();
+        let mut before = inbox.ask(None);
+        assert_eq!(inbox.take().questions.len(), 1);
+        let mut left = inbox.ask(Some(1));
+        inbox.close();
+        let mut after = inbox.ask(None);
+        for answered in [&mut before, &mut left, &mut after] {
+            assert_eq!(answered.try_recv().err(), Some(oneshot::error::TryRecvError::Closed));
+        }
+        assert!(inbox.take().questions.is_empty());
+    }
+}
