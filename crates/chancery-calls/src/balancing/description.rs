@@ -12,6 +12,8 @@ use super::connectivity::Connectivity;
 use super::context::EndpointId;
 use super::endpoint::{Endpoint, EndpointLocality, Health};
 
+/// The state of a part that nobody has needed.
+const SPARE: &str = "not connected, as a better one takes the calls";
 /// The endpoints of a policy of which each is told in words.
 const MAX_TOLD_ENDPOINTS: usize = 32;
 /// The localities of a policy, or the priorities of a cluster, of which each is told in words.
@@ -151,7 +153,10 @@ impl Description {
         more(self.endpoints.len(), MAX_TOLD_ENDPOINTS, "endpoints", depth, f)?;
         let total = self.total_weight();
         for child in self.children.iter().take(MAX_TOLD_CHILDREN) {
-            child.write(total, depth, f)?;
+            match (&self.part, &child.description) {
+                (TreePart::Priorities, None) => child.write_spare_cluster(depth, f)?,
+                _ => child.write(total, depth, f)?,
+            }
         }
         more(self.children.len(), MAX_TOLD_CHILDREN, "parts", depth, f)
     }
@@ -193,10 +198,21 @@ impl Description {
 }
 
 impl DescribedChild {
+    /// Writes a cluster of an aggregate that nobody has needed.
+    fn write_spare_cluster(&self, depth: usize, f: &mut Formatter<'_>) -> fmt::Result {
+        let indent = Indent(depth);
+        match &self.name {
+            ChildName::Priority { place, name } => {
+                write!(f, "\n{indent}priority {place}: cluster `{}` is {SPARE}", quoted(name))
+            }
+            other => write!(f, "\n{indent}{other}: {SPARE}"),
+        }
+    }
+
     fn write(&self, total: u64, depth: usize, f: &mut Formatter<'_>) -> fmt::Result {
         let Some(description) = &self.description else {
             let (name, indent) = (&self.name, Indent(depth));
-            return write!(f, "\n{indent}{name}: not connected, as a better one takes the calls");
+            return write!(f, "\n{indent}{name}: {SPARE}");
         };
         // A list of one says nothing.
         if matches!(self.name, ChildName::Only) && self.turn == Turn::Taken {

@@ -237,7 +237,7 @@ async fn clusters_of_an_aggregate_are_told() {
         text.contains("clusters in this order, READY\n  priority 0: cluster `x` is READY"),
         "{text}"
     );
-    assert!(text.contains("\n  priority 1: not connected"), "{text}");
+    assert!(text.contains("\n  priority 1: cluster `y` is not connected"), "{text}");
     let ExplainedOutcome::Sent(to) = &explained.outcome else { panic!("{text}") };
     assert_eq!((to.cluster.as_str(), to.priority), ("x", Some(0)));
 }
