@@ -41,7 +41,7 @@ impl Display for MatcherError {
             Self::Substitution { substitution, groups } => write!(
                 f,
                 "the substitution `{}` may have no other escapes than `\\\\` and `\\0` to `\\{groups}`, as the \
-                 pattern has {groups} groups",
+                 pattern has no others",
                 quoted(substitution)
             ),
         }

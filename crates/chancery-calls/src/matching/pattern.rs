@@ -5,11 +5,14 @@
 
 use std::borrow::Cow;
 
+use chancery_core::printable::{MAX_NAME_BYTES, cut};
 use chancery_core::re2::{self, Alphabet};
 use regex::bytes::{Captures, Regex, RegexBuilder, Replacer};
 
 use super::MatcherError;
 
+/// The bytes of a pattern.
+const MAX_LENGTH: usize = 16 << 10;
 /// The bytes that a compiled pattern may take. The engine's own default, which no honest pattern reaches.
 const MAX_SIZE: usize = 10 << 20;
 
@@ -120,6 +123,11 @@ fn is_substitution(text: &str, groups: usize) -> bool {
 
 /// Compiles a pattern, or what is made of it in the syntax of the engine.
 fn compile(pattern: &str, make: impl Fn(String) -> String) -> Result<Regex, MatcherError> {
+    if pattern.len() > MAX_LENGTH {
+        let pattern = cut(pattern, MAX_NAME_BYTES).into_owned();
+        let reason = format!("it is longer than {MAX_LENGTH} bytes");
+        return Err(MatcherError::Pattern { pattern, reason });
+    }
     let error = |reason: &str| MatcherError::Pattern {
         pattern: pattern.to_owned(),
         reason: reason.to_owned(),
@@ -129,7 +137,7 @@ fn compile(pattern: &str, make: impl Fn(String) -> String) -> Result<Regex, Matc
     let mut builder = RegexBuilder::new(&make(translated));
     builder.size_limit(MAX_SIZE).nest_limit(100);
     builder.build().map_err(|fault| match fault {
-        regex::Error::CompiledTooBig(_) => error("it repeats too much"),
+        regex::Error::CompiledTooBig(_) => error("its program is too large"),
         // The last line has the reason, and those before it the pattern as the engine has it.
         other => {
             let text = other.to_string();
@@ -201,7 +209,8 @@ mod tests {
                 assert!(!regex.matches(text.as_bytes()), "{pattern} {text:?}");
             }
         }
-        let why = |pattern| Pattern::new(pattern).unwrap_err().to_string();
+        let why = |pattern: &str| Pattern::new(pattern).unwrap_err().to_string();
+        assert!(why(&"a".repeat(20_000)).ends_with("it is longer than 16384 bytes"));
         assert!(why("a**").ends_with("something is repeated twice: put it into `(?:…)`"));
         assert!(why(r"\p{Nothing}").ends_with("cannot be used: Unicode property value not found"));
     }
@@ -230,6 +239,6 @@ mod tests {
         }
         let text = Rewrite::new("(a)", r"\2").unwrap_err().to_string();
         let part = r"the substitution `\2` may have no other escapes than `\\` and `\0` to `\1`, ";
-        assert_eq!(text, format!("{part}as the pattern has 1 groups"));
+        assert_eq!(text, format!("{part}as the pattern has no others"));
     }
 }

@@ -32,6 +32,9 @@ impl Parser<'_> {
                 if most < least {
                     return Err(PatternFault::Class);
                 }
+                if most - least > MOST_IN_SMALL {
+                    self.large_set()?;
+                }
                 self.out.push('-');
                 self.code(most)?;
             }
@@ -48,6 +51,9 @@ impl Parser<'_> {
                 if !CLASSES.contains(&name.strip_prefix('^').unwrap_or(name)) {
                     return Err(PatternFault::Class);
                 }
+                if name.starts_with('^') {
+                    self.large_set()?;
+                }
                 self.out += &format!("[:{name}:]");
                 ahead.nth(name.chars().count() + 1);
                 self.rest = ahead;
@@ -60,6 +66,9 @@ impl Parser<'_> {
             }
             (Some('\\'), Some(other)) => match perl_set(other) {
                 Some(set) => {
+                    if other.is_ascii_uppercase() {
+                        self.large_set()?;
+                    }
                     self.out.push_str(set);
                     self.rest = ahead;
                     Ok(true)
@@ -85,5 +94,7 @@ const CLASSES: [&str; 14] = [
     "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
     "space", "upper", "word", "xdigit",
 ];
+/// The characters of a range that is looked at without a thought.
+const MOST_IN_SMALL: u32 = 1_000;
 /// More characters than `^` and the longest of these names have.
 const LONGEST_CLASS: usize = 16;

@@ -65,6 +65,7 @@ impl Parser<'_> {
         if !is_name {
             return Err(PatternFault::Class);
         }
+        self.large_set()?;
         let kind = if (kind == 'P') == is_without { 'p' } else { 'P' };
         let of = if name.len() <= 2 || name == "Any" { "" } else { "Script=" };
         self.out += &format!(r"\{kind}{{{of}{name}}}");
@@ -83,7 +84,7 @@ impl Parser<'_> {
                     self.rest.next();
                     code = code * 8 + digit;
                 }
-                Ok(code)
+                (code <= self.last_code()).then_some(code).ok_or(PatternFault::Escape)
             }
             'x' => self.hexadecimal(),
             'a' => Ok(7),
@@ -98,10 +99,7 @@ impl Parser<'_> {
     }
 
     fn hexadecimal(&mut self) -> Result<u32, PatternFault> {
-        let last = match self.alphabet {
-            Alphabet::Latin1 => 0xff,
-            Alphabet::Unicode => u32::from(char::MAX),
-        };
+        let last = self.last_code();
         let mut digit = || self.rest.next().ok_or(PatternFault::Escape);
         let value = |digit: char| digit.to_digit(16).ok_or(PatternFault::Escape);
         let first = digit()?;
@@ -117,6 +115,14 @@ impl Parser<'_> {
             if code > last {
                 return Err(PatternFault::Escape);
             }
+        }
+    }
+
+    /// The greatest code of a character.
+    fn last_code(&self) -> u32 {
+        match self.alphabet {
+            Alphabet::Latin1 => 0xff,
+            Alphabet::Unicode => u32::from(char::MAX),
         }
     }
 

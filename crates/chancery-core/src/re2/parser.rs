@@ -1,7 +1,9 @@
 //! The items of a pattern: groups, alternatives and repetitions. Not here: escapes and classes.
 //!
-//! RE2 refuses what is refused here (`re2/parse.cc`, with the flags of `LikePerl`, as Envoy 1.40 uses it), but for a
-//! repetition that only flags part from another one.
+//! RE2 refuses what is refused here (`re2/parse.cc`, with the flags of `LikePerl`, as Envoy 1.40 uses it), but for a few
+//! things that nobody writes: a repetition that only flags part from another one, half of a pair of UTF-16, and more
+//! sets of Unicode than are worth their costs. A repetition after an empty `\Q\E`, or after flags with a `U`, is one of
+//! the part before in both, and may be refused here or choose another length.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -21,6 +23,8 @@ pub(super) struct Parser<'a> {
     was_repeated: bool,
     /// The flags that are set or not from the next part on. A repetition is still one of the part before.
     flags: Flags,
+    /// The number of large sets of Unicode so far.
+    large_sets: usize,
 }
 
 /// Flags that are set, or are not any more.
@@ -51,6 +55,7 @@ impl<'a> Parser<'a> {
             group: Group::default(),
             was_repeated: false,
             flags: Flags::new(),
+            large_sets: 0,
         }
     }
 
@@ -101,6 +106,13 @@ impl<'a> Parser<'a> {
             _ => self.literal(character),
         }
         Ok(true)
+    }
+
+    /// Takes note of a set of thousands of characters, whose compilation looks at each of them.
+    pub(super) fn large_set(&mut self) -> Result<(), PatternFault> {
+        self.large_sets += 1;
+        let is_allowed = self.alphabet == Alphabet::Latin1 || self.large_sets <= MOST_LARGE_SETS;
+        is_allowed.then_some(()).ok_or(PatternFault::TooLarge)
     }
 
     /// Takes note of a part that may be repeated.
@@ -242,12 +254,12 @@ fn written(flags: &Flags) -> String {
     all(true).chain(dash.chars()).chain(off.chars()).collect()
 }
 
-/// A number without leading zeros, of eight digits at most.
+/// A number without leading zeros, of nine digits at most.
 fn number(ahead: &mut Peekable<Chars<'_>>) -> Option<u32> {
     let mut digits = String::new();
     while let Some(digit) = ahead.next_if(char::is_ascii_digit) {
         digits.push(digit);
-        if digits.len() > 8 {
+        if digits.len() > 9 {
             return None;
         }
     }
@@ -256,3 +268,5 @@ fn number(ahead: &mut Peekable<Chars<'_>>) -> Option<u32> {
 }
 
 const MOST_TIMES: u32 = 1_000;
+/// More than an honest pattern has.
+const MOST_LARGE_SETS: usize = 32;

@@ -5,7 +5,7 @@ use super::PatternFault::*;
 use super::*;
 
 #[test]
-fn patterns_that_envoy_1_40_takes_are_none_of_ours() {
+fn patterns_that_envoy_1_40_takes_are_taken() {
     let good = [
         "",
         "/a/.*",
@@ -77,6 +77,8 @@ fn patterns_that_envoy_1_40_refuses_are_found() {
         (r"[\b]", Escape),
         (r"\x4", Escape),
         (r"\x{10FFFF}", Escape),
+        (r"\777", Escape),
+        ("a{100000000}", RepeatSize),
         ("\\é", Escape),
         ("a\\", TrailingBackslash),
         ("(?=a)b", Group),
@@ -92,6 +94,17 @@ fn patterns_that_envoy_1_40_refuses_are_found() {
     for (pattern, fault) in bad {
         assert_eq!(translated(pattern, Alphabet::Latin1), Err(fault), "{pattern}");
     }
+}
+
+#[test]
+fn sets_of_unicode_are_counted() {
+    for set in [r"\pL", r"[\pL]", "[!-\u{10ffff}]", r"[\D]", "[[:^alpha:]]"] {
+        let many = |count| translated(&format!("(?i){}", set.repeat(count)), Alphabet::Unicode);
+        assert!(many(32).is_ok());
+        assert_eq!(many(33), Err(TooLarge), "{set}");
+    }
+    assert!(translated(&r"\D[a-zà-ü][^a]".repeat(1_000), Alphabet::Unicode).is_ok());
+    assert!(translated(&r"\pL".repeat(33), Alphabet::Latin1).is_ok(), "RE2 takes it");
 }
 
 #[test]

@@ -113,6 +113,10 @@ impl ResourceCache {
     }
 
     /// Returns true if there is no such resource as far as is known.
+    pub(crate) fn is_known_missing(&self, type_url: &TypeUrl, name: &ResourceName) -> bool {
+        self.of_name(type_url, name).is_some_and(|cache| cache.is_known_missing(name))
+    }
+
     /// Returns the error that goes with a resource that is watched, and the outage of its servers.
     pub(crate) fn errors_of(
         &self,
@@ -122,10 +126,6 @@ impl ResourceCache {
         let cache = self.of_name(type_url, name);
         let error = cache.and_then(|cache| cache.entry(name)?.error());
         error.into_iter().chain(cache.and_then(|cache| cache.outage.as_ref()))
-    }
-
-    pub(crate) fn is_known_missing(&self, type_url: &TypeUrl, name: &ResourceName) -> bool {
-        self.of_name(type_url, name).is_some_and(|cache| cache.is_known_missing(name))
     }
 
     /// Returns true if the words of a server on a name count: not while a worse one is believed
