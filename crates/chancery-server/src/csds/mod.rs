@@ -84,27 +84,32 @@ impl Csds {
     /// # Errors
     /// If the question is malformed, or the answer would exceed a bound.
     pub async fn answer_json(&self, question: &[u8]) -> Result<Bytes, CsdsRefused> {
-        let request = client_status_request_from_json(question).map_err(|error| {
-            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
-            CsdsRefused::Malformed(format!("{error}{}", cause.unwrap_or_default()))
-        })?;
-        self.answer(request, AnswerForm::Json).await
+        let read = |question: &[u8]| {
+            client_status_request_from_json(question).map_err(|error| {
+                let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+                CsdsRefused::Malformed(format!("{error}{}", cause.unwrap_or_default()))
+            })
+        };
+        self.answer(question, read, AnswerForm::Json).await
     }
 
     /// Answers a `ClientStatusRequest` in protobuf.
     async fn answer_wire(&self, question: &[u8]) -> Result<Bytes, CsdsRefused> {
-        let request = decode_client_status_request(question);
-        let request = request.map_err(|error| CsdsRefused::Malformed(error.to_string()))?;
-        self.answer(request, AnswerForm::Wire).await
+        let read = |question: &[u8]| {
+            let request = decode_client_status_request(question);
+            request.map_err(|error| CsdsRefused::Malformed(error.to_string()))
+        };
+        self.answer(question, read, AnswerForm::Wire).await
     }
 
     async fn answer(
         &self,
-        request: ClientStatusRequest,
+        question: &[u8],
+        read: ReadQuestion,
         form: AnswerForm,
     ) -> Result<Bytes, CsdsRefused> {
         let until = Instant::now() + LONGEST;
-        match timeout_at(until, self.make(request, form)).await {
+        match timeout_at(until, self.make(question.to_vec(), read, form)).await {
             Ok(answer) => answer,
             Err(_) => Err(CsdsRefused::TooSlow(LONGEST)),
         }
@@ -112,11 +117,14 @@ impl Csds {
 
     async fn make(
         &self,
-        request: ClientStatusRequest,
+        question: Vec<u8>,
+        read: ReadQuestion,
         form: AnswerForm,
     ) -> Result<Bytes, CsdsRefused> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
-        let ClientStatusRequest { matchers, exclude_contents } = request;
+        // Its patterns are compiled, which may take a time.
+        let (request, turn) = beside(move || (read(&question), turn)).await?;
+        let ClientStatusRequest { matchers, exclude_contents } = request?;
         let book = self.book.clone();
         // The turn goes to the thread that works and comes back, so that it lasts as long as the work.
         let (matched, mut deaf) =
@@ -199,6 +207,9 @@ impl std::fmt::Debug for Csds {
         f.debug_struct("Csds").field("readers", &self.readers).finish_non_exhaustive()
     }
 }
+
+/// Reads a question in one form.
+type ReadQuestion = fn(&[u8]) -> Result<ClientStatusRequest, CsdsRefused>;
 
 /// Does a piece of work beside the threads of discovery.
 async fn beside<T: Send + 'static>(
