@@ -5,6 +5,7 @@
 //! when a report is due and what is in it (`chancery_core::client::load`), and the stream
 //! (`grpc::report_stream`).
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chancery_core::client::Settings;
@@ -102,8 +103,15 @@ impl ReportDrivers {
     /// Waits until there is no stream.
     pub(crate) async fn streams_ended(&self) {
         for driver in self.drivers() {
-            while !driver.lock().is_at_rest() {
-                driver.stream_ended.notified().await;
+            let mut ended = pin!(driver.stream_ended.notified());
+            loop {
+                // Before it is looked, so that no end is missed.
+                ended.as_mut().enable();
+                if driver.lock().is_at_rest() {
+                    break;
+                }
+                ended.as_mut().await;
+                ended.set(driver.stream_ended.notified());
             }
         }
     }
@@ -155,7 +163,7 @@ impl ReportDriver {
 
     pub(crate) fn ended(&self, error: ErrorDetail) {
         self.update(|reporter, now| reporter.ended(now, error));
-        self.stream_ended.notify_one();
+        self.stream_ended.notify_waiters();
     }
 
     pub(crate) fn answered(&self, answer: LoadResponse) {

@@ -159,9 +159,9 @@ impl Engine {
         let mut state = self.lock();
         let Some(slot) = state.slot(stream) else { return };
         slot.is_live = is_live;
-        let waker = state.closing.waker.take();
+        let wakers = std::mem::take(&mut state.closing.wakers);
         drop(state);
-        waker.into_iter().for_each(Waker::wake);
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Has all streams end once their due requests are sent.
@@ -173,13 +173,14 @@ impl Engine {
     /// Waits until there is no stream.
     pub(crate) async fn streams_ended(&self) {
         poll_fn(|cx| {
-            // This is dropped after the lock is released: a waker may own the task that waits.
-            let _replaced;
             let mut state = self.lock();
             if !state.has_live_stream() {
                 return Poll::Ready(());
             }
-            _replaced = register(&mut state.closing.waker, cx);
+            let wakers = &mut state.closing.wakers;
+            if !wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
+                wakers.push(cx.waker().clone());
+            }
             Poll::Pending
         })
         .await;

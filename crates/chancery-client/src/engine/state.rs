@@ -36,8 +36,8 @@ pub(super) struct EngineState {
 pub(super) struct Closing {
     has_begun: bool,
     pub(super) is_over: bool,
-    /// The waker of the task that waits for the end of all streams.
-    pub(super) waker: Option<Waker>,
+    /// The wakers of the tasks that wait for the end of all streams.
+    pub(super) wakers: Vec<Waker>,
 }
 
 /// A stream that the machine wants, and the wakers of the task that serves it.
