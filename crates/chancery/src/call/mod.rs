@@ -64,6 +64,20 @@ async fn within(args: &CallArgs) -> Result<(), Failure> {
         wait_for_ready: args.way.wait_for_ready,
         max_size: args.way.max_size.0,
     };
+    // The channel lives until the control plane has heard of all its calls, also of questions for types.
+    let channel = caller.channel.clone();
+    let ended = done(args, caller).await;
+    let interrupted = tokio::signal::ctrl_c();
+    tokio::select! {
+        _ = chancery_grpc::close_clients(LAST_REPORT) => {}
+        _ = interrupted => {}
+    }
+    drop(channel);
+    ended
+}
+
+/// Does one of the things that the command can do.
+async fn done(args: &CallArgs, caller: Caller) -> Result<(), Failure> {
     let method = args.method.as_deref();
     if args.instead.list {
         return list(args, &caller, method).await;
@@ -160,14 +174,11 @@ async fn calls(args: &CallArgs, caller: Caller, name: &MethodName) -> Result<(),
     let is_one = args.load.count == 1;
     let shows_messages = is_one || format == CallFormat::Json;
     let printer = Printer { format, output: method.output(), explains };
-    // The channel lives until the control plane has heard of all its calls.
-    let _channel = caller.channel.clone();
     let plan = Plan { caller, path, input: input.into(), load: args.load, shows_messages };
     let mut shown = Shown { printer, is_one, spread: Spread::default(), has_output: false };
     let interrupts = signal(SignalKind::interrupt()).context("cannot wait for signals")?;
-    let ended = shown.follow(plan, interrupts, broken).await;
-    chancery_grpc::close_clients(LAST_REPORT).await;
-    shown.verdict(ended?)
+    let ended = shown.follow(plan, interrupts, broken).await?;
+    shown.verdict(ended)
 }
 
 /// The time for the last load report.
