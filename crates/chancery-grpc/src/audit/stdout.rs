@@ -12,12 +12,12 @@ use std::time::{Duration, SystemTime};
 
 use chancery_calls::filters::rbac::{AuditEvent, AuditLogger};
 use serde_json::json;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// The name of the message that stands for this log.
 pub(super) const TYPE_NAME: &str = "envoy.extensions.rbac.audit_loggers.stream.v3.StdoutAuditLog";
-/// The lines that wait. Each is as long as the headers of a call allow.
+/// The lines that wait. Each has a path of a call, a name of a certificate, and two names of the configuration.
 const QUEUED: usize = 4096;
 
 /// The log of the process.
@@ -26,17 +26,13 @@ static LOG: OnceLock<Arc<StdoutLog>> = OnceLock::new();
 /// The sender of lines.
 #[derive(Debug)]
 struct StdoutLog {
-    entries: SyncSender<Entry>,
+    lines: SyncSender<String>,
+    /// The number of lines that were taken for writing.
+    taken: AtomicU64,
+    /// The number of them that the thread is done with.
+    done: watch::Receiver<u64>,
     /// The number of lines that were lost, and that the log has not told yet.
     lost: Arc<AtomicU64>,
-}
-
-/// An entry for the thread.
-#[derive(Debug)]
-enum Entry {
-    Line(String),
-    /// Somebody waits until all before it is written.
-    Written(oneshot::Sender<()>),
 }
 
 /// Returns the log.
@@ -45,7 +41,8 @@ pub(super) fn logger() -> Arc<dyn AuditLogger> {
     Arc::clone(log) as Arc<dyn AuditLogger>
 }
 
-/// Waits until the lines so far are written, if there is a log, but not longer than this.
+/// Waits until the lines so far are written, if there is a log, but not longer than this. Those that are left then
+/// may be lost.
 pub(crate) async fn written(limit: Duration) {
     if let Some(log) = LOG.get() {
         log.written(limit).await;
@@ -55,21 +52,24 @@ pub(crate) async fn written(limit: Duration) {
 impl StdoutLog {
     /// Returns a log that is written here by a thread. Without one, all lines are lost.
     fn writing(to: impl Write + Send + 'static) -> Arc<Self> {
-        let (entries, queue) = sync_channel(QUEUED);
+        let (lines, queue) = sync_channel(QUEUED);
+        let (tell, done) = watch::channel(0);
         let lost = Arc::new(AtomicU64::new(0));
         let told = Arc::clone(&lost);
         let thread = thread::Builder::new().name("audit".to_owned());
-        if let Err(error) = thread.spawn(move || write_all(&queue, to, &told)) {
+        if let Err(error) = thread.spawn(move || write_all(&queue, to, &told, &tell)) {
             tracing::error!("there is no audit log: {error}");
         }
-        Arc::new(Self { entries, lost })
+        Arc::new(Self { lines, taken: AtomicU64::new(0), done, lost })
     }
 
     async fn written(&self, limit: Duration) {
-        let (done, is_done) = oneshot::channel();
-        // A full queue is one that nobody reads.
-        if self.entries.try_send(Entry::Written(done)).is_ok() {
-            let _ = timeout(limit, is_done).await;
+        let taken = self.taken.load(Ordering::Acquire);
+        let mut done = self.done.clone();
+        let is_written = timeout(limit, done.wait_for(|done| *done >= taken)).await;
+        if !matches!(is_written, Ok(Ok(_))) {
+            let left = taken.saturating_sub(*self.done.borrow());
+            tracing::error!("{left} lines of the audit log are not written yet");
         }
     }
 }
@@ -77,9 +77,10 @@ impl StdoutLog {
 impl AuditLogger for StdoutLog {
     fn log(&self, event: &AuditEvent<'_>) {
         let line = line(event, SystemTime::now());
-        if self.entries.try_send(Entry::Line(line)).is_err() {
-            self.lost.fetch_add(1, Ordering::Relaxed);
-        }
+        match self.lines.try_send(line) {
+            Ok(()) => self.taken.fetch_add(1, Ordering::Release),
+            Err(_) => self.lost.fetch_add(1, Ordering::Relaxed),
+        };
     }
 }
 
@@ -97,35 +98,39 @@ fn line(event: &AuditEvent<'_>, now: SystemTime) -> String {
 }
 
 /// Writes what comes, until nobody sends any more.
-fn write_all(queue: &Receiver<Entry>, mut to: impl Write, lost: &AtomicU64) {
+fn write_all(
+    queue: &Receiver<String>,
+    mut to: impl Write,
+    lost: &AtomicU64,
+    done: &watch::Sender<u64>,
+) {
     let mut has_failed = false;
-    for entry in queue {
-        let result = match entry {
-            Entry::Line(line) => write(&mut to, line),
-            Entry::Written(done) => {
-                // Nobody waits any more after the limit.
-                let _ = done.send(());
-                continue;
+    for line in queue {
+        match write(&mut to, line) {
+            Ok(()) => {
+                has_failed = false;
+                tell_lost(&mut to, lost);
             }
-        };
-        match result {
-            Ok(()) => has_failed = false,
             Err(error) => {
                 lost.fetch_add(1, Ordering::Relaxed);
                 if !std::mem::replace(&mut has_failed, true) {
                     tracing::error!("the audit log cannot be written to stdout: {error}");
                 }
-                continue;
             }
         }
-        let count = lost.swap(0, Ordering::Relaxed);
-        if count > 0 {
-            tracing::error!("{count} lines of the audit log are lost");
-            let told = json!({"grpc_audit_log_lost": count}).to_string();
-            if write(&mut to, told).is_err() {
-                lost.fetch_add(count, Ordering::Relaxed);
-            }
-        }
+        done.send_modify(|done| *done += 1);
+    }
+}
+
+/// Says how many lines are lost, if there are any of which nothing was said.
+fn tell_lost(to: &mut impl Write, lost: &AtomicU64) {
+    let count = lost.swap(0, Ordering::Relaxed);
+    if count == 0 {
+        return;
+    }
+    tracing::error!("{count} lines of the audit log are lost");
+    if write(to, json!({"grpc_audit_log_lost": count}).to_string()).is_err() {
+        lost.fetch_add(count, Ordering::Relaxed);
     }
 }
 
@@ -237,10 +242,8 @@ mod tests {
             all += &lines.recv_timeout(Duration::from_secs(30)).expect("a line");
         }
         assert!(all.contains(&json!({"grpc_audit_log_lost": lost}).to_string()), "{all}");
-        // There is room for the question when most is written.
-        while all.matches("rpc_method").count() as u64 + lost < sent as u64 {
-            all += &lines.recv_timeout(Duration::from_secs(30)).expect("a line");
-        }
         log.written(Duration::from_secs(30)).await;
+        all.extend(lines.try_iter());
+        assert_eq!(all.matches("rpc_method").count() as u64 + lost, sent as u64);
     }
 }

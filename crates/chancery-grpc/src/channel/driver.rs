@@ -8,8 +8,8 @@ use chancery_calls::Failure;
 use chancery_client::Client;
 use chancery_client::resource::decoded;
 use chancery_client::watch::XdsConfigWatch;
-use chancery_core::client::{ResourceKey, ServerId, XdsConfig, XdsConfigResult};
-use chancery_core::{ResourceName, Time, TypeUrl};
+use chancery_core::client::{ServerId, XdsConfig, XdsConfigResult};
+use chancery_core::{ResourceName, Time};
 use tokio::time::{Instant, sleep_until};
 
 use super::cluster::RunningCluster;
@@ -22,6 +22,7 @@ use super::shared::Shared;
 use super::targets::{Targets, clusters_of};
 use crate::connect::{Answer, Inbox, Question};
 use crate::read::listeners::{Listener, RouteSource};
+use crate::read::quoted;
 use crate::read::routes::Routes;
 use crate::read::surroundings::{Surroundings, decode_for};
 
@@ -266,18 +267,10 @@ fn routes_of(config: &XdsConfig) -> Result<(Arc<Listener>, Routes, ServerId), St
         let routes = Routes(Arc::clone(routes));
         return Ok((listener, routes, config.listener.server));
     }
-    let cached = routes_key(&listener)?.and_then(|key| config.resources.get(&key));
-    let cached = cached.ok_or("the routes are not known")?;
+    let key = listener.routes_key()?.ok_or("the listener has no routes")?;
+    let unknown = || format!("the routes `{}` are not known", quoted(key.1.as_str()));
+    let cached = config.resources.get(&key).ok_or_else(unknown)?;
     let cached = cached.as_ref().map_err(|error| error.to_string())?;
     let routes = decoded::<Routes>(cached)?;
     Ok((listener, Routes(Arc::clone(&routes.0)), cached.server))
 }
-
-/// Returns the resource that has the routes of a listener; `None` if the listener has them itself.
-pub(super) fn routes_key(listener: &Listener) -> Result<Option<ResourceKey>, String> {
-    let RouteSource::Rds(name) = &listener.routes else { return Ok(None) };
-    let name = ResourceName::read(name).map_err(|error| error.to_string())?;
-    Ok(Some((TypeUrl::new(ROUTES), name)))
-}
-
-const ROUTES: &str = "envoy.config.route.v3.RouteConfiguration";

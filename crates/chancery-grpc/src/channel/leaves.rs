@@ -49,10 +49,15 @@ impl<'a> Leaves<'a> {
     }
 
     fn add(&mut self, config: &'a XdsConfig, name: &Arc<str>, depth: usize) {
+        if depth > MAX_DEPTH {
+            // It may also stand somewhere else, where it counts.
+            let why = format!("aggregates stand in each other more than {MAX_DEPTH} deep");
+            return self.problems.push((Arc::clone(name), why.into()));
+        }
         if !self.seen.insert(Arc::clone(name)) {
             return;
         }
-        match read(config, name, depth) {
+        match read(config, name) {
             Err(problem) => self.problems.push((Arc::clone(name), problem)),
             Ok((cluster, cached)) => match &cluster.kind {
                 ClusterKind::Aggregate(members) => {
@@ -71,11 +76,7 @@ impl<'a> Leaves<'a> {
 fn read<'a>(
     config: &'a XdsConfig,
     name: &str,
-    depth: usize,
 ) -> Result<(Arc<Cluster>, &'a CachedResource), Arc<str>> {
-    if depth > MAX_DEPTH {
-        return Err(format!("aggregates stand in each other more than {MAX_DEPTH} deep").into());
-    }
     let known = ResourceName::read(name).ok().and_then(|name| config.cluster(&name));
     let cached = known.ok_or("it was not asked for")?;
     let cached = cached.as_ref().map_err(|error| Arc::<str>::from(error.to_string()))?;

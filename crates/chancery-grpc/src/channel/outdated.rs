@@ -4,12 +4,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use chancery_client::Client;
 use chancery_client::resource::decoded;
+use chancery_client::{Client, ResourceType};
 use chancery_core::TypeUrl;
 use chancery_core::client::{ResourceKey, WatchError, XdsConfig};
 
-use super::driver::routes_key;
 use crate::read::listeners::Listener;
 
 /// Returns the errors of the listener, of its routes, and of what follows them on the way of a call. Each stands
@@ -19,9 +18,9 @@ pub(super) fn errors(
     config: &XdsConfig,
     way: Vec<ResourceKey>,
 ) -> Vec<Arc<WatchError>> {
-    let listener = (TypeUrl::new(LISTENER), config.listener.resource.name().clone());
+    let listener = (TypeUrl::new(Listener::TYPE_URL), config.listener.resource.name().clone());
     let read = decoded::<Listener>(&config.listener).ok();
-    let routes = read.and_then(|listener| routes_key(&listener).ok().flatten());
+    let routes = read.and_then(|listener| listener.routes_key().ok().flatten());
     let in_use = way.into_iter().filter(|key| matches!(config.resources.get(key), Some(Ok(_))));
     let mut told = BTreeSet::new();
     let keys = [listener].into_iter().chain(routes).chain(in_use);
@@ -29,5 +28,4 @@ pub(super) fn errors(
     errors.filter(|error| told.insert(Arc::clone(&error.text))).take(MAX_ERRORS).collect()
 }
 
-const LISTENER: &str = "envoy.config.listener.v3.Listener";
 const MAX_ERRORS: usize = 16;

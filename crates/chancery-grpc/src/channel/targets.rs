@@ -16,7 +16,6 @@ use chancery_core::client::{ResourceKey, XdsConfig};
 use chancery_core::{ResourceName, TypeUrl};
 
 use super::cluster::{Clusters, Sources};
-use super::explanation::quoted;
 use super::leaves::{Leaf, Leaves};
 use super::load::ClusterLoad;
 use super::security::{ChannelSecurity, EndpointSettings, OneEndpoint};
@@ -24,6 +23,7 @@ use crate::process;
 use crate::read::clusters::{Cluster, ClusterKind};
 use crate::read::endpoints::Endpoints;
 use crate::read::kept_sessions::KeptSessions;
+use crate::read::quoted;
 
 /// The addresses of names of DNS, as far as they are known.
 pub(super) type Resolved = BTreeMap<(String, u16), Result<Vec<SocketAddr>, String>>;

@@ -138,11 +138,12 @@ where
                 }
             },
         };
+        was_told |= leaving.try_recv().is_ok();
         match ended {
-            Ok(()) => Ended::well(was_told || leaving.try_recv().is_ok()),
+            Ok(()) => Ended::well(was_told),
             Err(error) => {
                 tracing::debug!(%address, "connection ended: {error}");
-                Ended::by(&error, keepalive.is_some())
+                Ended::by(&error, was_told, keepalive.is_some())
             }
         }
     });
@@ -235,14 +236,12 @@ mod tests {
     /// gRFC A94
     #[tokio::test]
     async fn a_connection_ends_for_a_reason() {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let ended = async |resets: bool| {
-            let (io, accepted) = tokio::join!(tcp(address), listener.accept());
-            let mut peer = accepted.unwrap().0;
-            peer.write_all(SETTINGS).await.unwrap();
-            let begun = timeout(HOUR, begin(io.unwrap(), None, address)).await.unwrap();
-            let (_sender, running) = begun.unwrap();
+        const GO_AWAY: &[u8] = &[0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let ended = async |words: &[u8], resets: bool| {
+            let (io, mut peer) = UnixStream::pair().unwrap();
+            peer.write_all(&[SETTINGS, words].concat()).await.unwrap();
+            let begun = begin(io, None, ADDRESS.parse().unwrap());
+            let (_sender, running) = timeout(HOUR, begun).await.unwrap().unwrap();
             if resets {
                 // A peer that closes with something unread resets the connection.
                 peer.readable().await.unwrap();
@@ -253,8 +252,10 @@ mod tests {
             drop(peer);
             timeout(HOUR, running).await.unwrap().reason
         };
-        assert_eq!(ended(true).await, "connection reset");
-        assert_eq!(ended(false).await, "unknown");
+        assert_eq!(ended(b"", true).await, "connection reset");
+        assert_eq!(ended(b"", false).await, "unknown");
+        assert_eq!(ended(GO_AWAY, true).await, "GOAWAY NO_ERROR");
+        assert_eq!(ended(GO_AWAY, false).await, "GOAWAY NO_ERROR");
     }
 
     #[tokio::test(start_paused = true)]

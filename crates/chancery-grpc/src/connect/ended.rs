@@ -26,16 +26,20 @@ impl Ended {
         Self { reason, has_too_many_pings: false }
     }
 
-    /// The end of a connection by an error. `is_asked` says that the peer is asked whether it is there.
+    /// The end of a connection by an error. `was_told` says that the peer has announced the end, and `is_asked` that
+    /// it is asked whether it is there.
     ///
     /// A text of the peer beside its code is not looked at: whatever it minds, fewer questions help.
-    pub(super) fn by(error: &hyper::Error, is_asked: bool) -> Self {
+    pub(super) fn by(error: &hyper::Error, was_told: bool, is_asked: bool) -> Self {
         let cause = error.source();
         let of_http = cause.and_then(|cause| cause.downcast_ref::<h2::Error>());
         let told = of_http.filter(|cause| cause.is_go_away() && cause.is_remote());
         if let Some(reason) = told.and_then(h2::Error::reason) {
             let has_too_many_pings = is_asked && reason == Reason::ENHANCE_YOUR_CALM;
             return Self { reason: named(reason), has_too_many_pings };
+        }
+        if was_told {
+            return Self::well(was_told);
         }
         let reason = match cause.and_then(|cause| cause.downcast_ref::<io::Error>()) {
             _ if error.is_timeout() => TIMED_OUT,

@@ -7,6 +7,8 @@ use bytes::Bytes;
 use chancery_calls::filters::{FilterChain, FilterConfig};
 use chancery_calls::routing::RouteConfig;
 use chancery_client::ResourceType;
+use chancery_core::client::ResourceKey;
+use chancery_core::{ResourceName, TypeUrl};
 use envoy_types::pb::envoy::config::core::v3 as core;
 use envoy_types::pb::envoy::config::listener::v3 as lds;
 use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3 as hcm;
@@ -15,6 +17,7 @@ use prost::Message;
 
 use super::fault::{At, Fault};
 use super::filters::Side;
+use super::routes::Routes;
 use super::{filters, opened, quoted, routes, values};
 
 /// The listener of a client, as far as calls depend on it.
@@ -33,6 +36,15 @@ pub(crate) enum RouteSource {
     Inline(Arc<RouteConfig>),
     /// In a resource of this name.
     Rds(String),
+}
+
+impl Listener {
+    /// Returns the resource that has the routes; `None` if the listener has them itself.
+    pub(crate) fn routes_key(&self) -> Result<Option<ResourceKey>, String> {
+        let RouteSource::Rds(name) = &self.routes else { return Ok(None) };
+        let name = ResourceName::read(name).map_err(|error| error.to_string())?;
+        Ok(Some((TypeUrl::new(Routes::TYPE_URL), name)))
+    }
 }
 
 impl ResourceType for Listener {

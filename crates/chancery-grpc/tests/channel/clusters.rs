@@ -235,3 +235,19 @@ async fn the_authority_becomes_the_hostname_where_the_server_is_trusted() {
         assert_eq!(answer.split(' ').nth(1), Some(&*expected), "{answer}");
     }
 }
+
+/// C-119: a cluster that stands too deep in one place, and not in another, takes calls.
+#[tokio::test]
+async fn a_cluster_that_is_too_deep_somewhere_counts_where_it_is_not() {
+    let a = Backend::start("a").await;
+    let names: Vec<_> = (0..20).map(|depth| format!("deep-{depth}")).collect();
+    let mut resources = Resources::default().routes(&one_route("all"));
+    resources = resources.aggregate("all", &["deep-0", "x"]).cluster("x", "");
+    let below = names.iter().skip(1).map(String::as_str).chain(["x"]);
+    for (name, below) in names.iter().zip(below) {
+        resources = resources.aggregate(name, &[below]);
+    }
+    let server = TestServer::start(resources.endpoints("x", &[&[&a]]).snapshot()).await;
+    let server = server.expect("a server");
+    until(&channel(&server), "the leaf", |result| name(result) == Some("a")).await;
+}

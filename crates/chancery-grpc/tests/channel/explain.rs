@@ -185,7 +185,6 @@ async fn a_configuration_that_may_be_old_is_explained() {
     };
     let explained = tokio::time::timeout(PATIENCE, told).await.expect("an outage in time");
     assert!(matches!(explained.outcome, ExplainedOutcome::Sent(_)), "{explained}");
-    println!("{explained}");
 }
 
 /// C-114: nothing is connected for an explanation.
