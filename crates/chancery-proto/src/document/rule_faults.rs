@@ -53,9 +53,13 @@ impl RuleFaults {
             // One at least, which may be a warning.
             RuleCheck::Fault => (MAX_FAULTS - self.first.len()).max(1),
         };
-        let mut found = rules.check_first(body, Depth::Whole, room);
-        found.add(rules.check_first_versions(body, clients, room));
         let is_for_envoy = clients.has_envoy() && !lint::is_only_for_grpc(type_url, body);
+        let mut found = if is_for_envoy {
+            rules.check_first(body, Depth::Whole, room)
+        } else {
+            rules.check_first_of_grpc(body, room)
+        };
+        found.add(rules.check_first_versions(body, clients, room));
         if check == RuleCheck::Fault && is_for_envoy && !found.is_empty() {
             self.more += std::mem::take(&mut found.more);
             for violation in std::mem::take(&mut found.first) {
@@ -323,6 +327,40 @@ resources {
             let warned = parsed.resources[0].warnings.iter().any(|it| it.code.starts_with("rule/"));
             let told = (parsed.violations.is_empty(), warned);
             assert_eq!(told, (is_only_for_grpc, is_only_for_grpc), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_envoy_says_of_policies_is_not_told_where_only_grpc_gets_them() {
+        // S-126
+        let policies = |list: &str| {
+            format!(
+                "{{policies: [{{typed_extension_config: {{name: a, typed_config: {{\"@type\": \
+                 t/envoy.extensions.load_balancing_policies.{list}}}}}}}]}}"
+            )
+        };
+        let inner = policies("round_robin.v3.RoundRobin");
+        let localities =
+            policies(&format!("wrr_locality.v3.WrrLocality, endpoint_picking_policy: {inner}"));
+        let aggregate = "cluster_type: {name: envoy.clusters.aggregate, typed_config: {\"@type\": \
+                         t/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [b]}}";
+        let eds = "type: EDS\neds_cluster_config: {eds_config: {ads: {}}}\nload_balancing_policy: ";
+        for rest in [aggregate.to_owned(), format!("{eds}{localities}")] {
+            let text = format!("\"@type\": t/envoy.config.cluster.v3.Cluster\nname: a\n{rest}\n");
+            let told = |clients: Clients| {
+                let checks = Checks { rules: RuleCheck::Fault, clients };
+                let text = text.as_bytes();
+                let parsed = parse_checked(&Schema::bundled(), Format::Yaml, text, checks);
+                let broken = parsed.violations.iter().map(|it| it.fault.message.clone());
+                let warned = parsed.resources.iter().flat_map(|it| &it.warnings);
+                broken.chain(warned.map(ToString::to_string)).collect::<Vec<_>>()
+            };
+            let grpc: Clients = "grpc".parse().unwrap();
+            assert_eq!(told(grpc), Vec::<String>::new(), "{text}");
+            for clients in [Clients::ENVOY, Clients::ENVOY.and(grpc)] {
+                let told = told(clients);
+                assert!(told.len() == 1 && told[0].contains("Envoy"), "{told:?} {text}");
+            }
         }
     }
 

@@ -142,8 +142,23 @@ impl Rules {
         depth: Depth,
         most: usize,
     ) -> Violations {
+        self.check_first_for(message, depth, (most, false))
+    }
+
+    /// The same of a message that no Envoy gets, but for what Envoy says of load balancing policies: gRPC has
+    /// others.
+    pub(crate) fn check_first_of_grpc(&self, message: &DynamicMessage, most: usize) -> Violations {
+        self.check_first_for(message, Depth::Whole, (most, true))
+    }
+
+    fn check_first_for(
+        &self,
+        message: &DynamicMessage,
+        depth: Depth,
+        how: (usize, bool),
+    ) -> Violations {
         match self.plans.of(message.descriptor().full_name()) {
-            Some(plan) => RuleWalk::check(&self.plans, depth, message, plan, most),
+            Some(plan) => RuleWalk::check(&self.plans, depth, message, plan, how),
             None => Violations::default(),
         }
     }

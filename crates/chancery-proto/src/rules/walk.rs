@@ -25,6 +25,8 @@ pub(super) struct RuleWalk<'r> {
     depth: Depth,
     /// The number of violations that are described.
     most: usize,
+    /// True if no Envoy gets the message, and gRPC does.
+    is_for_grpc: bool,
     found: Violations,
 }
 
@@ -39,9 +41,9 @@ impl<'r> RuleWalk<'r> {
         depth: Depth,
         message: &DynamicMessage,
         plan: usize,
-        most: usize,
+        (most, is_for_grpc): (usize, bool),
     ) -> Violations {
-        let mut walk = Self { plans, depth, most, found: Violations::default() };
+        let mut walk = Self { plans, depth, most, is_for_grpc, found: Violations::default() };
         let root = Place { around: None, step: PlaceStep::Root, owner: message, field: None };
         walk.message(message, plan, &root, 0);
         walk.found
@@ -81,6 +83,10 @@ impl<'r> RuleWalk<'r> {
     fn envoy(&mut self, checks: &[EnvoyCheck], message: &DynamicMessage, at: &Place<'_>) {
         let is_resource = matches!(at.step, PlaceStep::Root);
         let mut report = |Broken { below, rule, describe }: Broken<'_>| {
+            // Of policies Envoy and gRPC say the opposite of each other.
+            if self.is_for_grpc && rule == RuleName::LB_POLICY {
+                return;
+            }
             if self.found.first.len() >= self.most {
                 self.found.more += 1;
                 return;

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use prost_reflect::{DynamicMessage, Value};
 
 use super::{
-    ALL, CORE, Findings, GO, JAVA, NODE, Side, listeners, rbac, routes, server_tls, type_in,
+    ALL, CORE, Findings, GO, JAVA, NOBODY, NODE, Side, listeners, rbac, routes, server_tls, type_in,
 };
 use crate::any;
 use crate::walk::{list_in, message_in, messages_in, number_in, text_in, value_in};
@@ -21,13 +21,16 @@ pub(super) fn lint(listener: &DynamicMessage, found: &mut Findings) {
     let mut matches = Matches::default();
     for (at, chain) in messages_in(listener, "filter_chains").enumerate() {
         let path = format!("filter_chains[{at}]");
-        lint_chain(&path, chain, found);
+        let conditions = message_in(chain, "filter_chain_match");
+        let unknown = conditions.and_then(unknown_condition);
+        // gRPC Go leaves a chain out before it looks at it.
+        let spared = if unknown.is_some() { GO } else { NOBODY };
+        found.sparing(spared, |found| lint_chain(&path, chain, found));
         let name = text_in(chain, "name");
         if !name.is_empty() && !names.insert(name) {
             found.rejected(JAVA, format!("{path}.name"), "another filter chain has the same name");
         }
-        let conditions = message_in(chain, "filter_chain_match");
-        match conditions.and_then(unknown_condition) {
+        match unknown {
             Some(field) => {
                 let path = format!("{path}.filter_chain_match.{field}");
                 found.ignored(ALL, path, "servers do not match by this, so the filter chain");
@@ -71,8 +74,9 @@ struct Matches {
     compared: usize,
 }
 
-/// Source type and port, and the ranges of the destination and of the source.
-type Conditions = (i32, u32, Option<Range>, Option<Range>);
+/// True for `transport_protocol: raw_buffer`, the source type and port, and the ranges of the destination and of the
+/// source.
+type Conditions = (bool, i32, u32, Option<Range>, Option<Range>);
 
 /// An address and the length of its prefix.
 type Range = (IpAddr, u32);
@@ -93,23 +97,31 @@ impl Matches {
         if ports.is_empty() {
             ports.push(0);
         }
-        let (mut again, mut own) = ([false; 2], [BTreeSet::new(), BTreeSet::new()]);
+        let is_raw = conditions.is_some_and(|it| !text_in(it, "transport_protocol").is_empty());
+        let (mut again, mut twice) = ([false; 2], [false; 2]);
+        let mut own = [BTreeSet::new(), BTreeSet::new()];
         for (to, from) in to.iter().flat_map(|to| from.iter().map(move |from| (*to, *from))) {
             for port in &ports {
                 self.compared += 1;
                 if self.compared > MOST_COMPARED {
                     return;
                 }
-                let written = (kind.unwrap_or_default(), *port, to, from);
-                let masked = (written.0, written.1, to.map(masked), from.map(masked));
+                let kind = kind.unwrap_or_default();
+                let written = (is_raw, kind, *port, to, from);
+                let masked = (is_raw, kind, *port, to.map(masked), from.map(masked));
                 for (at, key) in [written, masked].into_iter().enumerate() {
                     again[at] |= self.seen[at].contains(&key);
-                    own[at].insert(key);
+                    twice[at] |= !own[at].insert(key);
                 }
             }
         }
         for (seen, own) in self.seen.iter_mut().zip(own) {
             seen.extend(own);
+        }
+        match twice {
+            [true, _] => found.rejected(ALL, path, TWICE),
+            [false, true] => found.rejected(GO.and(CORE).and(NODE), path, TWICE),
+            [false, false] => {}
         }
         // grpc-js compares nothing of a chain that matches everything.
         let who = match again {
@@ -140,6 +152,9 @@ fn ranges(
         if length > if address.is_ipv4() { 32 } else { 128 } {
             found.rejected(GO, path, "`prefix_len` is longer than the address");
             continue;
+        }
+        if matches!(address, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some()) {
+            found.rejected(GO.and(NODE), &path, "an IPv4 address must not be mapped into IPv6");
         }
         ranges.push(Some((address, length)));
     }
@@ -210,4 +225,5 @@ fn lint_manager(path: &str, manager: &DynamicMessage, found: &mut Findings) {
     }
 }
 
+const TWICE: &str = "the same connections are matched twice";
 const MANAGER: &str = ".v3.HttpConnectionManager";

@@ -1,14 +1,14 @@
-//! Clusters that gRPC clients reject (C-107, C-112, C-114, C-122, C-149).
+//! Clusters that gRPC clients reject (C-107, C-112, C-122, C-149). Not here: their policies (`policies`).
 
 use prost_reflect::{DynamicMessage, ReflectMessage, Value};
 
-use super::{ALL, CORE, Findings, GO, JAVA, NODE, type_in};
+use super::{ALL, Findings, GO, JAVA, NODE, is_negative, policies, type_in};
 use crate::walk::{list_in, message_in, messages_in, text_in, value_in, walk};
 
 /// Adds what is found in a cluster.
 pub(super) fn lint(cluster: &DynamicMessage, found: &mut Findings) {
     lint_type(cluster, found);
-    lint_policy(cluster, found);
+    policies::lint(cluster, found);
     lint_socket(cluster, found);
     lint_outliers(cluster, found);
 }
@@ -21,6 +21,10 @@ fn lint_type(cluster: &DynamicMessage, found: &mut Findings) {
             if clusters.is_some_and(|clusters| list_in(&clusters, "clusters").is_empty()) {
                 let why = "an aggregate cluster must name clusters";
                 found.rejected(ALL, "cluster_type.typed_config", why);
+            }
+            if text_in(custom, "name") != AGGREGATE_NAME {
+                let why = format!("must be `{AGGREGATE_NAME}`");
+                found.rejected(GO.and(JAVA), "cluster_type.name", &why);
             }
         } else {
             let why = "a cluster must be `EDS`, `LOGICAL_DNS` or an aggregate";
@@ -47,48 +51,17 @@ fn lint_type(cluster: &DynamicMessage, found: &mut Findings) {
     }
 }
 
-fn lint_policy(cluster: &DynamicMessage, found: &mut Findings) {
-    if let Some(policy) = message_in(cluster, "load_balancing_policy") {
-        let configs = messages_in(policy, "policies")
-            .filter_map(|policy| message_in(policy, "typed_extension_config"));
-        let mut types =
-            configs.filter_map(|config| message_in(config, "typed_config")).map(type_in);
-        let is_unknown = |name: String| {
-            let policy = name.strip_prefix("envoy.extensions.load_balancing_policies.");
-            policy.is_some_and(|it| !POLICIES.iter().any(|known| it.starts_with(known)))
-        };
-        if types.all(is_unknown) {
-            let why = "none of the policies is known";
-            found.rejected(ALL, "load_balancing_policy", why);
-        }
-        return;
-    }
-    match enum_in(cluster, "lb_policy").as_deref() {
-        None | Some("ROUND_ROBIN") => {}
-        Some("LEAST_REQUEST") => {
-            found.rejected(CORE.and(NODE), "lb_policy", "the policy is not known");
-        }
-        Some("RING_HASH") => {
-            let config = message_in(cluster, "ring_hash_lb_config");
-            let hash = config.and_then(|config| enum_in(config, "hash_function"));
-            if hash.is_some_and(|hash| hash != "XX_HASH") {
-                let why = "the hash function must be `XX_HASH`";
-                found.rejected(ALL, "ring_hash_lb_config.hash_function", why);
-            }
-        }
-        Some(_) => {
-            let why = "the policy must be `ROUND_ROBIN`, `RING_HASH` or `LEAST_REQUEST`";
-            found.rejected(ALL, "lb_policy", why);
-        }
-    }
-}
-
 fn lint_socket(cluster: &DynamicMessage, found: &mut Findings) {
     if !list_in(cluster, "transport_socket_matches").is_empty() {
         found.rejected(GO.and(JAVA), "transport_socket_matches", "the field is not supported");
     }
     let socket = message_in(cluster, "transport_socket");
-    let Some(config) = socket.and_then(|socket| message_in(socket, "typed_config")) else { return };
+    let Some(config) = socket.and_then(|socket| message_in(socket, "typed_config")) else {
+        if socket.is_some() {
+            found.rejected(ALL, "transport_socket", "must have a `typed_config`");
+        }
+        return;
+    };
     let name = type_in(config);
     if ![TLS, PROXY].contains(&name.as_str()) {
         found.rejected(ALL, "transport_socket", "a transport socket must be one of TLS");
@@ -126,10 +99,15 @@ fn lint_outliers(cluster: &DynamicMessage, found: &mut Findings) {
             found.rejected(ALL, format!("outlier_detection.{field}"), "must be at most 100");
         }
     }
+    for field in ["interval", "base_ejection_time", "max_ejection_time"] {
+        if message_in(detection, field).is_some_and(is_negative) {
+            found.rejected(ALL, format!("outlier_detection.{field}"), "must not be negative");
+        }
+    }
 }
 
 /// The name of the value of an enum, if the field is set.
-fn enum_in(message: &DynamicMessage, field: &str) -> Option<String> {
+pub(super) fn enum_in(message: &DynamicMessage, field: &str) -> Option<String> {
     let number = value_in(message, field)?.as_enum_number()?;
     let kind = message.descriptor().get_field_by_name(field)?.kind();
     let value = kind.as_enum()?.get_value(number)?;
@@ -137,6 +115,7 @@ fn enum_in(message: &DynamicMessage, field: &str) -> Option<String> {
 }
 
 const AGGREGATE: &str = "envoy.extensions.clusters.aggregate.v3.ClusterConfig";
+const AGGREGATE_NAME: &str = "envoy.clusters.aggregate";
 const TLS: &str = "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext";
 /// The name that a socket of TLS has to have.
 const TLS_NAME: &str = "envoy.transport_sockets.tls";
@@ -146,17 +125,6 @@ const VALIDATION: &str = "envoy.extensions.transport_sockets.tls.v3.CertificateV
 const CONTEXT: &str = "envoy.extensions.transport_sockets.tls.v3.CommonTlsContext";
 const COMBINED: &str = "envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.\
                         CombinedCertificateValidationContext";
-
-/// The policies that some gRPC knows, if not each.
-const POLICIES: [&str; 7] = [
-    "round_robin.",
-    "ring_hash.",
-    "least_request.",
-    "pick_first.",
-    "wrr_locality.",
-    "client_side_weighted_round_robin.",
-    "random_subsetting.",
-];
 
 const PERCENTAGES: [&str; 4] = [
     "max_ejection_percent",

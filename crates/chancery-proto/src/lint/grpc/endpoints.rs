@@ -17,7 +17,12 @@ pub(super) fn lint(assignment: &DynamicMessage, found: &mut Findings) {
     for (at, group) in messages_in(assignment, "endpoints").enumerate() {
         let path = format!("endpoints[{at}]");
         match weight(group) {
-            0 => check.skipped.push(path),
+            0 => {
+                if message_in(group, "locality").is_none() {
+                    found.rejected(GO.and(NODE), &path, "`locality` must be set");
+                }
+                check.skipped.push(path);
+            }
             weight => check.note_locality(&path, group, weight, found),
         }
     }
@@ -71,21 +76,30 @@ impl<'a> AssignmentCheck<'a> {
     }
 
     fn note_addresses(&mut self, path: &str, endpoint: &'a DynamicMessage, found: &mut Findings) {
-        let Some(endpoint) = message_in(endpoint, "endpoint") else { return };
+        let strict = CORE.and(JAVA).and(NODE);
+        let Some(endpoint) = message_in(endpoint, "endpoint") else {
+            return found.rejected(strict, path, "must have an `endpoint`");
+        };
         let further = messages_in(endpoint, "additional_addresses");
         let holders = std::iter::once(endpoint).chain(further);
         let addresses = holders.filter_map(|holder| message_in(holder, "address"));
         let path = format!("{path}.endpoint");
+        if message_in(endpoint, "address").is_none() {
+            found.rejected(strict, &path, "must have an `address`");
+        }
         for address in addresses {
             let Some(socket) = message_in(address, "socket_address") else {
                 let why = "an address must be a `socket_address`";
-                found.rejected(CORE.and(JAVA).and(NODE), &path, why);
+                found.rejected(strict, &path, why);
                 continue;
             };
             let (host, port) = (text_in(socket, "address"), number_in(socket, "port_value"));
             if host.parse::<std::net::IpAddr>().is_err() {
                 let why = "an address must be that of a host, and no name";
-                found.rejected(CORE.and(JAVA).and(NODE), &path, why);
+                found.rejected(strict, &path, why);
+            }
+            if port > u32::from(u16::MAX) {
+                found.rejected(CORE.and(JAVA), &path, "a port must be at most 65535");
             }
             if !text_in(socket, "named_port").is_empty() {
                 found.rejected(NODE, &path, "a port must be a number");

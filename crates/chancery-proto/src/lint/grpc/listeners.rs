@@ -1,16 +1,11 @@
 //! Listeners of gRPC clients that these reject (C-092, C-093), and the connection managers of both clients and
-//! servers.
-
-use std::collections::BTreeSet;
+//! servers. Not here: their HTTP filters (`filters`).
 
 use prost_reflect::{DynamicMessage, Value};
 
-use super::{
-    ALL, CORE, Findings, GO, JAVA, NODE, Side, is_unknown_filter, is_unknown_to_servers, routes,
-    type_in,
-};
+use super::{ALL, CORE, Findings, GO, JAVA, Side, filters, routes, type_in};
 use crate::any;
-use crate::walk::{list_in, message_in, messages_in, text_in, value_in};
+use crate::walk::{list_in, message_in, text_in, value_in};
 
 const MANAGER: &str = "api_listener.api_listener";
 
@@ -42,50 +37,8 @@ pub(super) fn lint_manager(path: &str, manager: &DynamicMessage, side: Side, fou
     if !has_routes {
         found.rejected(ALL, at("route_specifier"), "must be `rds` or `route_config`");
     }
-    lint_filters(&at("http_filters"), manager, side, found);
-}
-
-fn lint_filters(list: &str, manager: &DynamicMessage, side: Side, found: &mut Findings) {
-    let mut names = BTreeSet::new();
-    let mut ends = Vec::new();
-    for (index, filter) in messages_in(manager, "http_filters").enumerate() {
-        let path = format!("{list}[{index}]");
-        let is_optional = value_in(filter, "is_optional").and_then(Value::as_bool) == Some(true);
-        if !names.insert(text_in(filter, "name")) {
-            found.rejected(ALL, format!("{path}.name"), "another filter has the same name");
-        }
-        let name = message_in(filter, "typed_config").map(type_in).unwrap_or_default();
-        let is_unknown = match side {
-            Side::Client => is_unknown_filter(&name),
-            Side::Server => is_unknown_to_servers(&name),
-        };
-        if side == Side::Server && name.starts_with(RBAC) && !is_optional {
-            let why = "servers know RBAC only with `GRPC_XDS_EXPERIMENTAL_RBAC`";
-            found.rejected(NODE, &path, why);
-        }
-        match (is_unknown, is_optional) {
-            (true, true) => found.ignored(ALL, &path, "the filter is not known"),
-            (true, false) => {
-                found.rejected(ALL, &path, "the filter is not known, and not optional");
-            }
-            (false, _) => ends.push((path, name.starts_with(ROUTER))),
-        }
+    if message_in(manager, "rds").is_some_and(|rds| text_in(rds, "route_config_name").is_empty()) {
+        found.rejected(GO, at("rds.route_config_name"), "must be set");
     }
-    match ends.as_slice() {
-        [] if names.is_empty() => {
-            found.rejected(GO.and(CORE).and(JAVA), list, "there must be filters");
-        }
-        [before @ .., (last, is_router)] => {
-            for (path, _) in before.iter().filter(|(_, is_router)| *is_router) {
-                found.rejected(ALL, path, "the router must be the last filter");
-            }
-            if !is_router {
-                found.rejected(ALL, last, "the last filter must be the router");
-            }
-        }
-        [] => {}
-    }
+    filters::lint(&at("http_filters"), manager, side, found);
 }
-
-const RBAC: &str = "envoy.extensions.filters.http.rbac.";
-const ROUTER: &str = "envoy.extensions.filters.http.router.";

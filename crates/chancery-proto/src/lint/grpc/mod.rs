@@ -13,18 +13,24 @@
 mod chains;
 mod clusters;
 mod endpoints;
+mod filters;
+mod headers;
 mod listeners;
 mod only;
+mod overrides;
+mod policies;
 mod rbac;
+mod rings;
 mod routes;
 mod server;
 mod server_tls;
 mod sources;
+mod weighted;
 
 use std::fmt;
 
 use chancery_core::{Api, TypeUrl};
-use prost_reflect::DynamicMessage;
+use prost_reflect::{DynamicMessage, Value};
 
 pub(crate) use self::only::is_only_for_grpc;
 pub(super) use self::server::is_server;
@@ -32,7 +38,7 @@ pub(crate) use self::sources::{check as check_sources, may_name as may_name_sour
 use super::Warning;
 use crate::any;
 use crate::facts::is_v2;
-use crate::walk::message_in;
+use crate::walk::{list_in, message_in, text_in, value_in};
 
 /// The implementations of gRPC, one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +49,7 @@ const CORE: Who = Who(2);
 const JAVA: Who = Who(4);
 const NODE: Who = Who(8);
 const ALL: Who = Who(15);
+const NOBODY: Who = Who(0);
 
 /// The side of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,12 +72,19 @@ pub(crate) struct GrpcFinding {
 }
 
 /// The findings of one resource.
-#[derive(Default)]
-struct Findings(Vec<GrpcFinding>);
+struct Findings {
+    all: Vec<GrpcFinding>,
+    /// Those who do not look at the part that is looked at.
+    spared: Who,
+}
 
 impl Who {
-    fn and(self, other: Self) -> Self {
+    const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
     }
 }
 
@@ -92,37 +106,53 @@ impl fmt::Display for Who {
 }
 
 impl Findings {
+    /// Looks at a part of the resource at which some do not look.
+    fn sparing(&mut self, who: Who, look: impl FnOnce(&mut Self)) {
+        let spared = self.spared;
+        self.spared = spared.and(who);
+        look(self);
+        self.spared = spared;
+    }
+
     /// Somebody rejects the resource, and why.
     fn rejected(&mut self, who: Who, path: impl Into<String>, why: &str) {
+        let who = who.without(self.spared);
+        if who == NOBODY {
+            return;
+        }
         let warning = Warning::new(REJECTED, path, format!("{why}: rejected by {who}"));
-        self.0.push(GrpcFinding { warning, is_rejected_by_all: who == ALL });
+        self.all.push(GrpcFinding { warning, is_rejected_by_all: who == ALL });
     }
 
     /// Somebody ignores a part of it, and why.
     fn ignored(&mut self, who: Who, path: impl Into<String>, why: &str) {
         let warning = Warning::new(IGNORED, path, format!("{why}: ignored by {who}"));
-        self.0.push(GrpcFinding { warning, is_rejected_by_all: false });
+        self.all.push(GrpcFinding { warning, is_rejected_by_all: false });
     }
 }
 
 /// Everything that gRPC rejects or ignores in a resource of this type with this body.
 pub(crate) fn findings(type_url: &TypeUrl, message: &DynamicMessage) -> Vec<GrpcFinding> {
-    let mut found = Findings::default();
+    let mut found = Findings { all: Vec::new(), spared: NOBODY };
     if is_v2(type_url) {
-        return found.0;
+        return found.all;
     }
     sources::lint(type_url, message, &mut found);
     match type_url.api() {
         Api::Cds => clusters::lint(message, &mut found),
         Api::Eds => endpoints::lint(message, &mut found),
-        Api::Lds if message_in(message, "api_listener").is_some() => {
-            listeners::lint(message, &mut found);
-        }
+        Api::Lds if is_of_client(message) => listeners::lint(message, &mut found),
         Api::Lds if is_server(message) => server::lint(message, &mut found),
         Api::Rds => routes::lint("", message, &mut found),
         _ => {}
     }
-    found.0
+    found.all
+}
+
+/// Returns true for the listener of a client. The name of one may be an address too.
+fn is_of_client(listener: &DynamicMessage) -> bool {
+    let has_chains = !list_in(listener, "filter_chains").is_empty();
+    message_in(listener, "api_listener").is_some() && !(has_chains && only::is_server(listener))
 }
 
 /// The name of the message in an `Any`.
@@ -130,28 +160,42 @@ fn type_in(any: &DynamicMessage) -> String {
     TypeUrl::message_name_in(&any::type_url(any).unwrap_or_default()).to_owned()
 }
 
+/// Returns true for a duration below zero.
+fn is_negative(duration: &DynamicMessage) -> bool {
+    let seconds = value_in(duration, "seconds").and_then(Value::as_i64);
+    let nanos = value_in(duration, "nanos").and_then(Value::as_i32);
+    seconds.is_some_and(|it| it < 0) || nanos.is_some_and(|it| it < 0)
+}
+
+/// The name of the message in an `Any`, and of a `TypedStruct` that of the message for which it stands.
+fn kind_in(any: &DynamicMessage) -> String {
+    let name = type_in(any);
+    if !name.ends_with(".TypedStruct") {
+        return name;
+    }
+    let of = any::open(any).map(|it| TypeUrl::message_name_in(text_in(&it, "type_url")).to_owned());
+    of.unwrap_or_default()
+}
+
 /// Returns true for the type of a filter, or of its configuration for a route, that no gRPC has.
 fn is_unknown_filter(name: &str) -> bool {
-    let filter = name.strip_prefix("envoy.extensions.filters.http.");
-    filter.is_some_and(|filter| !KNOWN_FILTERS.iter().any(|known| filter.starts_with(known)))
+    let filter = name.strip_prefix(FILTERS);
+    !filter.is_some_and(|filter| KNOWN_FILTERS.iter().any(|known| filter.starts_with(known)))
 }
 
-/// Returns true for the type of a filter that no gRPC server has.
-fn is_unknown_to_servers(name: &str) -> bool {
-    is_unknown_filter(name) || name.starts_with("envoy.extensions.filters.http.fault.")
+/// Returns true for the type of a filter that no gRPC has on this side.
+fn is_unknown_to(side: Side, name: &str) -> bool {
+    let of_the_other = match side {
+        Side::Client => "rbac.",
+        Side::Server => "fault.",
+    };
+    let is_of_the_other = name.strip_prefix(FILTERS).is_some_and(|it| it.starts_with(of_the_other));
+    is_of_the_other || is_unknown_filter(name)
 }
 
-/// The ways to compare a header.
-const HEADER_MATCHES: [&str; 8] = [
-    "exact_match",
-    "safe_regex_match",
-    "range_match",
-    "present_match",
-    "prefix_match",
-    "suffix_match",
-    "contains_match",
-    "string_match",
-];
+const FILTERS: &str = "envoy.extensions.filters.http.";
+const ROUTER: &str = "envoy.extensions.filters.http.router.";
+const UNKNOWN_FILTER: &str = "the filter is not known, and not optional";
 
 /// The filters that some gRPC knows, if not each.
 const KNOWN_FILTERS: [&str; 9] = [

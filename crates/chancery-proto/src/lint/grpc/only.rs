@@ -22,7 +22,7 @@ pub(crate) fn is_only_for_grpc(type_url: &TypeUrl, message: &DynamicMessage) -> 
 }
 
 /// Returns true for a listener with an address in its name, and more than that.
-fn is_server(listener: &DynamicMessage) -> bool {
+pub(super) fn is_server(listener: &DynamicMessage) -> bool {
     let is_address = text_in(listener, "name").parse::<std::net::SocketAddr>().is_ok();
     !is_address && server::is_server(listener)
 }

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 
 use prost_reflect::{DynamicMessage, ReflectMessage, Value};
 
-use super::{ALL, CORE, Findings, GO, JAVA, type_in};
+use super::{ALL, CORE, Findings, GO, JAVA, headers, type_in};
 use crate::rules::is_pattern;
-use crate::walk::{message_in, messages_in, text_in, value_in, walk};
+use crate::walk::{message_in, messages_in, number_in, text_in, value_in, walk};
 
 const FILTER: &str = "envoy.extensions.filters.http.rbac.v3.RBAC";
 
@@ -26,7 +26,7 @@ fn lint_rules(at: &str, rules: &DynamicMessage, found: &mut Findings) {
     const LOG: i32 = 2;
     let action = value_in(rules, "action").and_then(Value::as_enum_number);
     if action == Some(LOG) {
-        found.ignored(ALL, format!("{at}.action"), "servers do not log by rules, so they");
+        return found.ignored(ALL, format!("{at}.action"), "servers do not log by rules, so they");
     }
     let options = message_in(rules, "audit_logging_options");
     let loggers = options.into_iter().flat_map(|it| messages_in(it, "logger_configs")).enumerate();
@@ -57,11 +57,13 @@ fn lint_rules(at: &str, rules: &DynamicMessage, found: &mut Findings) {
             "envoy.config.rbac.v3.Permission" => lint_permission(&path, message, found),
             "envoy.config.rbac.v3.Principal" => lint_principal(&path, message, found),
             "envoy.config.route.v3.HeaderMatcher" => lint_header(&path, message, found),
-            "envoy.config.core.v3.CidrRange"
-                if text_in(message, "address_prefix").parse::<IpAddr>().is_err() =>
-            {
-                let why = "`address_prefix` must be an address";
-                found.rejected(GO.and(JAVA), path, why);
+            "envoy.config.core.v3.CidrRange" => lint_range(path, message, found),
+            // Metadata are not compared.
+            headers::TEXT if !path.contains("metadata") => {
+                headers::lint_text(&path, message, found)
+            }
+            "envoy.type.matcher.v3.PathMatcher" if message_in(message, "path").is_none() => {
+                found.rejected(GO.and(CORE).and(JAVA), format!("{path}.path"), "must be set");
             }
             "envoy.type.matcher.v3.RegexMatcher" if !is_pattern(text_in(message, "regex")) => {
                 let path = format!("{path}.regex");
@@ -78,7 +80,7 @@ fn lint_permission(path: &str, permission: &DynamicMessage, found: &mut Findings
     if permission.fields().next().is_none() {
         found.rejected(strict, path, "a permission must say something");
     }
-    for field in ["matcher", "uri_template"] {
+    for field in ["matcher", "uri_template", "sourced_metadata"] {
         if message_in(permission, field).is_some() {
             found.rejected(strict, format!("{path}.{field}"), "servers do not have this");
         }
@@ -89,13 +91,30 @@ fn lint_permission(path: &str, permission: &DynamicMessage, found: &mut Findings
     }
 }
 
+fn lint_range(path: String, range: &DynamicMessage, found: &mut Findings) {
+    let Ok(address) = text_in(range, "address_prefix").parse::<IpAddr>() else {
+        let why = "`address_prefix` must be an address";
+        return found.rejected(GO.and(JAVA), path, why);
+    };
+    let length = message_in(range, "prefix_len").map_or(0, |it| number_in(it, "value"));
+    if length > if address.is_ipv4() { 32 } else { 128 } {
+        found.rejected(GO, path, "`prefix_len` is longer than the address");
+    }
+}
+
 fn lint_principal(path: &str, principal: &DynamicMessage, found: &mut Findings) {
     let strict = GO.and(CORE).and(JAVA);
     if principal.fields().next().is_none() {
         found.rejected(strict, path, "a principal must say something");
     }
-    if message_in(principal, "filter_state").is_some() {
-        found.rejected(strict, format!("{path}.filter_state"), "servers do not have this");
+    for field in ["filter_state", "custom", "sourced_metadata"] {
+        if message_in(principal, field).is_some() {
+            found.rejected(strict, format!("{path}.{field}"), "servers do not have this");
+        }
+    }
+    if message_in(principal, "authenticated").is_some_and(|it| it.fields().next().is_none()) {
+        let path = format!("{path}.authenticated.principal_name");
+        found.rejected(JAVA, path, "must be set");
     }
 }
 
@@ -110,8 +129,5 @@ fn lint_header(path: &str, header: &DynamicMessage, found: &mut Findings) {
         let why = "servers do not compare headers that begin with `grpc-`";
         found.rejected(GO, format!("{path}.name"), why);
     }
-    if !super::HEADER_MATCHES.iter().any(|field| header.has_field_by_name(field)) {
-        let why = "a header must be compared with something; `present_match: true` is for any";
-        found.rejected(strict, path, why);
-    }
+    headers::lint_presence(path, header, found);
 }

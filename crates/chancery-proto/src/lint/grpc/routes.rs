@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use prost_reflect::{DynamicMessage, Value};
 
 use super::{
-    ALL, CORE, Findings, GO, HEADER_MATCHES, JAVA, NODE, Side, is_unknown_filter, type_in,
+    ALL, CORE, Findings, GO, JAVA, NODE, Side, headers, is_negative, overrides, type_in, weighted,
 };
-use crate::any;
 use crate::rules::is_pattern;
 use crate::walk::{list_in, message_in, messages_in, text_in, texts_in, value_in};
 
@@ -28,14 +27,8 @@ fn lint_of(at: &str, config: &DynamicMessage, side: Side, found: &mut Findings) 
     lint_plugins(at, config, found);
     for (index, host) in messages_in(config, "virtual_hosts").enumerate() {
         let at = format!("{at}virtual_hosts[{index}]");
-        for (index, domain) in texts_in(host, "domains").enumerate() {
-            let inner = domain.get(1..domain.len().saturating_sub(1)).unwrap_or_default();
-            if inner.contains('*') {
-                let why = "a `*` must be the first or the last character of a domain";
-                found.rejected(CORE.and(NODE), format!("{at}.domains[{index}]"), why);
-            }
-        }
-        lint_overrides(&at, host, found);
+        lint_domains(&at, host, side, found);
+        overrides::lint(&at, host, side, found);
         lint_retries(&at, host, found);
         for (index, route) in messages_in(host, "routes").enumerate() {
             lint_route(&format!("{at}.routes[{index}]"), route, (&plugins, side), found);
@@ -43,10 +36,34 @@ fn lint_of(at: &str, config: &DynamicMessage, side: Side, found: &mut Findings) 
     }
 }
 
+fn lint_domains(at: &str, host: &DynamicMessage, side: Side, found: &mut Findings) {
+    for (index, domain) in texts_in(host, "domains").enumerate() {
+        let path = format!("{at}.domains[{index}]");
+        let inner = domain.get(1..domain.len().saturating_sub(1)).unwrap_or_default();
+        if inner.contains('*') {
+            let why = "a `*` must be the first or the last character of a domain";
+            found.rejected(CORE.and(NODE), path, why);
+        } else if domain.is_empty() {
+            let (who, why) = match side {
+                Side::Client => (
+                    CORE.and(JAVA),
+                    "must not be empty: a channel of gRPC Java takes that, and fails all calls",
+                ),
+                Side::Server => (CORE, "must not be empty"),
+            };
+            found.rejected(who, path, why);
+        }
+    }
+    if list_in(host, "domains").is_empty() {
+        found.rejected(CORE, format!("{at}.domains"), "must not be empty");
+    }
+}
+
 fn lint_plugins(at: &str, config: &DynamicMessage, found: &mut Findings) {
     for (index, plugin) in messages_in(config, "cluster_specifier_plugins").enumerate() {
         let config = message_in(plugin, "extension").and_then(|it| message_in(it, "typed_config"));
-        let is_unknown = config.is_some_and(|config| type_in(config).starts_with("envoy."));
+        let kind = config.map(type_in).unwrap_or_default();
+        let is_unknown = !kind.starts_with("grpc.lookup.") && !kind.ends_with(".TypedStruct");
         if is_unknown && value_in(plugin, "is_optional").and_then(Value::as_bool) != Some(true) {
             let path = format!("{at}cluster_specifier_plugins[{index}]");
             found.rejected(GO.and(CORE).and(JAVA), path, "the plugin is not known");
@@ -65,7 +82,7 @@ fn lint_route(
     {
         return;
     }
-    lint_overrides(at, route, found);
+    overrides::lint(at, route, side, found);
     let is_set = |field| message_in(route, field).is_some();
     if side == Side::Server {
         return lint_action_of_server(at, route, found);
@@ -86,17 +103,7 @@ fn lint_route(
         let path = format!("{at}.cluster_specifier_plugin");
         found.rejected(ALL, path, "`cluster_specifier_plugins` has none of this name");
     }
-    if let Some(weighted) = message_in(action, "weighted_clusters") {
-        let mut total = 0;
-        for (index, cluster) in messages_in(weighted, "clusters").enumerate() {
-            let weight = message_in(cluster, "weight").and_then(|it| value_in(it, "value"));
-            total += u64::from(weight.and_then(Value::as_u32).unwrap_or_default());
-            lint_overrides(&format!("{at}.weighted_clusters.clusters[{index}]"), cluster, found);
-        }
-        if total == 0 {
-            found.rejected(ALL, format!("{at}.weighted_clusters"), "the weights add up to 0");
-        }
-    }
+    weighted::lint(&at, action, side, found);
     for (index, policy) in messages_in(action, "hash_policy").enumerate() {
         if ["cookie", "connection_properties", "query_parameter"]
             .into_iter()
@@ -114,7 +121,9 @@ fn lint_action_of_server(at: &str, route: &DynamicMessage, found: &mut Findings)
     if is_set("non_forwarding_action") {
         return;
     }
-    if !is_set("route") {
+    if let Some(action) = message_in(route, "route") {
+        weighted::lint(&format!("{at}.route"), action, Side::Server, found);
+    } else {
         let why = "the action of a route must be `route` or `non_forwarding_action`";
         found.rejected(JAVA.and(NODE), at, why);
     }
@@ -141,10 +150,7 @@ fn lint_match(at: &str, matcher: &DynamicMessage, found: &mut Findings) -> bool 
         found.rejected(ALL, at, "the path must be a `prefix`, a `path` or a `safe_regex`");
     }
     for (index, header) in messages_in(matcher, "headers").enumerate() {
-        if !HEADER_MATCHES.into_iter().any(|field| header.has_field_by_name(field)) {
-            let why = "a header must be compared with something; `present_match: true` is for any";
-            found.rejected(GO.and(CORE).and(JAVA), format!("{at}.headers[{index}]"), why);
-        }
+        headers::lint(&format!("{at}.headers[{index}]"), header, found);
     }
     true
 }
@@ -163,31 +169,9 @@ fn lint_limits(at: &str, action: &DynamicMessage, found: &mut Findings) {
     let Some(limits) = message_in(action, "max_stream_duration") else { return };
     for field in ["max_stream_duration", "grpc_timeout_header_max"] {
         let Some(limit) = message_in(limits, field) else { continue };
-        let seconds = value_in(limit, "seconds").and_then(Value::as_i64);
-        let nanos = value_in(limit, "nanos").and_then(Value::as_i32);
-        if seconds.is_some_and(|it| it < 0) || nanos.is_some_and(|it| it < 0) {
+        if is_negative(limit) {
             let path = format!("{at}.max_stream_duration.{field}");
             found.rejected(CORE, path, "must not be negative");
         }
     }
 }
-
-/// Checks the configurations of filters that belong to a part of the routes.
-fn lint_overrides(at: &str, owner: &DynamicMessage, found: &mut Findings) {
-    let Some(Value::Map(entries)) = value_in(owner, "typed_per_filter_config") else { return };
-    let mut entries: Vec<_> = entries.iter().collect();
-    entries.sort_unstable_by_key(|(key, _)| *key);
-    for (key, config) in entries {
-        let Some((key, config)) = key.as_str().zip(config.as_message()) else { continue };
-        let wrapper = any::open(config).filter(|_| type_in(config) == FILTER_CONFIG);
-        let is_optional = wrapper.as_ref().and_then(|it| value_in(it, "is_optional"));
-        let is_optional = is_optional.and_then(Value::as_bool) == Some(true);
-        let inner = wrapper.as_ref().map_or(Some(config), |it| message_in(it, "config"));
-        if inner.is_some_and(|inner| is_unknown_filter(&type_in(inner))) && !is_optional {
-            let path = format!("{at}.typed_per_filter_config[{key}]");
-            found.rejected(ALL, path, "the filter is not known, and not optional");
-        }
-    }
-}
-
-const FILTER_CONFIG: &str = "envoy.config.route.v3.FilterConfig";

@@ -21,6 +21,11 @@ pub(in crate::lint) fn is_server(listener: &DynamicMessage) -> bool {
 /// Adds what is found in the listener of a server.
 pub(super) fn lint(listener: &DynamicMessage, found: &mut Findings) {
     lint_address(listener, found);
+    if message_in(listener, "api_listener").is_some() {
+        // A server takes it, and does not serve.
+        let why = "a server does not use a listener of clients, which has this";
+        found.rejected(GO.and(CORE), "api_listener", why);
+    }
     if !list_in(listener, "listener_filters").is_empty() {
         found.rejected(
             GO.and(JAVA).and(NODE),

@@ -219,8 +219,7 @@ fn aggregate(cluster: &DynamicMessage, policy: i32, found: &mut Found<'_>) {
         found.says(&[Field("load_assignment")], RuleName::CLUSTER_TYPE, sentence);
     }
     if provides && policy != CLUSTER_PROVIDED && !has_provided_policy(cluster) {
-        let sentence =
-            "must be `CLUSTER_PROVIDED`, because a cluster of this `cluster_type` balances itself";
+        let sentence = "must be `CLUSTER_PROVIDED` for Envoy, where a cluster of this `cluster_type` balances itself";
         found.says(&[Field("lb_policy")], RuleName::LB_POLICY, sentence);
     }
 }

@@ -78,8 +78,7 @@ pub(super) fn of_cluster(cluster: &DynamicMessage, config: &DynamicMessage, foun
             found.says(&below, RuleName::LB_POLICY, sentence);
         }
         First::Known(name) if name != PROVIDED && provides(cluster) == Some(true) => {
-            let sentence =
-                "must have `ClusterProvided` first: a cluster of this type balances itself";
+            let sentence = "must have `ClusterProvided` first for Envoy, where a cluster of this type balances itself";
             found.says(&below, RuleName::LB_POLICY, sentence);
         }
         First::Known(_) | First::Maybe => {}
@@ -149,7 +148,7 @@ fn of_wrr_locality(policy: &DynamicMessage) -> Wrong {
         Some(First::Maybe) => return None,
         Some(First::Known(name)) if name == WEIGHTED => return None,
         Some(First::Known(_) | First::None) => {
-            "must have a `ClientSideWeightedRoundRobin` first: a `WrrLocality` takes no other policy"
+            "must have a `ClientSideWeightedRoundRobin` first: the `WrrLocality` of Envoy takes no other policy"
         }
     };
     Some(("endpoint_picking_policy", sentence))
