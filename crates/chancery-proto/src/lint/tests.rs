@@ -50,6 +50,26 @@ fn a_client_takes_routes_from_the_same_server_only() {
 }
 
 #[test]
+fn a_filter_that_a_program_may_have_is_no_error() {
+    // S-125
+    let fatal = |filter: &str| {
+        let router = json!({"@type": "t/envoy.extensions.filters.http.router.v3.Router"});
+        let known = json!({"@type": "t/xds.type.v3.TypedStruct", "typeUrl": format!("t/{filter}")});
+        let hcm = json!({"@type": HCM, "rds": {"configSource": {"ads": {}}, "routeConfigName": "r"},
+            "httpFilters": [{"name": "f", "typedConfig": known}, {"name": "r", "typedConfig": router}]});
+        let json = json!({"name": "l", "apiListener": {"apiListener": hcm}});
+        let type_name = "envoy.config.listener.v3.Listener";
+        let message = Schema::bundled().message(type_name).unwrap().deserialize(&json).unwrap();
+        let found = grpc::findings(&TypeUrl::new(type_name), &message);
+        let [found] = found.as_slice() else { panic!("{found:?}") };
+        assert!(found.warning.to_string().ends_with(": rejected by gRPC"), "{found:?}");
+        found.is_rejected_by_all
+    };
+    assert!(fatal("envoy.extensions.filters.http.cors.v3.Cors"));
+    assert!(!fatal("example.com.Team"));
+}
+
+#[test]
 fn a_client_takes_endpoints_from_the_same_server_and_reports_load_to_it() {
     // S-125
     let cluster = |eds: Json, lrs: Json| {

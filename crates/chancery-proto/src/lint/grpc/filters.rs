@@ -1,16 +1,13 @@
 //! The HTTP filters of connection managers that gRPC rejects (C-093,
 //! [gRFC A39](https://github.com/grpc/proposal/blob/master/A39-xds-http-filters.md)).
 //!
-//! No implementation lets a program register a filter. Not here: the settings of the filters, but for RBAC (`rbac`).
+//! None of the four lets a program register a filter; `chancery-grpc` does. Not here: the settings of the filters, but for RBAC (`rbac`).
 
 use std::collections::BTreeSet;
 
 use prost_reflect::{DynamicMessage, Value};
 
-use super::{
-    ALL, CORE, Findings, GO, JAVA, NODE, ROUTER, Side, UNKNOWN_FILTER, is_unknown_to, kind_in,
-    type_in,
-};
+use super::{ALL, CORE, Findings, GO, JAVA, NODE, ROUTER, Side, is_unknown_to, kind_in, type_in};
 use crate::walk::{message_in, messages_in, text_in, value_in};
 
 /// A filter, as far as its place among the others goes.
@@ -83,7 +80,7 @@ fn lint_filter(path: &str, filter: &DynamicMessage, side: Side, found: &mut Find
         if is_optional {
             found.ignored(ALL, path, "the filter is not known");
         } else {
-            found.rejected(ALL, path, UNKNOWN_FILTER);
+            found.unknown_filter(&kind, path);
         }
         return unless_optional;
     }

@@ -124,6 +124,19 @@ impl Findings {
         self.all.push(GrpcFinding { warning, is_rejected_by_all: who == ALL });
     }
 
+    /// A filter of this type is not known, and not optional. One that is none of Envoy's may be known to a program of
+    /// `chancery-grpc`, which has registered it.
+    fn unknown_filter(&mut self, kind: &str, path: impl Into<String>) {
+        const WHY: &str = "the filter is not known, and not optional";
+        if kind.starts_with("envoy.") {
+            return self.rejected(ALL, path, WHY);
+        }
+        let who = ALL.without(self.spared);
+        let text = format!("{WHY}, unless a program has registered it: rejected by {who}");
+        let warning = Warning::new(REJECTED, path, text);
+        self.all.push(GrpcFinding { warning, is_rejected_by_all: false });
+    }
+
     /// Somebody ignores a part of it, and why.
     fn ignored(&mut self, who: Who, path: impl Into<String>, why: &str) {
         let warning = Warning::new(IGNORED, path, format!("{why}: ignored by {who}"));
@@ -195,7 +208,6 @@ fn is_unknown_to(side: Side, name: &str) -> bool {
 
 const FILTERS: &str = "envoy.extensions.filters.http.";
 const ROUTER: &str = "envoy.extensions.filters.http.router.";
-const UNKNOWN_FILTER: &str = "the filter is not known, and not optional";
 
 /// The filters that some gRPC knows, if not each.
 const KNOWN_FILTERS: [&str; 9] = [

@@ -6,8 +6,7 @@
 use prost_reflect::{DynamicMessage, Value};
 
 use super::{
-    ALL, CORE, Findings, GO, JAVA, NODE, ROUTER, Side, UNKNOWN_FILTER, is_unknown_filter, kind_in,
-    type_in,
+    ALL, CORE, Findings, GO, JAVA, NODE, ROUTER, Side, is_unknown_filter, kind_in, type_in,
 };
 use crate::any;
 use crate::walk::{message_in, value_in};
@@ -49,7 +48,7 @@ fn lint_entry(path: &str, config: &DynamicMessage, found: &mut Findings) {
         found.rejected(who, path, "the router has no configuration for a part of the routes");
     } else if kind == RBAC_FILTER || is_unknown_filter(&kind) {
         if !is_optional {
-            found.rejected(ALL, path, UNKNOWN_FILTER);
+            found.unknown_filter(&kind, path);
         }
     } else if kind == RBAC && !is_optional {
         lint_rbac(path, inner, found);
