@@ -2,7 +2,7 @@
 
 use super::PatternFault;
 use super::escape::perl_set;
-use super::parser::Parser;
+use super::parser::{ALL, Parser};
 
 impl Parser<'_> {
     /// The rest of a class in brackets.
@@ -33,7 +33,7 @@ impl Parser<'_> {
                     return Err(PatternFault::Class);
                 }
                 if most - least > MOST_IN_SMALL {
-                    self.large_set()?;
+                    self.large_set(most - least)?;
                 }
                 self.out.push('-');
                 self.code(most)?;
@@ -52,7 +52,7 @@ impl Parser<'_> {
                     return Err(PatternFault::Class);
                 }
                 if name.starts_with('^') {
-                    self.large_set()?;
+                    self.large_set(ALL)?;
                 }
                 self.out += &format!("[:{name}:]");
                 ahead.nth(name.chars().count() + 1);
@@ -67,7 +67,7 @@ impl Parser<'_> {
             (Some('\\'), Some(other)) => match perl_set(other) {
                 Some(set) => {
                     if other.is_ascii_uppercase() {
-                        self.large_set()?;
+                        self.large_set(ALL)?;
                     }
                     self.out.push_str(set);
                     self.rest = ahead;

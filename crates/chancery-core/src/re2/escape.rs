@@ -1,6 +1,6 @@
 //! Escapes: single characters, the sets of Perl, properties of Unicode, and quoted text.
 
-use super::parser::Parser;
+use super::parser::{ALL, Parser};
 use super::{Alphabet, PatternFault};
 
 impl Parser<'_> {
@@ -65,7 +65,7 @@ impl Parser<'_> {
         if !is_name {
             return Err(PatternFault::Class);
         }
-        self.large_set()?;
+        self.large_set(ALL / 8)?;
         let kind = if (kind == 'P') == is_without { 'p' } else { 'P' };
         let of = if name.len() <= 2 || name == "Any" { "" } else { "Script=" };
         self.out += &format!(r"\{kind}{{{of}{name}}}");

@@ -24,8 +24,8 @@ pub enum PatternFault {
     Group,
     /// A range in a class is empty, or there is no such class.
     Class,
-    /// The pattern has too many sets of Unicode, each of which costs much when it is compiled. RE2 has no such
-    /// bound.
+    /// The sets of the pattern have too many characters of Unicode, each of which costs when it is compiled. RE2
+    /// has no such bound.
     TooLarge,
 }
 
@@ -48,7 +48,7 @@ impl PatternFault {
             Self::Group => {
                 "RE2 does not know one of the groups `(?…` (it has no lookahead or lookbehind)"
             }
-            Self::TooLarge => "it has more than 32 large sets of Unicode, as `\\pL`",
+            Self::TooLarge => "its sets have too many characters of Unicode",
             Self::Class => "a range in `[…]` ends before it begins, or a `[:…:]` is unknown",
         }
     }

@@ -23,8 +23,8 @@ pub(super) struct Parser<'a> {
     was_repeated: bool,
     /// The flags that are set or not from the next part on. A repetition is still one of the part before.
     flags: Flags,
-    /// The number of large sets of Unicode so far.
-    large_sets: usize,
+    /// The number of characters in the large sets so far.
+    covered: u32,
 }
 
 /// Flags that are set, or are not any more.
@@ -55,7 +55,7 @@ impl<'a> Parser<'a> {
             group: Group::default(),
             was_repeated: false,
             flags: Flags::new(),
-            large_sets: 0,
+            covered: 0,
         }
     }
 
@@ -108,10 +108,10 @@ impl<'a> Parser<'a> {
         Ok(true)
     }
 
-    /// Takes note of a set of thousands of characters, whose compilation looks at each of them.
-    pub(super) fn large_set(&mut self) -> Result<(), PatternFault> {
-        self.large_sets += 1;
-        let is_allowed = self.alphabet == Alphabet::Latin1 || self.large_sets <= MOST_LARGE_SETS;
+    /// Takes note of a set of thousands of characters, whose compilation may look at each of them.
+    pub(super) fn large_set(&mut self, characters: u32) -> Result<(), PatternFault> {
+        self.covered = self.covered.saturating_add(characters);
+        let is_allowed = self.alphabet == Alphabet::Latin1 || self.covered <= MOST_COVERED;
         is_allowed.then_some(()).ok_or(PatternFault::TooLarge)
     }
 
@@ -268,5 +268,7 @@ fn number(ahead: &mut Peekable<Chars<'_>>) -> Option<u32> {
 }
 
 const MOST_TIMES: u32 = 1_000;
-/// More than an honest pattern has.
-const MOST_LARGE_SETS: usize = 32;
+/// All characters of Unicode four times, or its largest property 32 times: more than an honest pattern has.
+const MOST_COVERED: u32 = 4 * ALL;
+/// The number of all codes of Unicode.
+pub(super) const ALL: u32 = 0x11_0000;
