@@ -147,7 +147,8 @@ impl DependencyManager {
             before.is_some_and(|before| before.links.iter().any(|link| !kept.contains(link)));
     }
 
-    /// Stops watching what updates and releases have left, and returns the next publication: if something has changed, and all there must be is known.
+    /// Stops watching what updates and releases have left, and returns the next publication: if something has
+    /// changed, and all there must be is known.
     pub fn next_config(&mut self) -> Option<XdsConfigResult> {
         self.settle();
         if !self.changed || self.nodes.len() < self.wanted.len() {
@@ -449,7 +450,6 @@ mod tests {
         assert_eq!(play.wanted(), "lds l");
     }
 
-    /// C-059: aggregates, and one that leads back to itself.
     #[test]
     fn what_many_updates_leave_is_looked_for_once() {
         // C-057
@@ -479,6 +479,7 @@ mod tests {
         );
     }
 
+    /// C-059: aggregates, and one that leads back to itself.
     #[test]
     fn aggregates_may_lead_anywhere() {
         let mut play = play();

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::cluster::RunningCluster;
 use super::dns::Names;
+use super::leaves::Leaves;
 use super::outdated;
 use super::published::{ChannelConfig, ClusterHandle, ClusterState, Published};
 use super::security::ChannelSecurity;
@@ -228,9 +229,9 @@ impl Driver {
         let name = cluster.and_then(|id| self.names_by_id.get(&id));
         let balancing = name.and_then(|name| self.clusters.get(name)?.describe());
         let Some(config) = &self.config else { return Answer { balancing, ..Answer::default() } };
-        let targets = self.targets(config, false);
-        let outdated = outdated::errors(&self.client, config, targets.way(name));
-        let left_out = name.map(|name| targets.left_out(name)).unwrap_or_default();
+        let leaves = name.map(|name| Leaves::of(config, name)).unwrap_or_default();
+        let outdated = outdated::errors(&self.client, config, leaves.keys());
+        let left_out = self.targets(config, false).left_out(&leaves);
         Answer { balancing, left_out, outdated }
     }
 

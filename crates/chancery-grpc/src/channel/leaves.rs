@@ -4,11 +4,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use chancery_client::ResourceType;
 use chancery_client::resource::{CachedResource, decoded};
-use chancery_core::ResourceName;
-use chancery_core::client::XdsConfig;
+use chancery_core::client::{ResourceKey, XdsConfig};
+use chancery_core::{ResourceName, TypeUrl};
 
 use crate::read::clusters::{Cluster, ClusterKind};
+use crate::read::endpoints::Endpoints;
 
 /// The depth to which aggregates may stand in each other.
 const MAX_DEPTH: usize = 16;
@@ -46,6 +48,15 @@ impl<'a> Leaves<'a> {
         let mut leaves = Self::default();
         leaves.add(config, name, 1);
         leaves
+    }
+
+    /// Returns the resources that they and the aggregates above them are made of. One that does not exist may be
+    /// among them.
+    pub(super) fn keys(&self) -> impl Iterator<Item = ResourceKey> {
+        let services = self.found.iter().filter_map(Leaf::service);
+        let keys = self.seen.iter().map(|name| (Cluster::TYPE_URL, &**name));
+        let keys = keys.chain(services.map(|name| (Endpoints::TYPE_URL, name)));
+        keys.filter_map(|(kind, name)| Some((TypeUrl::new(kind), ResourceName::read(name).ok()?)))
     }
 
     fn add(&mut self, config: &'a XdsConfig, name: &Arc<str>, depth: usize) {

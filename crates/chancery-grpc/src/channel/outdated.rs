@@ -16,12 +16,12 @@ use crate::read::listeners::Listener;
 pub(super) fn errors(
     client: &Client,
     config: &XdsConfig,
-    way: Vec<ResourceKey>,
+    way: impl Iterator<Item = ResourceKey>,
 ) -> Vec<Arc<WatchError>> {
     let listener = (TypeUrl::new(Listener::TYPE_URL), config.listener.resource.name().clone());
     let read = decoded::<Listener>(&config.listener).ok();
     let routes = read.and_then(|listener| listener.routes_key().ok().flatten());
-    let in_use = way.into_iter().filter(|key| matches!(config.resources.get(key), Some(Ok(_))));
+    let in_use = way.filter(|key| matches!(config.resources.get(key), Some(Ok(_))));
     let mut told = BTreeSet::new();
     let keys = [listener].into_iter().chain(routes).chain(in_use);
     let errors = keys.flat_map(|(kind, name)| client.errors_of(&kind, &name));

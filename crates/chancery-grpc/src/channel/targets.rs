@@ -10,9 +10,9 @@ use chancery_calls::balancing::{
     PolicyTarget, PriorityNames, SessionEndpoints,
 };
 use chancery_calls::routing::{Action, RouteConfig, RouteTarget};
-use chancery_client::Client;
 use chancery_client::resource::{CachedResource, decoded};
-use chancery_core::client::{ResourceKey, XdsConfig};
+use chancery_client::{Client, ResourceType};
+use chancery_core::client::XdsConfig;
 use chancery_core::{ResourceName, TypeUrl};
 
 use super::cluster::{Clusters, Sources};
@@ -62,10 +62,9 @@ impl Targets<'_> {
         name: &Arc<str>,
         names: &mut BTreeMap<Arc<str>, PriorityNames>,
     ) -> <Clusters as Node>::Config {
-        let Leaves { found, mut problems, .. } = Leaves::of(self.config, name);
+        let Leaves { found, problems, .. } = Leaves::of(self.config, name);
         if found.is_empty() {
-            problems.truncate(1);
-            let problem = problems.pop().map(|(_, problem)| problem);
+            let problem = problems.into_iter().next().map(|(_, problem)| problem);
             let problem = problem.unwrap_or_else(|| "it aggregates no cluster that exists".into());
             let target = detecting(without_endpoints(name, problem), None);
             return vec![(Arc::clone(name), target)];
@@ -124,30 +123,16 @@ impl Targets<'_> {
         for Leaf { name, cluster, cached } in leaves.found {
             let ClusterKind::Eds { service } = &cluster.kind else { return None };
             let service = ResourceName::read(service.as_deref().unwrap_or(&name)).ok()?;
-            let key = (TypeUrl::new(ENDPOINTS), service);
+            let key = (TypeUrl::new(Endpoints::TYPE_URL), service);
             let endpoints = self.config.resources.get(&key)?.as_ref().ok()?;
             resources.extend([&cached.resource, &endpoints.resource].map(Arc::clone));
         }
         Some(Sources { resources, has_sessions: self.has_sessions })
     }
 
-    /// Returns the clusters and endpoints that the way of calls to a cluster leads over.
-    pub(super) fn way(&self, name: Option<&Arc<str>>) -> Vec<ResourceKey> {
-        let Some(name) = name else { return Vec::new() };
-        // A leaf that does not exist is not old.
-        let leaves = Leaves::of(self.config, name);
-        let services = leaves.found.iter().filter_map(Leaf::service);
-        let keys = leaves.seen.iter().map(|name| (CLUSTER, &**name));
-        let keys = keys.chain(services.map(|name| (ENDPOINTS, name)));
-        let keys = keys
-            .filter_map(|(kind, name)| Some((TypeUrl::new(kind), ResourceName::read(name).ok()?)));
-        keys.collect()
-    }
-
     /// Returns what the way of calls to a cluster leaves out, a sentence for each cluster: endpoints that take no calls,
     /// and what cannot be used.
-    pub(super) fn left_out(&self, name: &Arc<str>) -> Vec<String> {
-        let leaves = Leaves::of(self.config, name);
+    pub(super) fn left_out(&self, leaves: &Leaves<'_>) -> Vec<String> {
         let problems = leaves.problems.iter().map(|(name, why)| (name, why.to_string()));
         let endpoints = leaves.found.iter().filter_map(|leaf| {
             let endpoints = self.endpoints(leaf.service()?)?.ok()?;
@@ -162,7 +147,7 @@ impl Targets<'_> {
 
     /// Returns the names of DNS that a cluster leads to.
     pub(super) fn dns_names(&self) -> BTreeSet<(String, u16)> {
-        let type_url = TypeUrl::new(CLUSTER);
+        let type_url = TypeUrl::new(Cluster::TYPE_URL);
         let clusters = self.config.of_type(&type_url);
         let clusters =
             clusters.filter_map(|(_, cached)| decoded::<Cluster>(cached.as_ref().ok()?).ok());
@@ -251,7 +236,7 @@ impl Targets<'_> {
 
     /// Returns the endpoints of a service, or the reason why there are none; `None` if they are not known yet.
     fn endpoints(&self, service: &str) -> Option<Result<Arc<Endpoints>, String>> {
-        let key = ResourceName::read(service).map(|name| (TypeUrl::new(ENDPOINTS), name));
+        let key = ResourceName::read(service).map(|name| (TypeUrl::new(Endpoints::TYPE_URL), name));
         let cached = key.ok().and_then(|key| self.config.resources.get(&key))?;
         Some(match cached {
             Ok(cached) => decoded::<Endpoints>(cached),
@@ -350,7 +335,5 @@ fn without_endpoints(name: &Arc<str>, problem: Arc<str>) -> ClusterTarget {
     }
 }
 
-const CLUSTER: &str = "envoy.config.cluster.v3.Cluster";
-const ENDPOINTS: &str = "envoy.config.endpoint.v3.ClusterLoadAssignment";
 /// The name of the only priority of a cluster that is addresses.
 const ADDRESSES: &str = "addresses";
