@@ -107,7 +107,7 @@ impl ProgramFilter {
 pub fn register_filter(factory: impl HttpFilterFactory) {
     // The program's own code does not run under the lock.
     let name = factory.type_name().to_owned();
-    filters().insert(name, Arc::new(factory));
+    FILTERS.insert(name, Arc::new(factory));
 }
 
 /// Adds a balancing policy to all channels of the process, by its name in `load_balancing_policy`. A policy of this name
@@ -153,7 +153,7 @@ pub(crate) fn read_filter(
     side: Option<CallSide>,
     config: FilterMessage<'_>,
 ) -> Option<Result<FilterConfig, String>> {
-    let factory = filters().get(type_name).cloned()?;
+    let factory = FILTERS.get(type_name)?;
     // Routes are read for both sides.
     if side.is_some_and(|side| !factory.is_for(side)) {
         return None;
@@ -165,11 +165,30 @@ pub(crate) fn read_filter(
     Some(filter)
 }
 
-type Filters = BTreeMap<String, Arc<dyn HttpFilterFactory>>;
+static FILTERS: Registry<dyn HttpFilterFactory> = Registry::new();
 
-fn filters() -> MutexGuard<'static, Filters> {
-    static FILTERS: Mutex<Filters> = Mutex::new(BTreeMap::new());
-    FILTERS.lock().unwrap_or_else(PoisonError::into_inner)
+/// The factories that the program has added, by the names of their types.
+pub(crate) struct Registry<F: ?Sized>(Mutex<BTreeMap<String, Arc<F>>>);
+
+impl<F: ?Sized> Registry<F> {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+
+    /// Adds a factory, in the place of one that has the name.
+    pub(crate) fn insert(&self, name: String, factory: Arc<F>) {
+        let replaced = self.lock().insert(name, factory);
+        // The program's own code does not run under the lock.
+        drop(replaced);
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<F>> {
+        self.lock().get(name).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<F>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn known_policies() -> MutexGuard<'static, CustomPolicies> {

@@ -3,13 +3,12 @@
 
 mod stdout;
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 pub use chancery_calls::filters::rbac::{AuditEvent, AuditLogger};
 
-use crate::extend::FilterMessage;
+use crate::extend::{FilterMessage, Registry};
 pub(crate) use stdout::written;
 
 /// Makes the audit loggers of one type, each of a configuration.
@@ -31,7 +30,7 @@ pub trait AuditLoggerFactory: fmt::Debug + Send + Sync + 'static {
 pub fn register_audit_logger(factory: impl AuditLoggerFactory) {
     // The program's own code does not run under the lock.
     let name = factory.type_name().to_owned();
-    factories().insert(name, Arc::new(factory));
+    FACTORIES.insert(name, Arc::new(factory));
 }
 
 /// Reads the configuration of a logger of this type; `None` if there is none.
@@ -39,16 +38,11 @@ pub(crate) fn read(
     type_name: &str,
     config: FilterMessage<'_>,
 ) -> Option<Result<Arc<dyn AuditLogger>, String>> {
-    if let Some(factory) = factories().get(type_name).cloned() {
+    if let Some(factory) = FACTORIES.get(type_name) {
         return Some(factory.read(config));
     }
     // Its message has no fields.
     (type_name == stdout::TYPE_NAME).then(|| Ok(stdout::logger()))
 }
 
-type Factories = BTreeMap<String, Arc<dyn AuditLoggerFactory>>;
-
-fn factories() -> MutexGuard<'static, Factories> {
-    static FACTORIES: Mutex<Factories> = Mutex::new(BTreeMap::new());
-    FACTORIES.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static FACTORIES: Registry<dyn AuditLoggerFactory> = Registry::new();
