@@ -63,7 +63,7 @@ mod tests;
 
 use std::fmt;
 
-use chancery_core::re2::{self, Alphabet};
+use chancery_core::re2::{self, Alphabet, PatternFault};
 use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage};
 
 pub(crate) use self::envoy::passes_requests_on;
@@ -107,9 +107,9 @@ pub struct Violations {
     pub more_warnings: usize,
 }
 
-/// Returns true for a pattern that the RE2 of gRPC can parse.
+/// Returns true for a pattern that the RE2 of gRPC can parse, which has no bound on sets of Unicode.
 pub(crate) fn is_pattern(pattern: &str) -> bool {
-    re2::translated(pattern, Alphabet::Unicode).is_ok()
+    matches!(re2::translated(pattern, Alphabet::Unicode), Ok(_) | Err(PatternFault::TooLarge))
 }
 
 /// The number of violations of one message that are described.

@@ -60,6 +60,13 @@ mod tests {
     }
 
     #[test]
+    fn the_bound_on_sets_is_none_of_grpc() {
+        let many = r"\pL".repeat(33);
+        assert!(compile(&many).is_err());
+        assert!(crate::rules::is_pattern(&many) && !crate::rules::is_pattern("a**"));
+    }
+
+    #[test]
     fn a_literal_stands_for_its_bytes() {
         let found = |part: &[u8], bytes| literal(part).unwrap().is_match(bytes);
         assert!(found(b"\xffc\n", b"a\xffc\nb") && found(b"", b"a") && found(b".*", b"a.*"));
